@@ -1,0 +1,33 @@
+# Every lane of the project. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+UV := tools/uv
+RUN := $(UV) run --no-sync
+
+.PHONY: help
+help: ## list the targets, one line each
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## install the locked dependencies into .venv (nothing outside the checkout)
+	@$(UV) sync --locked --quiet
+
+.PHONY: up
+up: setup ## run everything on the embedded control plane with eight simulated machines (ARGS= is passed on)
+	@$(RUN) metalctl up --fleet 8 $(ARGS)
+
+.PHONY: lint
+lint: setup ## ruff, mypy and import contracts
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(RUN) lint-imports
+
+.PHONY: test
+test: lint ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
+	$(RUN) pytest $(ARGS)
+
+.PHONY: fmt
+fmt: setup ## format the code
+	$(RUN) ruff format .
+	$(RUN) ruff check --fix .

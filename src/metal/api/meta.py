@@ -1,0 +1,90 @@
+"""What every kind shares: metadata, conditions, references, and `Kind`, the description of a resource."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+import msgspec
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"):
+    """Base of everything that travels as JSON: immutable, camelCase on the wire, defaults left out."""
+
+
+class OwnerReference(Model, frozen=True, kw_only=True):
+    """One entry of metadata.ownerReferences."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(Model, frozen=True, kw_only=True):
+    """metadata of an object, as far as controllers read it."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Condition(Model, frozen=True, kw_only=True):
+    """metav1.Condition: one observed aspect, with a CamelCase reason and a sentence a person can act on."""
+
+    type: str
+    """Name of the aspect in CamelCase."""
+    status: str
+    """True, False or Unknown."""
+    last_transition_time: datetime | None = None
+    """When status last changed."""
+    reason: str = ""
+    """CamelCase word for programs."""
+    message: str = ""
+    """Sentence for people: what is, what is awaited, what to do."""
+    observed_generation: int = 0
+    """metadata.generation that this condition was computed from."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One printer column of `kubectl get` (CustomResourceColumnDefinition)."""
+
+    name: str
+    json_path: str
+    type: str = "string"
+    priority: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """A resource and the struct that decodes it. `metal.kube` knows it only by these attributes."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    struct: type[T]
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = field(default=(), repr=False)
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or the bare version for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version

@@ -1,0 +1,27 @@
+"""Wall-clock time, injected so that a fleet can run in virtual time. Delays use the event loop's own time."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+Clock = Callable[[], datetime]
+"""Returns the present moment as an aware UTC datetime."""
+
+
+def system_clock() -> datetime:
+    """The machine's wall clock."""
+    return datetime.now(UTC)
+
+
+class LoopClock:
+    """A wall clock that follows the running event loop, so that it advances with virtual time."""
+
+    def __init__(self, start: datetime) -> None:
+        self._start = start
+        self._origin: float | None = None
+
+    def __call__(self) -> datetime:
+        now = asyncio.get_running_loop().time()
+        if self._origin is None:
+            self._origin = now
+        return self._start + timedelta(seconds=now - self._origin)
