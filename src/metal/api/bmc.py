@@ -1,0 +1,141 @@
+"""BMC: one baseboard management controller and how to reach it."""
+
+from datetime import datetime
+
+import msgspec
+
+from metal.api.common import LocalRef
+from metal.api.meta import Condition, Model, ObjectMeta
+
+
+class InlineEndpoint(Model, frozen=True, kw_only=True):
+    """Address of a BMC without an Endpoint object."""
+
+    mac_address: str = ""
+    """MAC address of the BMC, six pairs of hexadecimal digits."""
+    ip: str | None = msgspec.field(name="ip", default=None)
+    """IPv4 or IPv6 address of the BMC."""
+
+
+class Protocol(Model, frozen=True, kw_only=True):
+    """How to speak to the BMC."""
+
+    name: str
+    """Redfish (RedfishLocal and RedfishWithRegistryPatch mean the same here)."""
+    port: int
+    """TCP port."""
+    scheme: str = ""
+    """https (also when empty) or http, which must be asked for."""
+
+
+class ConsoleProtocol(Model, frozen=True, kw_only=True):
+    """How to reach the serial console."""
+
+    name: str
+    """IPMI, SSH or SSHLenovo."""
+    port: int
+    """TCP or UDP port."""
+
+
+class TLSPolicy(Model, frozen=True, kw_only=True):
+    """Which certificate of the BMC is accepted."""
+
+    insecure_skip_verify: bool = False
+    """True accepts any certificate."""
+    fingerprint: str = ""
+    """SHA-256 of the only accepted certificate, in hexadecimal."""
+    ca_secret_ref: LocalRef | None = None
+    """Secret in the manager's namespace whose key ca.crt signs the BMC's certificate."""
+
+
+class BMCSpec(Model, frozen=True, kw_only=True):
+    """How the BMC is reached."""
+
+    bmc_uuid: str = msgspec.field(name="bmcUUID", default="")
+    """UUID of the Redfish manager, where a BMC has more than one."""
+    endpoint_ref: LocalRef | None = None
+    """Endpoint that holds the address; exactly one of endpointRef and access."""
+    access: InlineEndpoint | None = None
+    """The address itself; exactly one of endpointRef and access."""
+    bmc_secret_ref: LocalRef = LocalRef()
+    """BMCSecret with the credentials."""
+    protocol: Protocol
+    """Management protocol."""
+    console_protocol: ConsoleProtocol | None = None
+    """Serial console."""
+    hostname: str = ""
+    """Host name of the BMC, for DNS records."""
+    tls: TLSPolicy | None = None
+    """Which certificate is accepted; without it the manager's configuration decides."""
+    bmc_settings_ref: LocalRef | None = None
+    """BMCSettings that are being applied."""
+
+
+class BMCStatus(Model, frozen=True, kw_only=True):
+    """What the BMC said of itself."""
+
+    mac_address: str = ""
+    """MAC address, from the endpoint."""
+    ip: str | None = msgspec.field(name="ip", default=None)
+    """IP address, from the endpoint."""
+    manufacturer: str = ""
+    """Manufacturer of the BMC."""
+    model: str = ""
+    """Model of the BMC."""
+    sku: str = ""
+    """Part number of the BMC."""
+    serial_number: str = ""
+    """Serial number of the BMC."""
+    firmware_version: str = ""
+    """Firmware version of the BMC."""
+    state: str = ""
+    """Enabled, Error or Pending, or another Redfish state."""
+    power_state: str = ""
+    """Power state of the BMC."""
+    last_reset_time: datetime | None = None
+    """When the BMC was last reset."""
+    metrics_report_subscription_link: str = ""
+    """Redfish event destination for metric reports."""
+    events_subscription_link: str = ""
+    """Redfish event destination for alerts."""
+    systems: dict[str, int] = {}
+    """Number that each system's UUID was given at first sight; it names the Server for ever."""
+    since: datetime | None = None
+    """When state last changed."""
+    waiting_for: str = ""
+    """What is awaited, in a few words; empty when nothing is."""
+    conditions: tuple[Condition, ...] = ()
+    """Ready and Reset."""
+
+
+class BMC(Model, frozen=True, kw_only=True):
+    """One baseboard management controller."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: BMCSpec
+    status: BMCStatus = BMCStatus()
+
+
+class BMCSecret(Model, frozen=True, kw_only=True):
+    """Credentials for BMCs: keys username and password. Cluster-scoped, otherwise like a Secret."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    immutable: bool = False
+    """True forbids any change of the data."""
+    data: dict[str, bytes] = {}
+    """Values in base64."""
+    string_data: dict[str, str] = {}
+    """Values in plain text, for writing; folded into data and removed by the controller."""
+    type: str = ""
+    """Kind of credentials, for programs."""
+    status: "BMCSecretStatus | None" = None
+
+    def __repr__(self) -> str:
+        return f"BMCSecret({self.metadata.name}, keys={sorted({*self.data, *self.string_data})})"
+
+
+class BMCSecretStatus(Model, frozen=True, kw_only=True):
+    """Whether the credentials are complete."""
+
+    conditions: tuple[Condition, ...] = ()
+    """Ready says whether user name and password are there."""

@@ -1,0 +1,162 @@
+"""The boot window: one network boot, from our own power-on to its first success or time-out.
+
+It lives in Server.status, so that every replica of the boot server and of the registry sees the same one. Only digests
+of tokens are kept. The functions here are the only transitions; each returns a new window, or raises `Refused`.
+"""
+
+import hashlib
+import hmac
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from metal.api.common import ObjectRef
+from metal.api.meta import Model
+
+
+class Purpose(StrEnum):
+    """What a window is for."""
+
+    DISCOVERY = "Discovery"
+    CLAIM = "Claim"
+
+
+class Phase(StrEnum):
+    """How far a boot has come."""
+
+    OPEN = "Open"
+    SCRIPT_SERVED = "ScriptServed"
+    IGNITION_SERVED = "IgnitionServed"
+    SUCCEEDED = "Succeeded"
+    CONTESTED = "Contested"
+    CLOSED = "Closed"
+
+
+class BootWindow(Model, frozen=True, kw_only=True):
+    """One network boot of one server."""
+
+    id: str
+    """Random name of this boot; a report must carry a token of it."""
+    purpose: str
+    """Discovery or Claim."""
+    config_ref: ObjectRef
+    """ServerBootConfiguration that is booted."""
+    config_uid: str = msgspec.field(name="configUID", default="")
+    """UID of that ServerBootConfiguration."""
+    claim_uid: str = msgspec.field(name="claimUID", default="")
+    """UID of the claim, for purpose Claim."""
+    phase: str = "Open"
+    """Open, ScriptServed, IgnitionServed, Succeeded, Contested or Closed."""
+    opened_at: datetime
+    """When the window opened."""
+    expires_at: datetime
+    """When it closes by itself."""
+    client_address: str = ""
+    """IP address that got the script."""
+    script_served_at: datetime | None = None
+    """When the script was handed out."""
+    ignition_served_at: datetime | None = None
+    """When the Ignition was handed out."""
+    reported_at: datetime | None = None
+    """When the probe's report arrived."""
+    token_digest: str = ""
+    """SHA-256 of the script's token, hexadecimal; empty once it is spent."""
+    report_token_digest: str = ""
+    """SHA-256 of the report's token, hexadecimal; empty once it is spent."""
+
+
+class Refused(Exception):
+    """A request that the window does not allow. `reason` is CamelCase; str() is a sentence without secrets."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def digest(token: str) -> str:
+    """SHA-256 of a token in hexadecimal."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def is_open(window: BootWindow | None, now: datetime) -> bool:
+    """True while the machine may still fetch or report something."""
+    live = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)
+    return window is not None and window.phase in live and now < window.expires_at
+
+
+def _require_open(window: BootWindow | None, now: datetime) -> BootWindow:
+    if window is None or not is_open(window, now):
+        raise Refused("BootWindowClosed", "no network boot of this server is under way")
+    return window
+
+
+def _require_token(expected: str, token: str) -> None:
+    if not expected:
+        raise Refused("TokenSpent", "the token was used before, or none was given out")
+    if not token or not hmac.compare_digest(expected, digest(token)):
+        raise Refused("TokenInvalid", "the token is not the one of this boot")
+
+
+def serve_script(window: BootWindow | None, now: datetime, *, token: str, client: str, lease_known: bool) -> BootWindow:
+    """The script goes out to `client` with a fresh `token`.
+
+    The caller has already compared the client with the lease where one is known (lease_known). Then the same machine
+    may ask again (a firmware retry): the older token dies. Without a known lease a second request means that somebody
+    else was first: raises Refused with reason BootContested, and the caller records `contest(window)`.
+    """
+    window = _require_open(window, now)
+    if window.phase == Phase.IGNITION_SERVED:
+        raise Refused("TokenSpent", "this boot has fetched its Ignition already")
+    if window.phase == Phase.SCRIPT_SERVED and not lease_known:
+        raise Refused("BootContested", "the script of this boot was handed out before, to another request")
+    return msgspec.structs.replace(
+        window, phase=Phase.SCRIPT_SERVED, token_digest=digest(token), client_address=client, script_served_at=now
+    )
+
+
+def check_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
+    """The window, when `token` is its live script token (needed for images). Raises Refused."""
+    window = _require_open(window, now)
+    _require_token(window.token_digest, token)
+    return window
+
+
+def serve_ignition(window: BootWindow | None, now: datetime, *, token: str, report_token: str) -> BootWindow:
+    """The Ignition goes out once: the script's token is spent, and a token for the report begins its life.
+
+    For a claim this is the first success: the window is done. Raises Refused.
+    """
+    window = check_token(window, now, token)
+    claim = window.purpose == Purpose.CLAIM
+    return msgspec.structs.replace(
+        window,
+        phase=Phase.SUCCEEDED if claim else Phase.IGNITION_SERVED,
+        token_digest="",
+        report_token_digest="" if claim else digest(report_token),
+        ignition_served_at=now,
+    )
+
+
+def accept_report(window: BootWindow | None, now: datetime, *, token: str) -> BootWindow:
+    """The probe's report arrived: the discovery boot has succeeded and its token is spent. Raises Refused."""
+    if window is not None and window.phase == Phase.SUCCEEDED:
+        raise Refused("TokenSpent", "the report of this boot was accepted before")
+    window = _require_open(window, now)
+    _require_token(window.report_token_digest, token)
+    return msgspec.structs.replace(window, phase=Phase.SUCCEEDED, report_token_digest="", reported_at=now)
+
+
+def succeed(window: BootWindow) -> BootWindow:
+    """The boot needed no Ignition and has fetched everything it needed."""
+    return msgspec.structs.replace(window, phase=Phase.SUCCEEDED, token_digest="", report_token_digest="")
+
+
+def contest(window: BootWindow) -> BootWindow:
+    """Two parties asked for the same boot: nothing more is served; the Server's controller stops and restarts it."""
+    return msgspec.structs.replace(window, phase=Phase.CONTESTED, token_digest="", report_token_digest="")
+
+
+def close(window: BootWindow) -> BootWindow:
+    """Nothing more is served."""
+    return msgspec.structs.replace(window, phase=Phase.CLOSED, token_digest="", report_token_digest="")

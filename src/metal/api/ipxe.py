@@ -1,0 +1,46 @@
+"""IPXEBootConfig: what the boot server serves to one machine over iPXE (group boot.ironcore.dev)."""
+
+import msgspec
+
+from metal.api.common import LocalRef
+from metal.api.meta import Condition, Model, ObjectMeta
+
+
+class IPXEBootConfigSpec(Model, frozen=True, kw_only=True):
+    """What the machine boots."""
+
+    system_uuid: str = msgspec.field(name="systemUUID", default="")
+    """SMBIOS UUID of the machine."""
+    system_ips: tuple[str, ...] = msgspec.field(name="systemIPs", default=())
+    """Addresses that the machine was seen with."""
+    image: str = ""
+    """Deprecated: OCI reference of the image."""
+    kernel_url: str = msgspec.field(name="kernelURL", default="")
+    """Where the kernel is served."""
+    initrd_url: str = msgspec.field(name="initrdURL", default="")
+    """Where the initial RAM disk is served."""
+    squashfs_url: str = msgspec.field(name="squashfsURL", default="")
+    """Where the root file system is served, if the image has one."""
+    ipxe_server_url: str = msgspec.field(name="ipxeServerURL", default="")
+    """Deprecated: base address of the boot server."""
+    ignition_secret_ref: LocalRef | None = None
+    """Secret with the Ignition under key ignition."""
+    ipxe_script_secret_ref: LocalRef | None = msgspec.field(name="ipxeScriptSecretRef", default=None)
+    """Secret with a script of one's own under key ipxe-script."""
+
+
+class IPXEBootConfigStatus(Model, frozen=True, kw_only=True):
+    """Whether it can be served."""
+
+    state: str = ""
+    """Pending, Ready or Error."""
+    conditions: tuple[Condition, ...] = ()
+    """Why, in detail."""
+
+
+class IPXEBootConfig(Model, frozen=True, kw_only=True):
+    """What the boot server serves to one machine over iPXE."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: IPXEBootConfigSpec = IPXEBootConfigSpec()
+    status: IPXEBootConfigStatus = IPXEBootConfigStatus()
