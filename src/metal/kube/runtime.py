@@ -1,0 +1,128 @@
+"""Puts informers, controllers and background tasks together: start, wait for sync, run, stop within a deadline."""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from metal.kube.client import Client
+from metal.kube.controller import Controller, Reconcile
+from metal.kube.informer import Informer
+from metal.kube.metrics import Metrics
+from metal.kube.objects import Kind, Object
+from metal.kube.tasks import Tasks
+
+T = TypeVar("T", bound=Object)
+Run = Callable[[], Coroutine[Any, Any, None]]
+
+_log = structlog.get_logger(__name__)
+_NAG = 10.0
+"""Seconds between complaints about informers that do not sync."""
+
+
+class Runtime:
+    """Holds a client, one informer per kind for all to share, and the controllers.
+
+    Use `run(stop)` for a whole process, or `start` and `stop` around a test.
+    """
+
+    def __init__(
+        self, client: Client, *, rng: random.Random | None = None, registry: CollectorRegistry | None = None
+    ) -> None:
+        self.client = client
+        self.metrics = Metrics(registry or CollectorRegistry())
+        self._rng = rng or random.Random()
+        self._informers: dict[tuple[str, str, str], Informer[Any]] = {}
+        self._controllers: list[Controller] = []
+        self._background: list[tuple[str, Run]] = []
+        self._sources = Tasks("informer")
+        self._workers = Tasks("controller")
+        self._helpers = Tasks("background")
+        self._started = False
+
+    def informer(self, kind: Kind[T], namespace: str = "") -> Informer[T]:
+        """The shared informer of a kind; of one namespace when given. Made at first use, also after start."""
+        identity = (kind.api_version, kind.plural, namespace)
+        informer = self._informers.get(identity)
+        if informer is None:
+            informer = Informer(self.client, kind, namespace=namespace, rng=self._fork())
+            self._informers[identity] = informer
+            if self._started:
+                self._sources.spawn(kind.plural, informer.run)
+        return cast("Informer[T]", informer)
+
+    def controller(self, name: str, reconcile: Reconcile, *, workers: int = 4, deadline: float = 60.0) -> Controller:
+        """Add a controller, to be started with the rest. `deadline` bounds one reconcile, in seconds."""
+        controller = Controller(
+            name, reconcile, workers=workers, deadline=deadline, rng=self._fork(), metrics=self.metrics
+        )
+        self._controllers.append(controller)
+        return controller
+
+    def background(self, name: str, run: Run) -> None:
+        """Run a coroutine function beside the controllers; it is cancelled last, and must not end by itself."""
+        self._background.append((name, run))
+
+    async def start(self, *, sync_within: float | None = None) -> None:
+        """Start everything; returns when all informers are synced and the controllers work.
+
+        Raises TimeoutError when syncing takes longer than `sync_within` seconds. Crashes surface in `run`.
+        """
+        self._started = True
+        for name, run in self._background:
+            self._helpers.spawn(name, run)
+        for informer in self._informers.values():
+            self._sources.spawn(informer.kind.plural, informer.run)
+        async with asyncio.timeout(sync_within):
+            await self._synced()
+        for controller in self._controllers:
+            self._workers.spawn(controller.name, controller.run)
+
+    async def run(self, stop: asyncio.Event | None = None, *, grace: float = 10.0) -> None:
+        """Start, run until `stop` is set, then stop within about `grace` seconds. Raises Crashed if a task dies."""
+        try:
+            await _first(self._until(stop), self._crash())
+        finally:
+            await self.stop(grace=grace)
+
+    async def stop(self, *, grace: float = 10.0) -> None:
+        """Let reconciles in progress end for up to `grace` seconds, cancel what is left, then all else."""
+        await self._workers.stop(grace=grace, ask=self._close_queues)
+        await self._sources.stop(grace=1.0)
+        await self._helpers.stop(grace=1.0)
+
+    async def _until(self, stop: asyncio.Event | None) -> None:
+        await self.start()
+        await (stop or asyncio.Event()).wait()
+
+    async def _crash(self) -> None:
+        await _first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
+
+    async def _synced(self) -> None:
+        while waiting := [informer for informer in self._informers.values() if not informer.synced.is_set()]:
+            try:
+                await asyncio.wait_for(waiting[0].synced.wait(), _NAG)
+            except TimeoutError:
+                _log.warning("still waiting for the first list", kinds=[informer.kind.kind for informer in waiting])
+
+    def _close_queues(self) -> None:
+        for controller in self._controllers:
+            controller.stop()
+
+    def _fork(self) -> random.Random:
+        return random.Random(self._rng.getrandbits(64))
+
+
+async def _first(*runs: Coroutine[Any, Any, None]) -> None:
+    tasks = [asyncio.ensure_future(run) for run in runs]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

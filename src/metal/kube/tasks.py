@@ -1,0 +1,68 @@
+"""A set of tasks that live and stop together; the first crash surfaces."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import structlog
+
+_log = structlog.get_logger(__name__)
+
+
+class Crashed(Exception):
+    """A task that must run for ever has ended; the cause is chained."""
+
+
+class Tasks:
+    """Runs long-lived coroutines. One that ends, normally or not, while nobody stopped it, counts as a crash."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._running: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._crash: Crashed | None = None
+        self._crashed = asyncio.Event()
+
+    def spawn(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a coroutine function as a task of this set."""
+        task = asyncio.get_running_loop().create_task(run(), name=f"{self._name}/{name}")
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def crash(self) -> None:
+        """Wait for the first crash and raise it as Crashed."""
+        await self._crashed.wait()
+        if self._crash is not None:
+            raise self._crash
+
+    async def stop(self, *, grace: float, ask: Callable[[], Awaitable[None] | None] | None = None) -> None:
+        """Stop: `ask` nicely when given, wait up to `grace` seconds, then cancel, and wait for the end."""
+        self._stopping = True
+        if ask is not None:
+            asked = ask()
+            if asked is not None:
+                await asked
+            if self._running:
+                await asyncio.wait(set(self._running), timeout=grace)
+        left = set(self._running)
+        for task in left:
+            task.cancel()
+        if left:
+            _, stuck = await asyncio.wait(left, timeout=max(grace, 1.0))
+            for task in stuck:
+                _log.error("task does not end after being cancelled", task=task.get_name())
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        cause = None if task.cancelled() else task.exception()
+        if cause is not None:
+            _log.error("task crashed", task=task.get_name(), exc_info=cause)
+        elif self._stopping:
+            return
+        else:
+            _log.error("task ended although nobody stopped it", task=task.get_name())
+        if self._crash is None:
+            self._crash = Crashed(f"{task.get_name()}: {cause or 'ended although nobody stopped it'!r}")
+            self._crash.__cause__ = cause
+            self._crashed.set()
