@@ -1,0 +1,89 @@
+"""Causes of a refused object, worded as Kubernetes words them (metav1.StatusCause)."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+REQUIRED = "FieldValueRequired"
+INVALID = "FieldValueInvalid"
+NOT_SUPPORTED = "FieldValueNotSupported"
+TYPE_INVALID = "FieldValueTypeInvalid"
+DUPLICATE = "FieldValueDuplicate"
+TOO_LONG = "FieldValueTooLong"
+TOO_MANY = "FieldValueTooMany"
+FORBIDDEN = "FieldValueForbidden"
+
+BLOCKING = frozenset({REQUIRED, NOT_SUPPORTED, TYPE_INVALID, TOO_LONG, TOO_MANY})
+"""Reasons after which rules in CEL are not evaluated: they could not trust the object's shape."""
+
+
+class Cause(NamedTuple):
+    """One field and what is wrong with it. `str()` is a line as kubectl prints it."""
+
+    field: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def show(value: Any) -> str:
+    """A value as it appears in a message: strings quoted, everything else as compact JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def path_text(path: Iterable[str | int], root: str = "") -> str:
+    """`spec.list[0].name` from the parts of a path."""
+    text = root
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """The field has to be there."""
+    return Cause(field, REQUIRED, "Required value" + _tail(detail))
+
+
+def invalid(field: str, value: Any, detail: str) -> Cause:
+    """The value breaks a constraint."""
+    return Cause(field, INVALID, f"Invalid value: {show(value)}" + _tail(detail))
+
+
+def forbidden(field: str, detail: str) -> Cause:
+    """The value may not be there or may not change."""
+    return Cause(field, FORBIDDEN, "Forbidden" + _tail(detail))
+
+
+def type_invalid(field: str, value: Any, detail: str) -> Cause:
+    """The value has the wrong JSON type or format."""
+    return Cause(field, TYPE_INVALID, f"Invalid value: {show(value)}" + _tail(detail))
+
+
+def not_supported(field: str, value: Any, allowed: Sequence[Any]) -> Cause:
+    """The value is not one of an enumeration."""
+    texts = ", ".join(show(option if isinstance(option, str) else show(option)) for option in allowed)
+    return Cause(field, NOT_SUPPORTED, f"Unsupported value: {show(value)}: supported values: {texts}")
+
+
+def duplicate(field: str, value: Any) -> Cause:
+    """The value, or the key of the list item, occurs twice."""
+    return Cause(field, DUPLICATE, f"Duplicate value: {show(value)}")
+
+
+def too_long(field: str, limit: int) -> Cause:
+    """The text is longer than `limit`."""
+    return Cause(field, TOO_LONG, f"Too long: may not be more than {limit} bytes")
+
+
+def too_many(field: str, actual: int, limit: int) -> Cause:
+    """The list has more than `limit` items."""
+    return Cause(field, TOO_MANY, f"Too many: {actual}: must have at most {limit} items")
+
+
+def _tail(detail: str) -> str:
+    return f": {detail}" if detail else ""

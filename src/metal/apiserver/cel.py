@@ -1,0 +1,204 @@
+"""Rules in CEL (x-kubernetes-validations): compiled once, run at the place of the schema where they stand."""
+
+import base64
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+import cel as engine
+from cel.stdlib import add_stdlib_to_context
+
+from metal.apiserver import causes
+from metal.apiserver.causes import Cause, path_text
+from metal.apiserver.celext import FUNCTIONS
+from metal.apiserver.formats import parse_datetime, parse_duration
+from metal.apiserver.structural import IDENTITY, Node, Rule, item_key
+
+Path = tuple[str | int, ...]
+_MISSING: Any = object()
+_RESERVED = frozenset(
+    (
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+        "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    )
+)  # fmt: skip
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+
+
+class RuleError(ValueError):
+    """A rule does not compile."""
+
+
+class Program:
+    """One compiled rule with its message expression."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._rule = _compile(rule.rule)
+        self._message = _compile(rule.message_expression) if rule.message_expression else None
+        self.uses_old = "oldSelf" in self._rule.variables()
+        self.escaped = "__" in rule.rule or "__" in rule.message_expression
+
+    def failure(self, context: engine.Context) -> str | None:
+        """Why the rule does not hold, or None if it does."""
+        try:
+            if self._rule.execute(context) is True:
+                return None
+        except Exception as error:  # the engine maps its errors to many built-in types
+            return f"{_reason(error)} evaluating rule: {self.rule.message or self.rule.rule.strip()}"
+        return self._detail(context)
+
+    def _detail(self, context: engine.Context) -> str:
+        if self._message is not None:
+            try:
+                text = self._message.execute(context)
+            except Exception:  # as in Kubernetes, a broken messageExpression falls back to message
+                text = ""
+            if isinstance(text, str) and text.strip() and "\n" not in text.strip():
+                return text.strip()
+        return self.rule.message or f"failed rule: {self.rule.rule.strip()}"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"no such key: {error.args[0] if error.args else ''}"
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+
+
+@lru_cache(maxsize=1024)
+def _compile(source: str) -> engine.Program:
+    try:
+        return engine.compile(source)
+    except ValueError as error:
+        line = next((text.strip() for text in str(error).splitlines() if "ERROR" in text), str(error))
+        raise RuleError(f"{source!r} does not compile: {line[:300]}") from error
+
+
+@lru_cache(maxsize=1024)
+def program(rule: Rule) -> Program:
+    """The compiled rule. Raises RuleError."""
+    return Program(rule)
+
+
+@lru_cache(maxsize=1)
+def _functions() -> dict[str, Callable[..., Any]]:
+    context = engine.Context()
+    add_stdlib_to_context(context)
+    return {**context.functions, **FUNCTIONS}
+
+
+def known_functions() -> frozenset[str]:
+    """Names of the functions added to the language's own."""
+    return frozenset(_functions())
+
+
+def check_rules(node: Node, value: Any, old: Any = _MISSING, path: Path = ()) -> Iterator[Cause]:
+    """Failures of every rule at this place and below. Pass no `old` on create, or where nothing is comparable."""
+    if not node.any_rules or value is None:
+        return
+    if node.rules:
+        yield from _own_rules(node, value, old, path)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if (sub := node.child(key)) is not None and sub.any_rules:
+                before = old.get(key, _MISSING) if isinstance(old, dict) and not node.atomic else _MISSING
+                yield from check_rules(sub, item, before, (*path, key))
+    elif isinstance(value, list) and node.items is not None and node.items.any_rules:
+        previous = _by_key(node, old)
+        for index, item in enumerate(value):
+            before = previous.get(item_key(node, item), _MISSING) if previous else _MISSING
+            yield from check_rules(node.items, item, before, (*path, index))
+
+
+def _by_key(node: Node, old: Any) -> dict[Any, Any]:
+    if node.list_type != "map" or not isinstance(old, list):
+        return {}
+    return {key: item for item in old if (key := item_key(node, item)) is not None}
+
+
+def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
+    comparable = old is not _MISSING and old is not None
+    unchanged = comparable and old == value
+    context = None
+    for rule in node.rules:
+        compiled = program(rule)
+        if unchanged if not compiled.uses_old else not comparable:
+            continue
+        if context is None or compiled.escaped:
+            context = _context(node, value, old if comparable else _MISSING, compiled.escaped)
+        detail = compiled.failure(context)
+        if detail is not None:
+            yield _failed(node, rule, path, detail)
+
+
+def _context(node: Node, value: Any, old: Any, escaped: bool) -> engine.Context:
+    variables = {"self": _convert(node, value, escaped)}
+    if old is not _MISSING:
+        variables["oldSelf"] = _convert(node, old, escaped)
+    return engine.Context(variables=variables, functions=_functions())
+
+
+def _failed(node: Node, rule: Rule, path: Path, detail: str) -> Cause:
+    field = path_text(path)
+    if rule.field_path:
+        tail = re.sub(r"\['([^']*)'\]", r".\1", rule.field_path).lstrip(".")
+        field = f"{field}.{tail}" if field else tail
+    kind = node.type or "string"
+    if rule.reason == causes.FORBIDDEN:
+        return causes.forbidden(field, detail)
+    if rule.reason == causes.REQUIRED:
+        return causes.required(field, detail)
+    if rule.reason == causes.DUPLICATE:
+        return causes.duplicate(field, kind)
+    return causes.invalid(field, kind, detail)
+
+
+def escape(name: str) -> str:
+    """A property's name as CEL spells it: `a-b` is `a__dash__b`, `namespace` is `__namespace__`."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return re.sub(r"__|[./-]", lambda match: _ESCAPES[match[0]], name)
+
+
+def _convert(node: Node, value: Any, escaped: bool) -> Any:
+    """A JSON value with the types that the schema gives it in CEL: doubles, timestamps, durations, bytes."""
+    if not escaped and not node.any_conversions:
+        return value
+    if isinstance(value, dict):
+        return _convert_mapping(node, value, escaped)
+    if isinstance(value, list):
+        items = node.items
+        return value if items is None else [_convert(items, item, escaped) for item in value]
+    return _convert_scalar(node, value)
+
+
+def _convert_mapping(node: Node, value: Mapping[str, Any], escaped: bool) -> dict[str, Any]:
+    out = {}
+    for key, item in value.items():
+        sub = node.child(key)
+        converted = item if sub is None or key in IDENTITY else _convert(sub, item, escaped)
+        out[key] = converted
+        if escaped and key in node.fields and (alias := escape(key)) != key:
+            out[alias] = converted
+    return out
+
+
+def _convert_scalar(node: Node, value: Any) -> Any:
+    if node.type == "number" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, str):
+        return value
+    try:
+        return _BY_FORMAT[node.format](value) if node.format in _BY_FORMAT else value
+    except ValueError:
+        return value
+
+
+_BY_FORMAT: dict[str, Callable[[str], Any]] = {
+    "date-time": parse_datetime,
+    "date": lambda text: parse_datetime(date.fromisoformat(text).isoformat() + "T00:00:00Z"),
+    "duration": parse_duration,
+    "byte": base64.b64decode,
+}
