@@ -2,13 +2,25 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from metal.api.bmc import ConsoleProtocol, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
-from metal.api.meta import Condition, Model, ObjectMeta
+from metal.api.markers import (
+    IMMUTABLE,
+    IP,
+    Choice,
+    Defaulted,
+    ListMap,
+    Quantity,
+    Required,
+    Rule,
+    TypeSchema,
+)
+from metal.api.meta import Conditions, Model, ObjectMeta
 
 
 class State(StrEnum):
@@ -28,11 +40,20 @@ class State(StrEnum):
 class InlineBMC(Model, frozen=True, kw_only=True):
     """Access to the BMC without a BMC object."""
 
+    __schema__: ClassVar[TypeSchema] = TypeSchema(
+        rules=(
+            Rule(
+                "(has(self.address) && size(self.address) > 0) != has(self.endpointRef)",
+                "exactly one of address and endpointRef says where the BMC is",
+            ),
+        )
+    )
+
     protocol: Protocol
     """Management protocol."""
     address: str = ""
     """IP address or host name of the BMC."""
-    bmc_secret_ref: LocalRef = LocalRef()
+    bmc_secret_ref: Annotated[LocalRef, Required()] = LocalRef()
     """BMCSecret with the credentials."""
     endpoint_ref: LocalRef | None = None
     """Endpoint that holds the address, instead of address."""
@@ -62,8 +83,26 @@ class BIOSSettings(Model, frozen=True, kw_only=True):
     """Attributes by name."""
 
 
+def _given(name: str) -> str:
+    return f"(has(self.{name}) && size(self.{name}) > 0)"
+
+
 class ServerSpec(Model, frozen=True, kw_only=True):
     """What the server is to be."""
+
+    __schema__: ClassVar[TypeSchema] = TypeSchema(
+        rules=(
+            Rule(
+                f"{_given('systemUUID')} || {_given('uuid')}",
+                "systemUUID is needed: the SMBIOS UUID of the system (uuid is an older spelling)",
+            ),
+            Rule(
+                f"!({_given('systemUUID')} && {_given('uuid')})"
+                " || self.systemUUID.lowerAscii() == self.uuid.lowerAscii()",
+                "systemUUID and uuid name the same thing and must be equal: remove uuid",
+            ),
+        )
+    )
 
     system_uuid: str = msgspec.field(name="systemUUID", default="")
     """SMBIOS UUID of the system; uuid is an older spelling, and one of the two is needed."""
@@ -71,13 +110,15 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     """Older spelling of systemUUID."""
     system_uri: str = msgspec.field(name="systemURI", default="")
     """Redfish path of the system; found by UUID when empty."""
-    power: str = ""
+    power: Annotated[str, Choice("", "On", "Off")] = ""
     """Deprecated: power belongs to the claim or the maintenance."""
-    indicator_led: str = msgspec.field(name="indicatorLED", default="")
+    indicator_led: Annotated[str, Choice("", "Unknown", "Lit", "Blinking", "Off")] = msgspec.field(
+        name="indicatorLED", default=""
+    )
     """Desired location LED: Unknown, Lit, Blinking or Off."""
-    reclaim_policy: str = "Recycle"
+    reclaim_policy: Annotated[str, Choice("Recycle", "Retain"), Defaulted()] = "Recycle"
     """Recycle makes a released server available again; Retain keeps it in Released."""
-    server_claim_ref: ObjectRef | None = None
+    server_claim_ref: ImmutableObjectRef | None = None
     """Claim that holds the server."""
     bmc_ref: LocalRef | None = None
     """BMC that manages the server; one of bmcRef and bmc."""
@@ -89,9 +130,9 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     """Persistent boot order."""
     bios: tuple[BIOSSettings, ...] = msgspec.field(name="BIOS", default=())
     """BIOS settings by BIOS version."""
-    taints: tuple[Taint, ...] = ()
+    taints: Annotated[tuple[Taint, ...], ListMap("key", "value", "effect")] = ()
     """Keep claims away that do not tolerate them."""
-    unclaimable: bool = False
+    unclaimable: Annotated[bool, Defaulted()] = False
     """True (cordon) keeps new claims away; a bound claim stays."""
     server_maintenance_ref: ObjectRef | None = None
     """ServerMaintenance that holds the server."""
@@ -123,7 +164,7 @@ class NetworkInterface(Model, frozen=True, kw_only=True):
     """Name, from the operating system when the probe saw it, else from the BMC."""
     mac_address: str
     """MAC address, lower case with colons."""
-    ip: str | None = msgspec.field(name="ip", default=None)
+    ip: IP = msgspec.field(name="ip", default=None)
     """Deprecated; see ips."""
     ips: tuple[str, ...] = msgspec.field(name="ips", default=())
     """IP addresses that the probe saw."""
@@ -165,7 +206,7 @@ class StorageDrive(Model, frozen=True, kw_only=True):
     """HDD, SSD, …"""
     type: str = ""
     """Protocol: NVMe, SATA, SAS, …"""
-    capacity: str = ""
+    capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     vendor: str = ""
     """Manufacturer."""
@@ -182,7 +223,7 @@ class StorageVolume(Model, frozen=True, kw_only=True):
 
     name: str = ""
     """Name."""
-    capacity: str = ""
+    capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     state: str = ""
     """Enabled, Disabled or Absent."""
@@ -241,7 +282,7 @@ class ClaimBoot(Model, frozen=True, kw_only=True):
 class ServerStatus(Model, frozen=True, kw_only=True):
     """What the server is."""
 
-    state: str = ""
+    state: Annotated[str, Choice("", *State)] = ""
     """Initial, Discovery, Available, Reserved, Released, Parked, Cleanup, Maintenance or Error."""
     since: datetime | None = None
     """When state last changed."""
@@ -267,7 +308,7 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """Serial number."""
     bios_version: str = ""
     """BIOS version."""
-    total_system_memory: str = ""
+    total_system_memory: Quantity = ""
     """Memory as a Kubernetes quantity."""
     processors: tuple[Processor, ...] = ()
     """Processor packages."""
@@ -281,13 +322,13 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """The network boot that the present claim got."""
     tenant: str = ""
     """UID of the claim whose tenant may have left traces on the machine; empty once it was sanitized."""
-    discovery_attempts: int = 0
-    """Failed discovery boots in a row."""
+    boot_attempts: int = 0
+    """Failed network boots in a row."""
     sanitization: str = ""
     """How the last tenant's traces were removed: None when the policy was to leave them."""
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     """Ready and others; other components may add their own."""
 
 

@@ -1,0 +1,53 @@
+"""Settings of the reconcilers: each with a meaning, a unit and the reason for its default."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """How the Server reconciler behaves. Durations are in seconds."""
+
+    namespace: str = "metal-system"
+    """Namespace of the discovery boot configurations, their Secrets and the inventories."""
+    probe_image: str = ""
+    """OCI reference of the operating system that metalprobe runs in."""
+    registry_url: str = ""
+    """Where metalprobe reports to, as the machine sees it."""
+    probe_bundle: bytes = field(default=b"", repr=False)
+    """metalprobe itself, a Python zip application; it travels in the discovery Ignition."""
+    resync: float = 120.0
+    """How often an idle server is looked at; power changed by hand is noticed this late."""
+    observe_max_age: float = 1.0
+    """How old a reading of the BMC may be while something is in progress."""
+    power_poll: float = 1.0
+    """First interval between two looks at a power change; grows with the time it takes."""
+    graceful_timeout: float = 120.0
+    """How long an operating system may take to shut down before power is cut."""
+    power_timeout: float = 600.0
+    """How long any power change may take; slow machines need minutes to answer after a firmware update."""
+    boot_config_timeout: float = 900.0
+    """How long the boot server may take to have an image ready; a first download can be large."""
+    discovery_timeout: float = 1800.0
+    """How long a machine may take from power-on to the probe's report; large servers train memory for minutes."""
+    claim_boot_timeout: float = 1800.0
+    """How long a machine may take from power-on to fetching the tenant's Ignition."""
+    boot_attempts: int = 3
+    """How many network boots may fail in a row before the server goes to Error."""
+    boot_retry: float = 30.0
+    """Pause before the second network boot; it doubles with each failure."""
+    bmc_timeout: float = 900.0
+    """How long a BMC may be unreachable before the server goes to Error; a firmware reset takes minutes."""
+    bmc_retry: float = 15.0
+    """Pause before a BMC that failed is asked again."""
+
+    def deadline(self, name: str) -> float:
+        """The duration of a setting by its name, in seconds."""
+        return float(getattr(self, name))
+
+
+@dataclass(frozen=True)
+class ClaimSettings:
+    """How the ServerClaim reconciler behaves."""
+
+    resync: float = 300.0
+    """How often an unbound claim looks again although nothing woke it, in seconds."""
