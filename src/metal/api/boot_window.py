@@ -6,7 +6,7 @@ of tokens are kept. The functions here are the only transitions; each returns a 
 
 import hashlib
 import hmac
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -64,6 +64,12 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """SHA-256 of the script's token, hexadecimal; empty once it is spent."""
     report_token_digest: str = ""
     """SHA-256 of the report's token, hexadecimal; empty once it is spent."""
+    receipt: str = ""
+    """SHA-256 over the accepted report and its token: a probe that missed the answer may ask again."""
+
+
+REGRET = timedelta(minutes=10)
+"""How long after a finished boot a first fetch by the machine itself still means that somebody else was first."""
 
 
 class Refused(Exception):
@@ -103,16 +109,26 @@ def serve_script(window: BootWindow | None, now: datetime, *, token: str, client
 
     The caller has already compared the client with the lease where one is known (lease_known). Then the same machine
     may ask again (a firmware retry): the older token dies. Without a known lease a second request means that somebody
-    else was first: raises Refused with reason BootContested, and the caller records `contest(window)`.
+    else was first, however far that one came: raises Refused with reason BootContested, and the caller records
+    `contest(window)`.
     """
+    if not lease_known and is_contestable(window, now):
+        raise Refused("BootContested", "the script of this boot was handed out before, to another request")
     window = _require_open(window, now)
     if window.phase == Phase.IGNITION_SERVED:
         raise Refused("TokenSpent", "this boot has fetched its Ignition already")
-    if window.phase == Phase.SCRIPT_SERVED and not lease_known:
-        raise Refused("BootContested", "the script of this boot was handed out before, to another request")
     return msgspec.structs.replace(
         window, phase=Phase.SCRIPT_SERVED, token_digest=digest(token), client_address=client, script_served_at=now
     )
+
+
+def is_contestable(window: BootWindow | None, now: datetime) -> bool:
+    """True while a second request for the script of this boot is news: under way, or finished not long ago."""
+    if window is None or window.script_served_at is None or now >= window.expires_at:
+        return False
+    if window.phase == Phase.SUCCEEDED:
+        return now - window.script_served_at < REGRET
+    return window.phase in (Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)
 
 
 def check_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
@@ -138,13 +154,33 @@ def serve_ignition(window: BootWindow | None, now: datetime, *, token: str, repo
     )
 
 
-def accept_report(window: BootWindow | None, now: datetime, *, token: str) -> BootWindow:
-    """The probe's report arrived: the discovery boot has succeeded and its token is spent. Raises Refused."""
+def check_report_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
+    """The window, when `token` is its live report token. Raises Refused."""
     if window is not None and window.phase == Phase.SUCCEEDED:
         raise Refused("TokenSpent", "the report of this boot was accepted before")
     window = _require_open(window, now)
     _require_token(window.report_token_digest, token)
-    return msgspec.structs.replace(window, phase=Phase.SUCCEEDED, report_token_digest="", reported_at=now)
+    return window
+
+
+def receipt_of(token: str, content: bytes) -> str:
+    """What the window keeps of an accepted report: proves both the token and the content, and tells neither."""
+    return digest(f"{token}\n{hashlib.sha256(content).hexdigest()}")
+
+
+def is_repeat(window: BootWindow | None, now: datetime, receipt: str) -> bool:
+    """True for the very report that this boot had accepted, sent again because the answer was lost."""
+    if window is None or not window.receipt or now >= window.expires_at:
+        return False
+    return hmac.compare_digest(window.receipt, receipt)
+
+
+def accept_report(window: BootWindow | None, now: datetime, *, token: str, receipt: str = "") -> BootWindow:
+    """The probe's report arrived: the discovery boot has succeeded and its token is spent. Raises Refused."""
+    window = check_report_token(window, now, token)
+    return msgspec.structs.replace(
+        window, phase=Phase.SUCCEEDED, report_token_digest="", reported_at=now, receipt=receipt
+    )
 
 
 def succeed(window: BootWindow) -> BootWindow:
