@@ -97,6 +97,12 @@ class Unavailable(ApiError):
     default_code, default_reason = 0, "ServiceUnavailable"
 
 
+class Malformed(ApiError):
+    """An answer arrived, but it is not what the kind's struct describes, or not JSON at all."""
+
+    default_code, default_reason = 0, "Malformed"
+
+
 _BY_REASON: dict[str, type[ApiError]] = {
     cls.default_reason: cls
     for cls in (
