@@ -6,7 +6,7 @@ RUN := $(UV) run --no-sync
 
 .PHONY: help
 help: ## list the targets, one line each
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## install the locked dependencies into .venv (nothing outside the checkout)
@@ -23,8 +23,16 @@ lint: setup ## ruff, mypy and import contracts
 	$(RUN) mypy
 	$(RUN) lint-imports
 
+.PHONY: generate
+generate: setup ## write config/crd from the structs in src/metal/api
+	$(RUN) python -m metal.api.generate
+
+.PHONY: generate-check
+generate-check: setup ## fail when a generated file is stale
+	$(RUN) python -m metal.api.generate --check
+
 .PHONY: test
-test: lint ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
+test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
 	$(RUN) pytest $(ARGS)
 
 .PHONY: fmt

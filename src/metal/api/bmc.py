@@ -1,49 +1,63 @@
 """BMC: one baseboard management controller and how to reach it."""
 
 from datetime import datetime
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from metal.api.common import LocalRef
-from metal.api.meta import Condition, Model, ObjectMeta
+from metal.api.markers import IMMUTABLE, IP, MAC, Choice, Length, Pattern, Port, Required, Rule, Schema, TypeSchema
+from metal.api.meta import Conditions, Model, ObjectMeta
+
+_FEW = {"maxProperties": 64}
 
 
 class InlineEndpoint(Model, frozen=True, kw_only=True):
     """Address of a BMC without an Endpoint object."""
 
-    mac_address: str = ""
+    mac_address: MAC = ""
     """MAC address of the BMC, six pairs of hexadecimal digits."""
-    ip: str | None = msgspec.field(name="ip", default=None)
+    ip: IP = msgspec.field(name="ip", default=None)
     """IPv4 or IPv6 address of the BMC."""
 
 
 class Protocol(Model, frozen=True, kw_only=True):
     """How to speak to the BMC."""
 
-    name: str
+    name: Annotated[str, Length(1)]
     """Redfish (RedfishLocal and RedfishWithRegistryPatch mean the same here)."""
-    port: int
+    port: Port
     """TCP port."""
-    scheme: str = ""
+    scheme: Annotated[str, Choice("", "http", "https")] = ""
     """https (also when empty) or http, which must be asked for."""
 
 
 class ConsoleProtocol(Model, frozen=True, kw_only=True):
     """How to reach the serial console."""
 
-    name: str
+    name: Annotated[str, Choice("IPMI", "SSH", "SSHLenovo")]
     """IPMI, SSH or SSHLenovo."""
-    port: int
+    port: Port
     """TCP or UDP port."""
 
 
 class TLSPolicy(Model, frozen=True, kw_only=True):
     """Which certificate of the BMC is accepted."""
 
+    __schema__: ClassVar[TypeSchema] = TypeSchema(
+        rules=(
+            Rule(
+                "!(has(self.insecureSkipVerify) && self.insecureSkipVerify)"
+                " || (!has(self.fingerprint) && !has(self.caSecretRef))",
+                "insecureSkipVerify accepts any certificate: remove it, or remove fingerprint and caSecretRef",
+            ),
+        )
+    )
+
     insecure_skip_verify: bool = False
     """True accepts any certificate."""
-    fingerprint: str = ""
-    """SHA-256 of the only accepted certificate, in hexadecimal."""
+    fingerprint: Annotated[str, Pattern(r"^(([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2})?$")] = ""
+    """SHA-256 of the only accepted certificate: 64 hexadecimal digits, with or without colons."""
     ca_secret_ref: LocalRef | None = None
     """Secret in the manager's namespace whose key ca.crt signs the BMC's certificate."""
 
@@ -51,13 +65,22 @@ class TLSPolicy(Model, frozen=True, kw_only=True):
 class BMCSpec(Model, frozen=True, kw_only=True):
     """How the BMC is reached."""
 
+    __schema__: ClassVar[TypeSchema] = TypeSchema(
+        rules=(
+            Rule(
+                "has(self.access) != has(self.endpointRef)",
+                "exactly one of access or endpointRef needs to be set",
+            ),
+        )
+    )
+
     bmc_uuid: str = msgspec.field(name="bmcUUID", default="")
     """UUID of the Redfish manager, where a BMC has more than one."""
-    endpoint_ref: LocalRef | None = None
+    endpoint_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "endpointRef is immutable")] = None
     """Endpoint that holds the address; exactly one of endpointRef and access."""
-    access: InlineEndpoint | None = None
+    access: Annotated[InlineEndpoint | None, Rule(IMMUTABLE, "access is immutable")] = None
     """The address itself; exactly one of endpointRef and access."""
-    bmc_secret_ref: LocalRef = LocalRef()
+    bmc_secret_ref: Annotated[LocalRef, Required()] = LocalRef()
     """BMCSecret with the credentials."""
     protocol: Protocol
     """Management protocol."""
@@ -74,9 +97,9 @@ class BMCSpec(Model, frozen=True, kw_only=True):
 class BMCStatus(Model, frozen=True, kw_only=True):
     """What the BMC said of itself."""
 
-    mac_address: str = ""
+    mac_address: MAC = ""
     """MAC address, from the endpoint."""
-    ip: str | None = msgspec.field(name="ip", default=None)
+    ip: IP = msgspec.field(name="ip", default=None)
     """IP address, from the endpoint."""
     manufacturer: str = ""
     """Manufacturer of the BMC."""
@@ -98,13 +121,13 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """Redfish event destination for metric reports."""
     events_subscription_link: str = ""
     """Redfish event destination for alerts."""
-    systems: dict[str, int] = {}
+    systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
     """Number that each system's UUID was given at first sight; it names the Server for ever."""
     since: datetime | None = None
     """When state last changed."""
     waiting_for: str = ""
     """What is awaited, in a few words; empty when nothing is."""
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     """Ready and Reset."""
 
 
@@ -116,15 +139,37 @@ class BMC(Model, frozen=True, kw_only=True):
     status: BMCStatus = BMCStatus()
 
 
+_WAS_MUTABLE = "!(has(oldSelf.immutable) && oldSelf.immutable)"
+
+
+def _same(name: str) -> str:
+    return f"(has(self.{name}) ? has(oldSelf.{name}) && self.{name} == oldSelf.{name} : !has(oldSelf.{name}))"
+
+
 class BMCSecret(Model, frozen=True, kw_only=True):
     """Credentials for BMCs: keys username and password. Cluster-scoped, otherwise like a Secret."""
+
+    __schema__: ClassVar[TypeSchema] = TypeSchema(
+        rules=(
+            Rule(
+                f"{_WAS_MUTABLE} || (has(self.immutable) && self.immutable)", "an immutable BMCSecret stays immutable"
+            ),
+            Rule(
+                f"{_WAS_MUTABLE} || {_same('data')}", "data of an immutable BMCSecret cannot change: create a new one"
+            ),
+            Rule(
+                f"{_WAS_MUTABLE} || {_same('stringData')}",
+                "stringData of an immutable BMCSecret cannot change: create a new one",
+            ),
+        )
+    )
 
     metadata: ObjectMeta = ObjectMeta()
     immutable: bool = False
     """True forbids any change of the data."""
-    data: dict[str, bytes] = {}
+    data: Annotated[dict[str, bytes], Schema(_FEW)] = {}
     """Values in base64."""
-    string_data: dict[str, str] = {}
+    string_data: Annotated[dict[str, str], Schema(_FEW)] = {}
     """Values in plain text, for writing; folded into data and removed by the controller."""
     type: str = ""
     """Kind of credentials, for programs."""
@@ -137,5 +182,11 @@ class BMCSecret(Model, frozen=True, kw_only=True):
 class BMCSecretStatus(Model, frozen=True, kw_only=True):
     """Whether the credentials are complete."""
 
-    conditions: tuple[Condition, ...] = ()
+    state: Annotated[str, Choice("", "Ready", "Error")] = ""
+    """Ready or Error."""
+    since: datetime | None = None
+    """When state last changed."""
+    waiting_for: str = ""
+    """What is awaited, in a few words; empty when nothing is."""
+    conditions: Conditions = ()
     """Ready says whether user name and password are there."""

@@ -1,25 +1,34 @@
 """ServerClaim: a tenant's wish for a server, and ServerBootConfiguration: what it is to boot."""
 
 from datetime import datetime
+from typing import Annotated, ClassVar
 
 from metal.api.common import LabelSelector, LocalRef, Toleration
-from metal.api.meta import Condition, Model, ObjectMeta
+from metal.api.markers import IMMUTABLE, Choice, Required, Rule, TypeSchema
+from metal.api.meta import Conditions, Model, ObjectMeta
 
 
 class ServerClaimSpec(Model, frozen=True, kw_only=True):
     """What the tenant wants."""
 
-    power: str = ""
-    """On or Off: power of the claimed server."""
-    server_ref: LocalRef | None = None
+    __schema__: ClassVar[TypeSchema] = TypeSchema(
+        rules=(
+            Rule("!has(oldSelf.serverRef) || has(self.serverRef)", "serverRef is required once set"),
+            Rule("!has(oldSelf.serverSelector) || has(self.serverSelector)", "serverSelector is required once set"),
+        )
+    )
+
+    power: Annotated[str, Choice("", "On", "Off"), Required()] = ""
+    """On or Off: power of the claimed server. Quote it in YAML: a bare On is a truth value there."""
+    server_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "serverRef is immutable")] = None
     """The server itself; filled in once bound."""
-    server_selector: LabelSelector | None = None
+    server_selector: Annotated[LabelSelector | None, Rule(IMMUTABLE, "serverSelector is immutable")] = None
     """Labels that the server must have. Without serverRef and serverSelector any server fits."""
     ignition_secret_ref: LocalRef | None = None
     """Secret in the claim's namespace with the Ignition under key ignition."""
     user_data_ref: LocalRef | None = None
     """Secret of type metal.ironcore.dev/user-data in the claim's namespace."""
-    image: str = ""
+    image: Annotated[str, Required()] = ""
     """OCI reference of the operating system image."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints that do not keep this claim away."""
@@ -28,7 +37,7 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
 class ServerClaimStatus(Model, frozen=True, kw_only=True):
     """What became of the wish."""
 
-    phase: str = ""
+    phase: Annotated[str, Choice("", "Bound", "Unbound")] = ""
     """Bound or Unbound."""
     since: datetime | None = None
     """When phase last changed."""
@@ -36,7 +45,7 @@ class ServerClaimStatus(Model, frozen=True, kw_only=True):
     """What is awaited, in a few words; empty when nothing is."""
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     """Bound, Booted and Ready."""
 
 
@@ -62,7 +71,7 @@ class ServerBootConfigurationSpec(Model, frozen=True, kw_only=True):
 class ServerBootConfigurationStatus(Model, frozen=True, kw_only=True):
     """Whether everything is ready to be served."""
 
-    state: str = ""
+    state: Annotated[str, Choice("", "Pending", "Ready", "Error")] = ""
     """Pending, Ready or Error."""
     since: datetime | None = None
     """When state last changed."""
@@ -70,7 +79,7 @@ class ServerBootConfigurationStatus(Model, frozen=True, kw_only=True):
     """What is awaited, in a few words; empty when nothing is."""
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     """ImageValidation, IgnitionValidation, IPXEScriptFetched, IgnitionDataFetched, BootStateReceived."""
 
 

@@ -1,10 +1,15 @@
 """Types that several kinds share."""
 
+from typing import Annotated, ClassVar
+
+from metal.api.markers import ATOMIC, Choice, Defaulted, Length, TypeSchema
 from metal.api.meta import Model
 
 
 class LocalRef(Model, frozen=True, kw_only=True):
     """Names an object: cluster-scoped, or in the same namespace."""
+
+    __schema__: ClassVar[TypeSchema] = ATOMIC
 
     name: str = ""
     """Name of the object."""
@@ -13,33 +18,33 @@ class LocalRef(Model, frozen=True, kw_only=True):
 class ObjectRef(Model, frozen=True, kw_only=True):
     """Names a namespaced object."""
 
-    namespace: str
+    namespace: Annotated[str, Length(most=63)]
     """Namespace of the object."""
-    name: str
+    name: Annotated[str, Length(most=253)]
     """Name of the object."""
 
 
 class Taint(Model, frozen=True, kw_only=True):
     """Keeps claims away from a server unless they tolerate it."""
 
-    key: str
+    key: Annotated[str, Length(1)]
     """Name of the taint."""
-    value: str = ""
+    value: Annotated[str, Defaulted()] = ""
     """Value that a toleration with operator Equal must repeat."""
-    effect: str = "NoBind"
+    effect: Annotated[str, Choice("NoBind", "Evict"), Defaulted()] = "NoBind"
     """NoBind keeps new claims away; Evict is reserved and has no behaviour."""
 
 
 class Toleration(Model, frozen=True, kw_only=True):
     """Lets a claim bind to a server with a matching taint."""
 
-    key: str
+    key: Annotated[str, Length(1)]
     """Name of the taint that is tolerated."""
-    operator: str = ""
+    operator: Annotated[str, Choice("", "Equal", "Exists")] = ""
     """Equal (also when empty) compares the value; Exists accepts any."""
     value: str = ""
     """Value that the taint must have with operator Equal."""
-    effect: str = ""
+    effect: Annotated[str, Choice("", "NoBind", "Evict")] = ""
     """Effect that is tolerated; empty tolerates every effect."""
 
 
@@ -48,7 +53,7 @@ class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
 
     key: str
     """Label that is looked at."""
-    operator: str
+    operator: Annotated[str, Choice("In", "NotIn", "Exists", "DoesNotExist")]
     """In, NotIn, Exists or DoesNotExist."""
     values: tuple[str, ...] = ()
     """Values for In and NotIn."""
@@ -56,6 +61,8 @@ class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
 
 class LabelSelector(Model, frozen=True, kw_only=True):
     """Selects objects by their labels; both parts must hold, and an empty selector selects everything."""
+
+    __schema__: ClassVar[TypeSchema] = ATOMIC
 
     match_labels: dict[str, str] = {}
     """Labels that must have exactly these values."""

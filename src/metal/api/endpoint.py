@@ -1,23 +1,33 @@
 """Endpoint: a MAC and IP pair seen by a DHCP server."""
 
+from datetime import datetime
+from typing import Annotated
+
 import msgspec
 
-from metal.api.meta import Condition, Model, ObjectMeta
+from metal.api.markers import IP, MAC, Choice
+from metal.api.meta import Conditions, Model, ObjectMeta
 
 
 class EndpointSpec(Model, frozen=True, kw_only=True):
     """What the DHCP server said."""
 
-    mac_address: str = ""
+    mac_address: MAC = ""
     """MAC address of the device, six pairs of hexadecimal digits."""
-    ip: str | None = msgspec.field(name="ip", default=None)
+    ip: IP = msgspec.field(name="ip", default=None)
     """IPv4 or IPv6 address that the device got."""
 
 
 class EndpointStatus(Model, frozen=True, kw_only=True):
     """What became of the endpoint."""
 
-    conditions: tuple[Condition, ...] = ()
+    state: Annotated[str, Choice("", "Pending", "Ready", "Ignored", "Error")] = ""
+    """Pending, Ready (its BMC exists), Ignored (not a BMC) or Error."""
+    since: datetime | None = None
+    """When state last changed."""
+    waiting_for: str = ""
+    """What is awaited, in a few words; empty when nothing is."""
+    conditions: Conditions = ()
     """Ready says whether a BMC was made of this endpoint, and why not."""
 
 

@@ -1,9 +1,13 @@
 """IPXEBootConfig: what the boot server serves to one machine over iPXE (group boot.ironcore.dev)."""
 
+from datetime import datetime
+from typing import Annotated
+
 import msgspec
 
 from metal.api.common import LocalRef
-from metal.api.meta import Condition, Model, ObjectMeta
+from metal.api.markers import Choice, Length, Required
+from metal.api.meta import Conditions, Model, ObjectMeta
 
 
 class IPXEBootConfigSpec(Model, frozen=True, kw_only=True):
@@ -15,9 +19,9 @@ class IPXEBootConfigSpec(Model, frozen=True, kw_only=True):
     """Addresses that the machine was seen with."""
     image: str = ""
     """Deprecated: OCI reference of the image."""
-    kernel_url: str = msgspec.field(name="kernelURL", default="")
+    kernel_url: Annotated[str, Length(1), Required()] = msgspec.field(name="kernelURL", default="")
     """Where the kernel is served."""
-    initrd_url: str = msgspec.field(name="initrdURL", default="")
+    initrd_url: Annotated[str, Length(1), Required()] = msgspec.field(name="initrdURL", default="")
     """Where the initial RAM disk is served."""
     squashfs_url: str = msgspec.field(name="squashfsURL", default="")
     """Where the root file system is served, if the image has one."""
@@ -32,9 +36,15 @@ class IPXEBootConfigSpec(Model, frozen=True, kw_only=True):
 class IPXEBootConfigStatus(Model, frozen=True, kw_only=True):
     """Whether it can be served."""
 
-    state: str = ""
+    state: Annotated[str, Choice("", "Pending", "Ready", "Error")] = ""
     """Pending, Ready or Error."""
-    conditions: tuple[Condition, ...] = ()
+    since: datetime | None = None
+    """When state last changed."""
+    waiting_for: str = ""
+    """What is awaited, in a few words; empty when nothing is."""
+    observed_generation: int = 0
+    """metadata.generation that this status was computed from."""
+    conditions: Conditions = ()
     """Why, in detail."""
 
 

@@ -1,16 +1,20 @@
 """All kinds of the project under one API group, which is a setting: distributions rename it."""
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from metal.api import columns
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.ipxe import IPXEBootConfig
-from metal.api.meta import Kind
+from metal.api.meta import Column, Kind
 from metal.api.server import Server
 
 METAL_GROUP = "metal.ironcore.dev"
 BOOT_GROUP = "boot.ironcore.dev"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,23 +35,41 @@ class Kinds:
         """An annotation, label or finalizer key of the group, such as metal.ironcore.dev/operation."""
         return f"{self.group}/{name}"
 
+    def all(self) -> tuple[Kind[Any], ...]:
+        """Every kind."""
+        return (
+            self.endpoint, self.bmc, self.bmc_secret, self.server, self.claim, self.boot_config, self.ipxe,
+        )  # fmt: skip
+
 
 def kinds(group: str = METAL_GROUP, boot_group: str = BOOT_GROUP) -> Kinds:
     """The kinds under these API groups."""
-    version = "v1alpha1"
     return Kinds(
         group=group,
         boot_group=boot_group,
-        endpoint=Kind(group, version, "Endpoint", "endpoints", Endpoint, namespaced=False, short_names=("mep",)),
-        bmc=Kind(group, version, "BMC", "bmcs", BMC, namespaced=False),
-        bmc_secret=Kind(
-            group, version, "BMCSecret", "bmcsecrets", BMCSecret, namespaced=False, short_names=("bmcsec",)
+        endpoint=_kind(group, "endpoints", Endpoint, columns.ENDPOINT, "mep", namespaced=False),
+        bmc=_kind(group, "bmcs", BMC, columns.BMC, namespaced=False),
+        bmc_secret=_kind(group, "bmcsecrets", BMCSecret, columns.BMC_SECRET, "bmcsec", namespaced=False),
+        server=_kind(group, "servers", Server, columns.SERVER, "srv", namespaced=False),
+        claim=_kind(group, "serverclaims", ServerClaim, columns.SERVER_CLAIM, "scl"),
+        boot_config=_kind(
+            group, "serverbootconfigurations", ServerBootConfiguration, columns.SERVER_BOOT_CONFIGURATION, "sbc"
         ),
-        server=Kind(group, version, "Server", "servers", Server, namespaced=False, short_names=("srv",)),
-        claim=Kind(group, version, "ServerClaim", "serverclaims", ServerClaim, short_names=("scl",)),
-        boot_config=Kind(
-            group, version, "ServerBootConfiguration", "serverbootconfigurations", ServerBootConfiguration,
-            short_names=("sbc",),
-        ),
-        ipxe=Kind(boot_group, version, "IPXEBootConfig", "ipxebootconfigs", IPXEBootConfig),
-    )  # fmt: skip
+        ipxe=_kind(boot_group, "ipxebootconfigs", IPXEBootConfig, columns.IPXE_BOOT_CONFIG),
+    )
+
+
+def _kind(
+    group: str, plural: str, struct: type[T], printed: tuple[Column, ...], *short_names: str, namespaced: bool = True
+) -> Kind[T]:
+    return Kind(
+        group,
+        "v1alpha1",
+        struct.__name__,
+        plural,
+        struct,
+        namespaced=namespaced,
+        short_names=short_names,
+        categories=("metal",),
+        columns=printed,
+    )

@@ -3,9 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
+
+from metal.api.markers import Choice, Length, ListMap, Pattern, Required, Text
+
+_QUALIFIED = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"):
@@ -43,19 +49,22 @@ class ObjectMeta(Model, frozen=True, kw_only=True):
 class Condition(Model, frozen=True, kw_only=True):
     """metav1.Condition: one observed aspect, with a CamelCase reason and a sentence a person can act on."""
 
-    type: str
+    type: Annotated[str, Pattern(_QUALIFIED), Length(most=316)]
     """Name of the aspect in CamelCase."""
-    status: str
+    status: Annotated[str, Choice("True", "False", "Unknown")]
     """True, False or Unknown."""
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, Required()] = None
     """When status last changed."""
-    reason: str = ""
+    reason: Annotated[str, Pattern(r"^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$"), Length(most=1024)] = ""
     """CamelCase word for programs."""
-    message: str = ""
+    message: Text = ""
     """Sentence for people: what is, what is awaited, what to do."""
     observed_generation: int = 0
     """metadata.generation that this condition was computed from."""
 
+
+Conditions = Annotated[tuple[Condition, ...], ListMap("type")]
+"""The conditions of an object, one of each type."""
 
 T = TypeVar("T")
 
@@ -82,6 +91,7 @@ class Kind(Generic[T]):
     struct: type[T]
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = field(default=(), repr=False)
 
     @property

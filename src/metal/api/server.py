@@ -10,7 +10,6 @@ from metal.api.bmc import ConsoleProtocol, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.markers import (
-    IMMUTABLE,
     IP,
     Choice,
     Defaulted,
@@ -118,7 +117,14 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     """Desired location LED: Unknown, Lit, Blinking or Off."""
     reclaim_policy: Annotated[str, Choice("Recycle", "Retain"), Defaulted()] = "Recycle"
     """Recycle makes a released server available again; Retain keeps it in Released."""
-    server_claim_ref: ImmutableObjectRef | None = None
+    server_claim_ref: Annotated[
+        ObjectRef | None,
+        Rule(
+            "self.namespace == oldSelf.namespace",
+            "namespace of serverClaimRef is immutable: remove the reference first",
+        ),
+        Rule("self.name == oldSelf.name", "name of serverClaimRef is immutable: remove the reference first"),
+    ] = None
     """Claim that holds the server."""
     bmc_ref: LocalRef | None = None
     """BMC that manages the server; one of bmcRef and bmc."""
