@@ -1,0 +1,43 @@
+"""What a service answers, free of any HTTP library."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a file: `length` bytes from `offset`. `use` keeps the file in place while it is being sent."""
+
+    path: Path
+    offset: int
+    length: int
+    use: Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and a body, or a slice of a file instead. `sent` runs after the last byte went out."""
+
+    status: int
+    body: bytes = field(default=b"", repr=False)
+    content_type: str = TEXT
+    headers: Mapping[str, str] = field(default_factory=dict)
+    file: Slice | None = None
+    sent: Callable[[], Awaitable[None]] | None = None
+
+
+def text(status: int, body: str, **headers: str) -> Answer:
+    """A plain-text answer; header names are written with underscores."""
+    return Answer(
+        status, f"{body}\n".encode(), headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+
+
+def not_yet(body: str, seconds: int = 5) -> Answer:
+    """503: come back later. Ignition retries these for ever, and nothing else below 500."""
+    return text(503, body, Retry_After=str(seconds))

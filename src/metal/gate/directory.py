@@ -1,0 +1,90 @@
+"""Finds Servers by UUID and leases by MAC address."""
+
+from collections.abc import Collection, Iterable
+from ipaddress import ip_address
+from typing import Protocol
+
+from metal.api.endpoint import Endpoint
+from metal.api.kinds import Kinds
+from metal.api.server import Server
+from metal.gate.uuids import spellings
+from metal.kube.client import Client
+from metal.kube.informer import Informer
+
+
+class Directory(Protocol):
+    """What is looked up for every request of a machine."""
+
+    async def servers(self, uuid: str) -> list[str]:
+        """Names of the Servers with this UUID (in either byte order). Raises ValueError for what is no UUID."""
+        ...
+
+    async def leases(self, macs: Collection[str]) -> frozenset[str]:
+        """IP addresses that DHCP gave to any of these MAC addresses, as far as it told us."""
+        ...
+
+
+class CachedDirectory:
+    """Looks into informers: no request to the API."""
+
+    def __init__(self, servers: Informer[Server], endpoints: Informer[Endpoint]) -> None:
+        servers.add_index("uuid", by_uuid)
+        endpoints.add_index("mac", by_mac)
+        self._servers, self._endpoints = servers, endpoints
+
+    async def servers(self, uuid: str) -> list[str]:
+        found = (server for form in spellings(uuid) for server in self._servers.by_index("uuid", form))
+        return sorted({server.metadata.name for server in found})
+
+    async def leases(self, macs: Collection[str]) -> frozenset[str]:
+        return _addresses(obj for mac in macs for obj in self._endpoints.by_index("mac", plain_mac(mac)))
+
+
+class ListingDirectory:
+    """Lists at every question: for small sites and tests."""
+
+    def __init__(self, client: Client, kinds: Kinds) -> None:
+        self._client, self._kinds = client, kinds
+
+    async def servers(self, uuid: str) -> list[str]:
+        forms = spellings(uuid)
+        page = await self._client.list(self._kinds.server)
+        return sorted(server.metadata.name for server in page.items if server.uuid in forms)
+
+    async def leases(self, macs: Collection[str]) -> frozenset[str]:
+        wanted = {plain_mac(mac) for mac in macs}
+        page = await self._client.list(self._kinds.endpoint)
+        return _addresses(obj for obj in page.items if plain_mac(obj.spec.mac_address) in wanted)
+
+
+def by_uuid(server: Server) -> tuple[str, ...]:
+    """Index of Servers."""
+    return (server.uuid,) if server.uuid else ()
+
+
+def by_mac(endpoint: Endpoint) -> tuple[str, ...]:
+    """Index of Endpoints."""
+    mac = plain_mac(endpoint.spec.mac_address)
+    return (mac,) if mac else ()
+
+
+def plain_mac(text: str) -> str:
+    """The hexadecimal digits of a MAC address in lower case."""
+    return "".join(char for char in text.lower() if char in "0123456789abcdef")
+
+
+def plain_ip(text: str) -> str:
+    """One spelling for an address: IPv4 inside IPv6 is unpacked, a zone is cut off. Raises ValueError."""
+    address = ip_address(text.partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def _addresses(endpoints: Iterable[Endpoint]) -> frozenset[str]:
+    found: set[str] = set()
+    for endpoint in endpoints:
+        try:
+            found.add(plain_ip(endpoint.spec.ip or ""))
+        except ValueError:
+            continue  # an Endpoint without a usable address says nothing about where the machine is
+    return frozenset(found)
