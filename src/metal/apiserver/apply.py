@@ -1,0 +1,226 @@
+"""Server-side apply and the tracking of owners on every other write (KEP-555)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from metal.apiserver import managed, objectmeta
+from metal.apiserver.fielddiff import compare
+from metal.apiserver.fieldset import FieldSet, difference, fields_of, intersection, merge_roots, paths
+from metal.apiserver.managed import APPLY, UPDATE, Entry
+from metal.apiserver.merge import cut, merge
+from metal.apiserver.structural import IDENTITY, Node
+
+Obj = dict[str, Any]
+
+
+class Rooted(Protocol):
+    """A schema with its compiled root (`schema.Compiled`)."""
+
+    @property
+    def root(self) -> Node: ...
+
+
+class ApplyConflict(Exception):
+    """Others own fields that an apply would change. `conflicts` holds (manager, field path); str() is a sentence."""
+
+    def __init__(self, clashes: Sequence[tuple[Entry, str]]) -> None:
+        self.conflicts = [(str(entry.get("manager") or ""), path) for entry, path in clashes]
+        self.causes = [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {_name(entry)}", "field": path}
+            for entry, path in clashes
+        ]
+        """metav1.StatusCause of each conflict."""
+        super().__init__(_sentence(clashes))
+
+
+def _name(entry: Entry) -> str:
+    text = f'"{entry.get("manager") or ""}"'
+    if entry.get("subresource"):
+        text += f' with subresource "{entry["subresource"]}"'
+    return f"{text} using {entry.get('apiVersion')}" if entry.get("operation") == UPDATE else text
+
+
+def _sentence(clashes: Sequence[tuple[Entry, str]]) -> str:
+    if len(clashes) == 1:
+        entry, path = clashes[0]
+        return f"Apply failed with 1 conflict: conflict with {_name(entry)}: {path}"
+    by_manager: dict[str, list[str]] = {}
+    for entry, path in clashes:
+        by_manager.setdefault(_name(entry), []).append(f"- {path}")
+    blocks = [f"conflicts with {name}:\n" + "\n".join(lines) for name, lines in sorted(by_manager.items())]
+    return f"Apply failed with {len(clashes)} conflicts: " + "\n".join(blocks)
+
+
+def track_update(
+    old: Obj | None,
+    new: Obj,
+    *,
+    manager: str,
+    schema: Rooted | None,
+    now: datetime,
+    subresource: str = "",
+) -> Obj:
+    """The new object with metadata.managedFields brought up to date for a create, an update or a patch.
+
+    What changed is taken from other managers and given to this one. An object whose managedFields were reset with
+    [{}] is not tracked until it is applied.
+    """
+    entries = _entries_before(old, new, subresource)
+    if entries is None:
+        return _with_entries(new, ())
+    changes = compare(_root(schema), _untracked(old or {}), _untracked(new))
+    written, removed = managed.ownable(changes.written), managed.ownable(changes.removed)
+    if not written and not removed:
+        return _with_entries(new, entries)
+    mine = managed.make_entry(
+        manager, UPDATE, {}, api_version=str(new.get("apiVersion") or ""), time="", subresource=subresource
+    )
+    return _with_entries(new, managed.ordered(_taken(entries, mine, written, removed, managed.timestamp(now))))
+
+
+def _entries_before(old: Obj | None, new: Obj, subresource: str) -> Sequence[Entry] | None:
+    """The entries to start from; None if this object is not tracked."""
+    if old is None:
+        return ()
+    given = new.get("metadata", {}).get("managedFields")
+    if not subresource and given:
+        if given == [{}]:
+            return None
+        if managed.well_formed(given):
+            return list(given)
+    return old.get("metadata", {}).get("managedFields") or None
+
+
+def _taken(entries: Iterable[Entry], mine: Entry, written: FieldSet, removed: FieldSet, time: str) -> list[Entry]:
+    out: list[Entry] = []
+    own: FieldSet = {}
+    since = time
+    for entry in entries:
+        left: FieldSet | None = managed.fields(entry) or None
+        if managed.identity(entry) == managed.identity(mine):
+            own, since = _less(left, removed) or {}, str(entry.get("time") or time)
+            continue
+        left = _less(_less(left, written), removed)
+        if left:
+            out.append(entry if left is managed.fields(entry) else {**entry, "fieldsV1": left})
+    own = merge_roots(own, written)
+    if own:
+        out.append({**mine, "fieldsV1": own, "time": time if written else since})
+    return out
+
+
+def _less(fields: FieldSet | None, gone: FieldSet) -> FieldSet | None:
+    if not fields or not gone or intersection(fields, gone) is None:
+        return fields
+    return difference(fields, gone)
+
+
+def apply(
+    live: Obj | None,
+    applied: Obj,
+    *,
+    manager: str,
+    force: bool,
+    schema: Rooted | None,
+    now: datetime,
+    subresource: str = "",
+    reset: Sequence[str] = ("status",),
+) -> Obj:
+    """The object after a server-side apply. Equal to `live` when nothing changes.
+
+    Fields that this manager applied before and no longer mentions go, unless somebody else owns them. `reset` names the
+    top-level fields that only a subresource may write. Raises ApplyConflict unless `force`.
+    """
+    root = _root(schema)
+    before = _untracked(live or {})
+    config = _config(applied, subresource, reset)
+    entries = _entries_for_apply(root, live)
+    mine = managed.make_entry(
+        manager,
+        APPLY,
+        managed.ownable(fields_of(root, config, applied=True)),
+        api_version=str(applied.get("apiVersion") or ""),
+        time=managed.timestamp(now),
+        subresource=subresource,
+    )
+    others = [entry for entry in entries if managed.identity(entry) != managed.identity(mine)]
+    last = next((entry for entry in entries if managed.identity(entry) == managed.identity(mine)), None)
+    merged = _merged(root, before, config, last, [mine, *others])
+    after = _after(root, before, merged, mine, others, force)
+    if live is not None and merged == before and last is not None and _unchanged(last, mine, others, after):
+        return live
+    return _with_entries(merged, managed.ordered(after))
+
+
+def _unchanged(last: Entry, mine: Entry, others: list[Entry], after: list[Entry]) -> bool:
+    same_others = len(after) == len(others) + 1 and all(one is other for one, other in zip(after, others, strict=False))
+    return same_others and managed.fields(last) == managed.fields(mine) and last.get("apiVersion") == mine["apiVersion"]
+
+
+def _merged(root: Node, before: Obj, config: Obj, last: Entry | None, entries: list[Entry]) -> Obj:
+    merged: Obj = merge(root, before, config)
+    if last is None:
+        return merged
+    owned = managed.union_of(managed.fields(entry) for entry in entries)
+    owned.setdefault("f:metadata", {".": {}})
+    return {**cut(root, merged, managed.fields(last), owned)}
+
+
+def _after(root: Node, before: Obj, merged: Obj, mine: Entry, others: list[Entry], force: bool) -> list[Entry]:
+    changes = compare(root, before, merged)
+    written, removed = managed.ownable(changes.written), managed.ownable(changes.removed)
+    clashes = [
+        (entry, path)
+        for entry in others
+        for path in paths(intersection(managed.fields(entry), written) or {})
+        if written
+    ]
+    if clashes and not force:
+        raise ApplyConflict(clashes)
+    out: list[Entry] = []
+    for entry in others:
+        left = _less(_less(managed.fields(entry), written), removed)
+        if left:
+            out.append(entry if left is managed.fields(entry) else {**entry, "fieldsV1": left})
+    return [*out, mine] if managed.fields(mine) else out
+
+
+def _entries_for_apply(root: Node, live: Obj | None) -> Sequence[Entry]:
+    if live is None:
+        return ()
+    entries: Sequence[Entry] = live.get("metadata", {}).get("managedFields") or ()
+    if entries:
+        return entries
+    everything = managed.ownable({k: sub for k, sub in fields_of(root, _untracked(live)).items() if k != "."})
+    time = str(live.get("metadata", {}).get("creationTimestamp") or "")
+    version = str(live.get("apiVersion") or "")
+    return [managed.make_entry(managed.BEFORE_FIRST_APPLY, UPDATE, everything, api_version=version, time=time)]
+
+
+def _config(applied: Obj, subresource: str, reset: Sequence[str]) -> Obj:
+    """The part of an applied configuration that counts here."""
+    if subresource:
+        return {key: value for key, value in _untracked(applied).items() if key in (subresource, *IDENTITY)}
+    return {key: value for key, value in _untracked(applied).items() if key not in reset}
+
+
+def _root(schema: Rooted | None) -> Node:
+    known = schema.root if schema is not None else None
+    fields = {**(known.fields if known else {}), "metadata": objectmeta.NODE}
+    return Node(fields=fields, extra=known.extra if known else None, preserve=True)
+
+
+def _untracked(obj: Mapping[str, Any]) -> Obj:
+    """The object without metadata.managedFields."""
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or "managedFields" not in meta:
+        return dict(obj)
+    return {**obj, "metadata": {key: value for key, value in meta.items() if key != "managedFields"}}
+
+
+def _with_entries(obj: Obj, entries: Sequence[Entry]) -> Obj:
+    out = _untracked(obj)
+    if entries:
+        out["metadata"] = {**out.get("metadata", {}), "managedFields": list(entries)}
+    return out
