@@ -1,0 +1,173 @@
+"""Makes a `bmc.Access` out of API objects: where the BMC is, who we are, and which certificate is accepted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
+from metal.api.endpoint import Endpoint
+from metal.api.server import InlineBMC, Server
+from metal.bmc.protocols import Access
+
+PROTOCOLS = ("Redfish", "RedfishLocal", "RedfishWithRegistryPatch")
+"""Names of the one protocol that is spoken; the Go operator's development variants mean the same here."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a BMC cannot be reached as declared: a CamelCase reason and a sentence that names the object and the fix."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class AccessDefaults:
+    """What holds where a BMC does not say otherwise."""
+
+    scheme: str = "https"
+    """https or http. http shows credentials to everybody on the wire and must be asked for."""
+    verify: bool = True
+    """Whether certificates are verified; False accepts any and must be asked for."""
+    ca_pem: str = field(default="", repr=False)
+    """Certificates (PEM) that sign BMCs' certificates, beside those of the system."""
+    authorities: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """PEM text by name of the Secret, for tls.caSecretRef. Shared and filled by whoever reads those Secrets."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """User name and password of a BMC."""
+
+    username: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+def access_for_bmc(
+    bmc: BMC, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: AccessDefaults
+) -> Access | Problem:
+    """The access of a BMC object, under its name. endpoint and secret are what its references name, if that exists."""
+    spec = bmc.spec
+    if spec.endpoint_ref is not None:
+        address = endpoint_address(spec.endpoint_ref.name, endpoint)
+    else:
+        address = _given((spec.access.ip if spec.access else "") or "", "spec.access.ip")
+    return _access(bmc.metadata.name, address, spec.protocol, spec.tls, spec.bmc_secret_ref.name, secret, defaults)
+
+
+def access_for_inline(
+    server: Server, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: AccessDefaults
+) -> Access | Problem:
+    """The access in a Server's own spec.bmc, under the key `server/<name>`, which no BMC object can have."""
+    inline = server.spec.bmc
+    if inline is None:
+        return Problem("BMCNotSet", "neither spec.bmcRef nor spec.bmc says how to reach the BMC: set one of them")
+    address = _inline_address(inline, endpoint)
+    key = f"server/{server.metadata.name}"
+    return _access(key, address, inline.protocol, inline.tls, inline.bmc_secret_ref.name, secret, defaults)
+
+
+def endpoint_address(name: str, endpoint: Endpoint | None) -> str | Problem:
+    """The IP address of the Endpoint with this name."""
+    if endpoint is None:
+        return Problem("EndpointNotFound", f"Endpoint {name} does not exist: create it or correct endpointRef")
+    return _given(endpoint.spec.ip or "", f"spec.ip of Endpoint {name}")
+
+
+def credentials(name: str, secret: BMCSecret | None) -> Credentials | Problem:
+    """User name and password of a BMCSecret; data counts before stringData, as in the Go operator."""
+    if not name:
+        return Problem("SecretNotSet", "bmcSecretRef.name is empty: name the BMCSecret with username and password")
+    if secret is None:
+        return Problem(
+            "SecretNotFound", f"BMCSecret {name} does not exist: create it with the keys username and password"
+        )
+    username = _value(secret, "username")
+    if isinstance(username, Problem):
+        return username
+    password = _value(secret, "password")
+    return password if isinstance(password, Problem) else Credentials(username, password)
+
+
+def _inline_address(inline: InlineBMC, endpoint: Endpoint | None) -> str | Problem:
+    if inline.endpoint_ref is not None and not inline.address:
+        return endpoint_address(inline.endpoint_ref.name, endpoint)
+    return _given(inline.address, "spec.bmc.address")
+
+
+def _given(address: str, field_name: str) -> str | Problem:
+    return address or Problem("AddressMissing", f"{field_name} is empty: the address of the BMC is not known")
+
+
+def _access(
+    key: str,
+    address: str | Problem,
+    protocol: Protocol,
+    tls: TLSPolicy | None,
+    secret_name: str,
+    secret: BMCSecret | None,
+    defaults: AccessDefaults,
+) -> Access | Problem:
+    if protocol.name not in PROTOCOLS:
+        known = ", ".join(PROTOCOLS)
+        return Problem("ProtocolNotSupported", f"protocol.name is {protocol.name!r}; it must be one of {known}")
+    if isinstance(address, Problem):
+        return address
+    login = credentials(secret_name, secret)
+    if isinstance(login, Problem):
+        return login
+    trust = trust_of(tls, defaults)
+    if isinstance(trust, Problem):
+        return trust
+    return Access(
+        key, address, protocol.port, (protocol.scheme or defaults.scheme).lower(), login.username, login.password,
+        trust.verify, trust.ca_pem, trust.fingerprint,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which certificate of a BMC is accepted."""
+
+    verify: bool
+    ca_pem: str = field(default="", repr=False)
+    fingerprint: str = ""
+
+
+def trust_of(tls: TLSPolicy | None, defaults: AccessDefaults) -> Trust | Problem:
+    """The policy of a BMC: what it asks for, else the defaults."""
+    if tls is None:
+        return Trust(defaults.verify, defaults.ca_pem)
+    if tls.insecure_skip_verify:
+        return Trust(verify=False)
+    if tls.fingerprint:
+        return Trust(verify=True, fingerprint=tls.fingerprint.replace(":", "").lower())
+    if tls.ca_secret_ref is None:
+        return Trust(verify=True, ca_pem=defaults.ca_pem)
+    name = tls.ca_secret_ref.name
+    pem = defaults.authorities.get(name)
+    if not pem:
+        return Problem(
+            "CANotFound",
+            f"tls.caSecretRef names the Secret {name}, which has no key ca.crt in the manager's namespace: create it",
+        )
+    return Trust(verify=True, ca_pem=pem)
+
+
+def _value(secret: BMCSecret, key: str) -> str | Problem:
+    name = secret.metadata.name
+    raw = secret.data.get(key)
+    if raw is None:
+        text = secret.string_data.get(key, "")
+    else:
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            return Problem("CredentialsInvalid", f"{key} in BMCSecret {name} is not UTF-8 text: write it again")
+    if not text:
+        return Problem("CredentialsMissing", f"BMCSecret {name} has no {key}: add the key {key} to its data")
+    if any(character in text for character in "\r\n\0"):
+        return Problem(
+            "CredentialsInvalid",
+            f"{key} in BMCSecret {name} contains a line break or NUL: write it without (printf instead of echo)",
+        )
+    return text
