@@ -1,0 +1,148 @@
+"""The API itself, free of any transport: every verb on every resource."""
+
+import random
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from metal.apiserver import crds, status
+from metal.apiserver.builtins import builtins
+from metal.apiserver.collector import Collector
+from metal.apiserver.deletes import Deleter, Deletion
+from metal.apiserver.journal import Journal, MemoryJournal
+from metal.apiserver.reads import Reader
+from metal.apiserver.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
+from metal.apiserver.requests import (
+    SYSTEM,
+    DeleteOptions,
+    FieldValidation,
+    Listing,
+    ListOptions,
+    PatchType,
+    RequestContext,
+    WatchItem,
+    WatchOptions,
+    WriteOptions,
+)
+from metal.apiserver.resources import Registry, Resource
+from metal.apiserver.store import Store
+from metal.apiserver.writes import Writer
+from metal.kube.clock import Clock
+
+Obj = dict[str, Any]
+
+
+class Backend:
+    """Answers requests. `start` before the first one, `stop` after the last.
+
+    Every method raises StatusError for what a Kubernetes API would refuse, with its reasons and sentences.
+    """
+
+    def __init__(
+        self, clock: Clock, *, journal: Journal | None = None, rng: random.Random | None = None, history: int = 5_000
+    ) -> None:
+        self.clock = clock
+        self.registry = Registry()
+        self.store = Store(journal or MemoryJournal(), history=history)
+        rng = rng or random.SystemRandom()
+        self._reader = Reader(self.store, rng)
+        self._writer = Writer(self.store, clock, rng)
+        self._deleter = Deleter(self.store, clock)
+        self._collector = Collector(self.store, self.registry, self._deleter, clock)
+
+    async def start(self) -> None:
+        """Load what was stored, serve it, and begin to collect garbage. Raises JournalError."""
+        await self.store.open()
+        for resource in builtins():
+            self.registry.add(resource)
+        self.registry.add(crds.definition(self.registry, self.clock))
+        for record in self.store.collection(CRDS):
+            crds.serve(self.registry, record.decode())
+        self.store.listen(self._follow_definitions)
+        self._collector.start()
+        for name in ("default", "kube-system"):
+            await self._ensure_namespace(name)
+
+    async def stop(self) -> None:
+        """End every watch, finish what was written, release the journal."""
+        await self._collector.stop()
+        await self.store.close()
+
+    async def _ensure_namespace(self, name: str) -> None:
+        if self.store.newest(ObjectKey(NAMESPACES, "", name)) is None:
+            space = self.registry.find("", "v1", "namespaces")
+            assert space is not None  # noqa: S101 - added a few lines above
+            await self.create(RequestContext(SYSTEM, space), {"metadata": {"name": name}})
+
+    def _follow_definitions(self, event: Event) -> None:
+        if event.record.key.resource != CRDS:
+            return
+        crd = event.record.decode()
+        if event.type is Change.DELETED:
+            self.registry.remove(crds.collection_of(crd))
+            self.store.hub.drop(crds.collection_of(crd), event.resource_version)
+        else:
+            crds.serve(self.registry, crd)
+
+    async def install_crds(self, definitions: Iterable[Obj]) -> None:
+        """Create or bring up to date the given CRDs, as `kubectl apply --server-side --force-conflicts` would."""
+        resource = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        options = WriteOptions(manager="metal-apiserver", force=True, field_validation=FieldValidation.STRICT)
+        for crd in definitions:
+            name = str(crd["metadata"]["name"])
+            await self.apply(RequestContext(SYSTEM, resource, name=name, options=options), dict(crd))
+
+    def resource(self, group: str, version: str, plural: str) -> Resource:
+        """The resource at a path. Raises StatusError 404."""
+        found = self.registry.find(group, version, plural)
+        if found is None:
+            raise status.no_such_path()
+        return found
+
+    async def get(self, ctx: RequestContext) -> Record:
+        """The newest committed version of an object."""
+        return self._reader.get(ctx)
+
+    async def list(self, ctx: RequestContext, options: ListOptions) -> Listing:
+        """A page of a collection."""
+        return self._reader.page(ctx, options)
+
+    def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncIterator[WatchItem]:
+        """Changes of a collection, in order, until the timeout or `stop`."""
+        return self._reader.watch(ctx, options)
+
+    async def create(self, ctx: RequestContext, obj: Obj) -> Record:
+        """Store a new object. The mapping becomes the backend's own."""
+        return await self._writer.create(ctx, obj)
+
+    async def update(self, ctx: RequestContext, obj: Obj) -> Record:
+        """Replace an object. The mapping becomes the backend's own."""
+        return await self._writer.update(ctx, obj)
+
+    async def patch(self, ctx: RequestContext, kind: PatchType, body: Any) -> Record:
+        """Change an object by a patch; PatchType.APPLY is server-side apply."""
+        if kind is PatchType.APPLY:
+            return await self.apply(ctx, body)
+        return await self._writer.patch(ctx, kind, body)
+
+    async def apply(self, ctx: RequestContext, obj: Obj) -> Record:
+        """Server-side apply. The mapping becomes the backend's own."""
+        return await self._writer.apply(ctx, obj)
+
+    async def delete(self, ctx: RequestContext, options: DeleteOptions) -> Deletion:
+        """Delete an object, or mark it when finalizers hold it."""
+        return await self._deleter.delete(ctx, options)
+
+    async def delete_collection(
+        self, ctx: RequestContext, selection: ListOptions, options: DeleteOptions
+    ) -> tuple[Record, ...]:
+        """Delete every selected object; those that vanished meanwhile are passed over."""
+        chosen = self._reader.page(ctx, selection).records
+        gone = []
+        for record in chosen:
+            one = RequestContext(ctx.user, ctx.resource, record.key.namespace, record.key.name, options=ctx.options)
+            try:
+                gone.append((await self._deleter.delete(one, options)).record)
+            except status.StatusError as refused:
+                if refused.reason != "NotFound":
+                    raise
+        return tuple(gone)

@@ -1,0 +1,151 @@
+"""The Kubernetes client of `metal.kube` straight into a backend: no sockets, no second copy of the object."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from metal.apiserver.backend import Backend
+from metal.apiserver.records import Record
+from metal.apiserver.requests import (
+    DeleteOptions,
+    FieldValidation,
+    ItemType,
+    ListOptions,
+    PatchType,
+    Propagation,
+    RequestContext,
+    User,
+    WatchOptions,
+    WriteOptions,
+)
+from metal.apiserver.status import StatusError
+from metal.kube.client import EventType, Page, WatchEvent
+from metal.kube.errors import ApiError, from_status
+from metal.kube.objects import Kind, Object
+
+T = TypeVar("T", bound=Object)
+
+_encode = msgspec.json.Encoder().encode
+_plain = msgspec.json.Decoder().decode
+
+
+class InProcessClient:
+    """Implements `metal.kube.client.Client`. user: whose name the writes carry, also in managedFields."""
+
+    def __init__(self, backend: Backend, user: str = "metal-operator") -> None:
+        self._backend = backend
+        self._user = User(user, groups=("system:masters",))
+        self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        """Read one object, always the newest version."""
+        try:
+            return self._decode(kind, await self._backend.get(self._context(kind, namespace, name)))
+        except StatusError as refused:
+            raise _error(refused) from None
+
+    async def list(
+        self, kind: Kind[T], namespace: str = "", *, labels: str = "", fields: str = "", resource_version: str = ""
+    ) -> Page[T]:
+        """Read all objects of a kind, of one namespace when given."""
+        options = ListOptions(labels=labels, fields=fields, resource_version=resource_version)
+        try:
+            listing = await self._backend.list(self._context(kind, namespace), options)
+        except StatusError as refused:
+            raise _error(refused) from None
+        items = tuple(self._decode(kind, record) for record in listing.records)
+        return Page(items, str(listing.resource_version))
+
+    async def watch(
+        self, kind: Kind[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[WatchEvent[T]]:
+        """Changes after resource_version, with bookmarks. Ends when the backend stops; raises Expired."""
+        options = WatchOptions(labels=labels, fields=fields, resource_version=resource_version, bookmarks=True)
+        try:
+            async for item in self._backend.watch(self._context(kind, namespace), options):
+                found = None if item.type is ItemType.BOOKMARK or item.record is None else item.record
+                obj = None if found is None else self._decode(kind, found)
+                yield WatchEvent(EventType(item.type.value), obj, str(item.resource_version))
+        except StatusError as refused:
+            raise _error(refused) from None
+
+    async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
+        """Create. apiVersion and kind are filled in; metadata.name or generateName is needed."""
+        body = _body(kind, obj)
+        ctx = self._context(kind, _namespace(kind, body), options=self._options())
+        return await self._written(kind, self._backend.create(ctx, body))
+
+    async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """JSON merge patch of everything but status."""
+        ctx = self._context(kind, namespace, name, options=self._options())
+        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _plain(_encode(patch))))
+
+    async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """JSON merge patch of the status subresource."""
+        ctx = self._context(kind, namespace, name, "status", self._options())
+        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _plain(_encode(patch))))
+
+    async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
+        """Server-side apply of the fields in obj, owned by `manager`."""
+        body = _body(kind, obj)
+        options = WriteOptions(manager=manager, force=force, field_validation=FieldValidation.STRICT)
+        ctx = self._context(kind, _namespace(kind, body), str(body["metadata"].get("name", "")), options=options)
+        return await self._written(kind, self._backend.apply(ctx, body))
+
+    async def delete(
+        self, kind: Kind[T], name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
+    ) -> None:
+        """Delete in the background; uid and resource_version are preconditions when given."""
+        options = DeleteOptions(propagation=Propagation.BACKGROUND, uid=uid, resource_version=resource_version)
+        try:
+            await self._backend.delete(self._context(kind, namespace, name), options)
+        except StatusError as refused:
+            raise _error(refused) from None
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+    def _options(self) -> WriteOptions:
+        return WriteOptions(manager=self._user.name, field_validation=FieldValidation.IGNORE)
+
+    def _context(
+        self,
+        kind: Kind[T],
+        namespace: str,
+        name: str = "",
+        subresource: str = "",
+        options: WriteOptions = WriteOptions(),  # noqa: B008 - frozen
+    ) -> RequestContext:
+        try:
+            resource = self._backend.resource(kind.group, kind.version, kind.plural)
+        except StatusError as refused:
+            raise _error(refused) from None
+        return RequestContext(self._user, resource, namespace, name, subresource, options)
+
+    async def _written(self, kind: Kind[T], writing: Any) -> T:
+        try:
+            return self._decode(kind, await writing)
+        except StatusError as refused:
+            raise _error(refused) from None
+
+    def _decode(self, kind: Kind[T], record: Record) -> T:
+        decoder = self._decoders.get(kind.struct)
+        if decoder is None:
+            decoder = self._decoders[kind.struct] = msgspec.json.Decoder(kind.struct)
+        decoded: T = decoder.decode(record.body)
+        return decoded
+
+
+def _body(kind: Kind[T], obj: Mapping[str, Any]) -> dict[str, Any]:
+    # A round trip through JSON: a copy that the backend may keep, with times and structs as they are on the wire.
+    body: dict[str, Any] = _plain(_encode(obj))
+    return {**body, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": body.get("metadata") or {}}
+
+
+def _namespace(kind: Kind[T], body: Mapping[str, Any]) -> str:
+    return str(body["metadata"].get("namespace") or "default") if kind.namespaced else ""
+
+
+def _error(refused: StatusError) -> ApiError:
+    return from_status(refused.body)

@@ -1,0 +1,170 @@
+"""CustomResourceDefinitions: the kind itself, and the resources that one defines."""
+
+import json
+from datetime import datetime
+from functools import lru_cache, partial
+from typing import Any
+
+from metal.apiserver import builtin_schemas as schemas
+from metal.apiserver.causes import Cause
+from metal.apiserver.metadata import timestamp
+from metal.apiserver.records import CRDS, ResourceKey
+from metal.apiserver.resources import Registry, Resource, Strategy
+from metal.apiserver.schema import Compiled
+from metal.kube.clock import Clock
+
+Obj = dict[str, Any]
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> Compiled:
+    # CRDs are installed anew at every start, and by hundreds of tests; compiling one takes milliseconds.
+    return Compiled(json.loads(text))
+
+
+def resources_of(crd: Obj) -> list[Resource]:
+    """What an established CRD serves: one resource a served version."""
+    stored = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), "")
+    return [_resource(crd["spec"], version, stored) for version in crd["spec"]["versions"] if version.get("served")]
+
+
+def _resource(spec: Obj, version: Obj, stored: str) -> Resource:
+    names = spec["names"]
+    openapi = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    return Resource(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        schema=_compiled(json.dumps(openapi, sort_keys=False)),
+        openapi=openapi,
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names.get("singular") or names["kind"].lower(),
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        columns=tuple(version.get("additionalPrinterColumns") or (_AGE,)),
+        status="status" in (version.get("subresources") or {}),
+        stored_as=stored,
+        strategy=Strategy(selectable=_selectable(version)),
+    )
+
+
+def _selectable(version: Obj) -> frozenset[str]:
+    return frozenset(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ())
+
+
+def established(crd: Obj) -> bool:
+    """Whether the CRD's names were accepted and it is served."""
+    return any(
+        c.get("type") == "Established" and c.get("status") == "True"
+        for c in (crd.get("status") or {}).get("conditions") or ()
+    )
+
+
+def definition(registry: Registry, clock: Clock) -> Resource:
+    """The resource `customresourcedefinitions` itself."""
+    return Resource(
+        group=CRDS.group,
+        version="v1",
+        kind="CustomResourceDefinition",
+        plural=CRDS.plural,
+        schema=Compiled(schemas.CRD),
+        openapi=schemas.CRD,
+        namespaced=False,
+        singular="customresourcedefinition",
+        list_kind="CustomResourceDefinitionList",
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        columns=({"name": "Created At", "type": "date", "jsonPath": ".metadata.creationTimestamp"},),
+        custom=False,
+        strategy=Strategy(
+            prepare=partial(_prepare, registry, clock),
+            check=_check,
+            deleted=partial(_terminate, clock),
+            finalizers=(CLEANUP,),
+            generations=True,
+        ),
+    )
+
+
+def _prepare(registry: Registry, clock: Clock, obj: Obj, old: Obj | None) -> None:
+    """Names are filled in and accepted or refused in the same write, so that nobody waits for Established."""
+    spec = obj.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
+        return
+    names = spec["names"]
+    names.setdefault("singular", str(names.get("kind", "")).lower())
+    names.setdefault("listKind", f"{names.get('kind', '')}List")
+    spec.setdefault("conversion", {"strategy": "None"})
+    before = {} if old is None else old.get("status") or {}
+    obj["status"] = _status(obj, before, _name_conflict(registry, spec), clock())
+
+
+def _status(obj: Obj, before: Obj, conflict: str, now: datetime) -> Obj:
+    versions = [v for v in obj["spec"].get("versions") or () if isinstance(v, dict)]
+    stored = [v["name"] for v in versions if v.get("storage") is True and "name" in v]
+    accepted = not conflict
+    names = _condition("NamesAccepted", accepted, "NoConflicts" if accepted else "NameConflict", conflict)
+    names["message"] = conflict or "no conflicts found"
+    ready = _condition("Established", accepted, "InitialNamesAccepted" if accepted else "NotAccepted", "")
+    ready["message"] = "the initial names have been accepted" if accepted else "not all names are accepted"
+    others = [c for c in before.get("conditions") or () if c.get("type") not in ("NamesAccepted", "Established")]
+    return {
+        "acceptedNames": obj["spec"]["names"]
+        if accepted
+        else before.get("acceptedNames") or {"kind": "", "plural": ""},
+        "conditions": [_dated(c, before, now) for c in (names, ready)] + others,
+        "storedVersions": list(dict.fromkeys([*(before.get("storedVersions") or ()), *stored])),
+    }
+
+
+def _condition(name: str, true: bool, reason: str, message: str) -> Obj:
+    return {"type": name, "status": "True" if true else "False", "reason": reason, "message": message}
+
+
+def _dated(condition: Obj, before: Obj, now: datetime) -> Obj:
+    for old in before.get("conditions") or ():
+        if old.get("type") == condition["type"] and old.get("status") == condition["status"]:
+            return {"lastTransitionTime": old.get("lastTransitionTime") or timestamp(now), **condition}
+    return {"lastTransitionTime": timestamp(now), **condition}
+
+
+def _name_conflict(registry: Registry, spec: Obj) -> str:
+    wanted = spec["names"]
+    for other in registry:
+        if other.group != spec.get("group") or other.plural == wanted.get("plural"):
+            continue
+        taken = {other.plural, other.singular, *other.short_names}
+        for name in (wanted.get("plural"), wanted.get("singular"), *(wanted.get("shortNames") or ())):
+            if name in taken:
+                return f'"{name}" is already in use'
+        if wanted.get("kind") in (other.kind, other.list_kind):
+            return f'"{wanted["kind"]}" is already in use'
+    return ""
+
+
+def _check(obj: Obj, old: Obj | None) -> list[Cause]:
+    return []
+
+
+def _terminate(clock: Clock, obj: Obj) -> None:
+    status = obj.setdefault("status", {})
+    told = _condition("Terminating", True, "InstanceDeletionPending", "CustomResource deletion is pending")
+    status["conditions"] = [*status.get("conditions", ()), {"lastTransitionTime": timestamp(clock()), **told}]
+
+
+def collection_of(crd: Obj) -> ResourceKey:
+    """Where the objects of a CRD live."""
+    return ResourceKey(crd["spec"]["group"], crd["spec"]["names"]["plural"])
+
+
+def serve(registry: Registry, crd: Obj) -> None:
+    """Make the registry serve what a created or changed CRD says."""
+    registry.remove(collection_of(crd))
+    if established(crd):
+        for resource in resources_of(crd):
+            registry.add(resource)

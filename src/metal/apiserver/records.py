@@ -1,0 +1,122 @@
+"""Objects as the store keeps them: JSON bytes, with the few keys that are looked up parsed beside them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class ResourceKey(NamedTuple):
+    """Which collection an object lives in, whatever the API version it is read through."""
+
+    group: str
+    plural: str
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+NAMESPACES = ResourceKey("", "namespaces")
+CRDS = ResourceKey("apiextensions.k8s.io", "customresourcedefinitions")
+
+
+class ObjectKey(NamedTuple):
+    """Where an object lives."""
+
+    resource: ResourceKey
+    namespace: str
+    name: str
+
+
+class _Owner(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str
+    block_owner_deletion: bool = False
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = "0"
+    labels: dict[str, str] | None = None
+    finalizers: tuple[str, ...] | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[_Owner, ...] | None = None
+
+
+class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: _Meta
+    api_version: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Envelope)
+_any = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One version of one object."""
+
+    key: ObjectKey
+    resource_version: int
+    uid: str
+    api_version: str
+    labels: Mapping[str, str]
+    owners: tuple[str, ...]
+    finalizers: tuple[str, ...]
+    deleting: bool
+    body: bytes
+
+    @classmethod
+    def parse(cls, resource: ResourceKey, body: bytes) -> "Record":
+        """A record from stored JSON."""
+        envelope = _decoder.decode(body)
+        meta = envelope.metadata
+        return cls(
+            key=ObjectKey(resource, meta.namespace, meta.name),
+            resource_version=int(meta.resource_version or 0),
+            uid=meta.uid,
+            api_version=envelope.api_version,
+            labels=meta.labels or {},
+            owners=tuple(owner.uid for owner in meta.owner_references or ()),
+            finalizers=meta.finalizers or (),
+            deleting=meta.deletion_timestamp is not None,
+            body=body,
+        )
+
+    def decode(self) -> dict[str, Any]:
+        """A fresh, mutable copy of the object."""
+        obj: dict[str, Any] = _any.decode(self.body)
+        return obj
+
+    def at_version(self, resource_version: int) -> "Record":
+        """The same object stamped with another resourceVersion."""
+        obj = self.decode()
+        obj["metadata"]["resourceVersion"] = str(resource_version)
+        return Record.parse(self.key.resource, _encoder.encode(obj))
+
+
+def encode(obj: Mapping[str, Any]) -> bytes:
+    """JSON bytes of an object."""
+    return _encoder.encode(obj)
+
+
+class Change(StrEnum):
+    """What happened to an object; spelled like watch event types."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One committed change. For DELETED `record` is the last state, stamped with the deletion's version."""
+
+    type: Change
+    record: Record
+    previous: Record | None
+    resource_version: int

@@ -1,0 +1,154 @@
+"""Which resources are served: built-ins from the start, custom ones as CRDs come and go."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from metal.apiserver.causes import Cause
+from metal.apiserver.records import ResourceKey
+from metal.apiserver.status import Who
+from metal.apiserver.structural import Node
+
+Obj = dict[str, Any]
+
+
+class Schema(Protocol):
+    """What a resource needs of its structural schema (`schema.Compiled`)."""
+
+    @property
+    def root(self) -> Node: ...
+    def prune(self, obj: Mapping[str, Any]) -> Obj: ...
+    def default(self, obj: Mapping[str, Any]) -> Obj: ...
+    def validate(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Cause]: ...
+    def unknown_fields(self, obj: Mapping[str, Any]) -> list[str]: ...
+
+
+def _leave(obj: Obj, old: Obj | None) -> None:
+    """Changes nothing."""
+
+
+def _accept(obj: Obj, old: Obj | None) -> list[Cause]:
+    return []
+
+
+def _free(obj: Obj) -> bool:
+    return False
+
+
+def _unmoved(obj: Obj) -> None:
+    """Changes nothing."""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Where a resource differs from a plain custom resource.
+
+    prepare: adjusts an object before it is validated; old is None on create.
+    check: rules beyond the schema.
+    held: whether a deleted object without finalizers must stay all the same.
+    deleted: adjusts an object whose deletion begins.
+    unconditional: an update without resourceVersion overwrites.
+    generations: metadata.generation is kept; finalizers: added to every new object.
+    selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
+    """
+
+    prepare: Callable[[Obj, Obj | None], None] = _leave
+    check: Callable[[Obj, Obj | None], list[Cause]] = _accept
+    held: Callable[[Obj], bool] = _free
+    deleted: Callable[[Obj], None] = _unmoved
+    unconditional: bool = False
+    generations: bool = True
+    finalizers: tuple[str, ...] = ()
+    selectable: frozenset[str] = frozenset()
+
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource in one version."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    schema: Schema
+    openapi: Mapping[str, Any] = field(repr=False)
+    namespaced: bool = True
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Mapping[str, Any], ...] = ()
+    status: bool = False
+    stored_as: str = ""
+    custom: bool = True
+    verbs: tuple[str, ...] = ALL_VERBS
+    strategy: Strategy = Strategy()
+
+    @property
+    def key(self) -> ResourceKey:
+        """The collection behind every version of this resource."""
+        return ResourceKey(self.group, self.plural)
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or the bare version for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage_api_version(self) -> str:
+        """apiVersion that objects carry in the store."""
+        version = self.stored_as or self.version
+        return f"{self.group}/{version}" if self.group else version
+
+    def who(self, name: str = "") -> Who:
+        """How a Status names an object of this resource."""
+        return Who(self.group, self.plural, self.kind, name)
+
+
+class Registry:
+    """Every resource that is served right now."""
+
+    def __init__(self) -> None:
+        self._resources: dict[tuple[str, str, str], Resource] = {}
+        self.generation = 0
+        """Grows with every change, so that caches of discovery documents know when they are stale."""
+
+    def add(self, resource: Resource) -> None:
+        """Serve a resource, in place of what had its name and version."""
+        self._resources[resource.group, resource.version, resource.plural] = resource
+        self.generation += 1
+
+    def remove(self, key: ResourceKey) -> None:
+        """Stop serving every version of a collection."""
+        for path in [path for path, resource in self._resources.items() if resource.key == key]:
+            del self._resources[path]
+        self.generation += 1
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource at a path, or None."""
+        return self._resources.get((group, version, plural))
+
+    def any_version(self, key: ResourceKey) -> Resource | None:
+        """Some version of a collection, the storage version first, or None when none is served."""
+        served = [resource for resource in self if resource.key == key]
+        return min(served, key=lambda resource: resource.version != resource.stored_as, default=None)
+
+    def group_versions(self) -> dict[str, list[str]]:
+        """Served versions of each group, the best known first."""
+        found: dict[str, list[str]] = {}
+        for resource in self:
+            versions = found.setdefault(resource.group, [])
+            if resource.version not in versions:
+                versions.append(resource.version)
+        return found
+
+    def of(self, group: str, version: str) -> list[Resource]:
+        """Resources of one group and version, by name."""
+        found = [r for r in self if (r.group, r.version) == (group, version)]
+        return sorted(found, key=lambda resource: resource.plural)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(list(self._resources.values()))
