@@ -1,0 +1,92 @@
+"""Hands a report to the registry: POST /register with the boot's token."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import urllib.parse
+from typing import Any
+
+REFUSED = {
+    401: "the registry does not know this token",
+    403: "the registry does not accept this token for this server",
+    410: "this boot's token was spent before, or its time is over",
+}
+MALFORMED = (400, 413, 422)
+MAX_ANSWER = 4096
+"""Bytes of an answer that are read."""
+
+
+class Refused(Exception):
+    """The token is no good, and asking again changes nothing."""
+
+
+class Malformed(Exception):
+    """The registry will never take this report."""
+
+
+class NotNow(Exception):
+    """The report was not taken; it may be later."""
+
+    def __init__(self, told: str, retry_after: float = 0.0) -> None:
+        super().__init__(told)
+        self.retry_after = retry_after
+
+
+class Registry:
+    """The registry at one address.
+
+    No proxy is asked and no redirect followed: the token goes to nobody else.
+
+    Raises:
+        ValueError: the URL, the UUID or the token cannot be used; the text says which and why.
+    """
+
+    def __init__(self, url: str, uuid: str, token: str, *, timeout: float = 5.0, ca_file: str | None = None) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"--registry-url {url!r} must be http://HOST:PORT or https://HOST:PORT")
+        if not token.isascii() or not token.isprintable() or not token or " " in token:
+            raise ValueError("--token must be printable ASCII without spaces, and not empty")
+        self._host, self._port = parts.hostname, parts.port
+        self._path = parts.path.rstrip("/") + "/register"
+        self._uuid, self._token, self._timeout = uuid, token, timeout
+        self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
+
+    def register(self, data: dict[str, Any]) -> None:
+        """Sends one report.
+
+        Raises:
+            Refused: with status 401, 403 or 410.
+            Malformed: with status 400, 413 or 422.
+            NotNow: with any other, or when the registry cannot be reached in time.
+        """
+        body = json.dumps({"systemUUID": self._uuid, "data": data}).encode()
+        try:
+            status, told, retry_after = self._post(body)
+        except (OSError, http.client.HTTPException) as failure:
+            raise NotNow(f"the registry cannot be reached: {failure or type(failure).__name__}") from failure
+        if status in REFUSED:
+            raise Refused(f"{REFUSED[status]} ({status})")
+        if status in MALFORMED:
+            raise Malformed(f"the registry does not take this report ({status}): {told}")
+        if not 200 <= status < 300:
+            raise NotNow(f"the registry answered {status}: {told}", retry_after)
+
+    def _post(self, body: bytes) -> tuple[int, str, float]:
+        connection = self._connect()
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"}
+        try:
+            connection.request("POST", self._path, body, headers)
+            answer = connection.getresponse()
+            told = answer.read(MAX_ANSWER).decode("utf-8", "replace").strip()
+            wait = answer.headers.get("Retry-After") or ""
+            return answer.status, told, float(wait) if wait.isdecimal() else 0.0
+        finally:
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
