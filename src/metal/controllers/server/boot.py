@@ -36,12 +36,7 @@ async def network_boot(
     if _resting(scope):
         return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
     if window.phase == Phase.CONTESTED:
-        scope.event(
-            "BootContested",
-            "another party asked for this server's boot script; the boot was stopped and starts again with a new token",
-            warning=True,
-        )
-        return await _start(scope, config, purpose, claim_uid, timeout)
+        return _contested(scope, window)
     if window.phase == Phase.CLOSED:
         return await _start(scope, config, purpose, claim_uid, timeout)
     if scope.now >= window.expires_at:
@@ -109,7 +104,7 @@ def _await_success(scope: Scope, window: BootWindow) -> Requeue:
 
 
 async def _check_override(scope: Scope, window: BootWindow) -> SystemInfo:
-    """Read the override back once the machine has begun: some BMCs ignore `Once` and would boot the network for ever."""
+    """Read the override back once the machine has begun: some BMCs ignore `Once` and keep it."""
     if scope.memo.checked_window == window.id:
         return await scope.observe(max_age=scope.settings.resync)
     system = await clear_override(scope)
@@ -138,6 +133,23 @@ async def _succeeded(scope: Scope) -> Requeue | None:
         await _check_override(scope, window)
     scope.set(boot_attempts=0)
     return None
+
+
+def _contested(scope: Scope, window: BootWindow) -> Requeue:
+    attempts = scope.status.boot_attempts + 1
+    scope.set(boot_window=boot_window.close(window), boot_attempts=attempts, power_request=None)
+    if attempts >= scope.settings.boot_attempts:
+        return scope.fail(
+            "BootContested",
+            f"{attempts} network boots in a row were asked for by more than one party. Find the other one on the boot "
+            "network, or let the DHCP server report its leases, then annotate the server with operation=retry",
+        )
+    scope.event(
+        "BootContested",
+        "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
+        warning=True,
+    )
+    return Requeue(0)
 
 
 async def _failed(scope: Scope, window: BootWindow, why: str) -> Requeue:

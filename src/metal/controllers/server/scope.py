@@ -11,13 +11,14 @@ import msgspec
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
 from metal.api.claim import ServerBootConfiguration, ServerClaim
-from metal.api.core import EVENT
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, Pool, SystemInfo
+from metal.controllers.access import AccessDefaults
 from metal.controllers.settings import ServerSettings
+from metal.kube import conditions
 from metal.kube.client import Client
 from metal.kube.clock import Clock
 from metal.kube.controller import Requeue
@@ -25,8 +26,6 @@ from metal.kube.events import Recorder
 from metal.kube.informer import Informer
 from metal.kube.mergepatch import diff
 from metal.kube.objects import Key, key_of
-
-__all__ = ["EVENT", "Deps", "Memo", "Scope"]
 
 
 @dataclass
@@ -57,6 +56,7 @@ class Deps:
     bmcs: Informer[BMCObject]
     secrets: Informer[BMCSecret]
     endpoints: Informer[Endpoint]
+    access_defaults: AccessDefaults = field(default_factory=AccessDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
 
 
@@ -104,19 +104,15 @@ class Scope:
 
     def condition(self, type: str, status: bool, reason: str, message: str) -> None:
         """Set a condition; its time moves only when its status does."""
-        text = "True" if status else "False"
-        old = self.find_condition(type)
-        since = old.last_transition_time if old and old.status == text else self.now
         new = Condition(
-            type=type, status=text, last_transition_time=since, reason=reason, message=message,
+            type=type, status="True" if status else "False", reason=reason, message=message,
             observed_generation=self.server.metadata.generation,
         )  # fmt: skip
-        others = [c for c in self.status.conditions if c.type != type]
-        self.set(conditions=tuple(sorted([*others, new], key=lambda c: c.type)))
+        self.set(conditions=conditions.set_condition(self.status.conditions, new, self.now))
 
     def find_condition(self, type: str) -> Condition | None:
         """The pending condition of this type."""
-        return next((c for c in self.status.conditions if c.type == type), None)
+        return conditions.find(self.status.conditions, type)
 
     def go(self, state: State, message: str, *, warning: bool = False) -> Requeue:
         """Enter a state; the next pass begins at once."""

@@ -1,0 +1,93 @@
+"""The ServerBootConfiguration of a claim: follows the claim until its first boot, and stays as it was afterwards."""
+
+from typing import Any
+
+from metal.api.claim import ServerBootConfiguration
+from metal.api.server import Server
+from metal.controllers.claim.scope import ClaimScope
+from metal.kube.errors import NotFound
+from metal.kube.objects import key_of
+from metal.kube.ownership import controller_reference
+
+MANAGER = "metal-operator"
+
+
+async def follow(scope: ClaimScope, server: Server) -> None:
+    """Write the boot configuration where it differs from the claim, and point the server at it."""
+    claim = scope.claim
+    config = scope.deps.configs.get(key_of(claim))
+    if config is not None and not _is_ours(scope, config):
+        await _drop(scope, config)
+        config = None
+    if _has_booted(scope, server):
+        _say_what_waits(scope, config)
+        return
+    desired = _desired(scope, server)
+    if config is None or _differs(config, desired):
+        applied = await scope.deps.client.apply(scope.deps.kinds.boot_config, desired, manager=MANAGER)
+        scope.deps.configs.observe(applied)
+    await _point(scope, server)
+
+
+def _is_ours(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
+    return any(ref.uid == scope.claim.metadata.uid for ref in config.metadata.owner_references)
+
+
+async def _drop(scope: ClaimScope, config: ServerBootConfiguration) -> None:
+    """A former claim of this name left it; the garbage collector may not have come by yet."""
+    meta = config.metadata
+    try:
+        await scope.deps.client.delete(scope.deps.kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)
+    except NotFound:
+        return
+
+
+def _has_booted(scope: ClaimScope, server: Server) -> bool:
+    boot = server.status.claim_boot
+    return boot is not None and boot.booted_at is not None and boot.claim_uid == scope.claim.metadata.uid
+
+
+def _say_what_waits(scope: ClaimScope, config: ServerBootConfiguration | None) -> None:
+    spec = scope.claim.spec
+    if config is None or (config.spec.image, config.spec.ignition_secret_ref) == (spec.image, spec.ignition_secret_ref):
+        scope.condition("Current", True, "Current", "the server booted what the claim describes")
+        return
+    scope.condition(
+        "Current", False, "ChangedAfterBoot",
+        "image or Ignition changed after the first boot; the running system is left alone. A new claim boots them",
+    )  # fmt: skip
+
+
+def _desired(scope: ClaimScope, server: Server) -> dict[str, Any]:
+    claim, kinds = scope.claim, scope.deps.kinds
+    spec: dict[str, Any] = {"serverRef": {"name": server.metadata.name}}
+    if claim.spec.image:
+        spec["image"] = claim.spec.image
+    if claim.spec.ignition_secret_ref is not None:
+        spec["ignitionSecretRef"] = {"name": claim.spec.ignition_secret_ref.name}
+    owner = controller_reference(claim, kinds.claim)
+    metadata = {"name": claim.metadata.name, "namespace": claim.metadata.namespace, "ownerReferences": [owner]}
+    return {"metadata": metadata, "spec": spec}
+
+
+def _differs(config: ServerBootConfiguration, desired: dict[str, Any]) -> bool:
+    spec = desired["spec"]
+    secret = config.spec.ignition_secret_ref
+    return bool(
+        config.spec.server_ref.name != spec["serverRef"]["name"]
+        or config.spec.image != spec.get("image", "")
+        or (secret.name if secret else None) != spec.get("ignitionSecretRef", {}).get("name")
+    )
+
+
+async def _point(scope: ClaimScope, server: Server) -> None:
+    claim, ref = scope.claim, server.spec.boot_configuration_ref
+    wanted = (claim.metadata.namespace, claim.metadata.name)
+    if ref is not None and (ref.namespace, ref.name) == wanted:
+        return
+    body = {
+        "metadata": {"resourceVersion": server.metadata.resource_version},
+        "spec": {"bootConfigurationRef": {"namespace": wanted[0], "name": wanted[1]}},
+    }
+    updated = await scope.deps.client.patch(scope.deps.kinds.server, server.metadata.name, body)
+    scope.deps.servers.observe(updated)

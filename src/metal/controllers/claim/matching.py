@@ -1,0 +1,152 @@
+"""Which server fits which claim, and if none does: why not. Pure functions."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from metal.api.claim import ServerClaim
+from metal.api.common import Taint, Toleration
+from metal.api.server import Server, State
+from metal.kube.selectors import from_object
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """True when the toleration covers the taint."""
+    if toleration.key != taint.key or toleration.effect not in ("", taint.effect):
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value
+
+
+def blocking_taints(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:
+    """The NoBind taints that no toleration covers. An empty effect means NoBind; Evict never blocks."""
+    allowed = list(tolerations)
+    return [t for t in taints if t.effect in ("", "NoBind") and not any(tolerates(a, t) for a in allowed)]
+
+
+def wanted(claim: ServerClaim, server: Server) -> bool:
+    """True when the claim's serverRef and selector allow this server, whatever its state."""
+    ref, selector = claim.spec.server_ref, claim.spec.server_selector
+    if ref is not None and ref.name != server.metadata.name:
+        return False
+    if selector is None:
+        return True
+    try:
+        return from_object(selector).matches(server.metadata.labels)
+    except ValueError:
+        return False  # selector_problem() tells the claim's owner
+
+
+def selector_problem(claim: ServerClaim) -> str:
+    """What is wrong with the claim's selector, or nothing."""
+    if claim.spec.server_selector is None:
+        return ""
+    try:
+        from_object(claim.spec.server_selector)
+    except ValueError as exc:
+        return f"spec.serverSelector: {exc}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Why a server cannot be had: a CamelCase reason and a few words."""
+
+    reason: str
+    detail: str
+
+
+def misfit(claim: ServerClaim, server: Server) -> Misfit | None:
+    """Why the claim cannot have this server, or None when it can."""
+    if not wanted(claim, server):
+        return Misfit("NoMatch", "labels or name do not match")
+    checks = (_held, _not_available, _cordoned, _unready)
+    for check in checks:
+        if (found := check(claim, server)) is not None:
+            return found
+    return _tainted(claim, server)
+
+
+def _held(claim: ServerClaim, server: Server) -> Misfit | None:
+    ref = server.spec.server_claim_ref
+    if ref is None or (ref.namespace, ref.name) == (claim.metadata.namespace, claim.metadata.name):
+        return None
+    return Misfit("Claimed", "held by another claim")
+
+
+def _not_available(claim: ServerClaim, server: Server) -> Misfit | None:
+    if server.metadata.deletion_timestamp is not None:
+        return Misfit("NotAvailable", "being deleted")
+    if server.spec.server_maintenance_ref is not None:
+        return Misfit("NotAvailable", "in maintenance")
+    if server.status.state != State.AVAILABLE:
+        return Misfit("NotAvailable", f"in state {server.status.state or 'Initial'}")
+    if server.status.power_state != "Off":
+        return Misfit("NotAvailable", "not powered off yet")
+    return None
+
+
+def _cordoned(claim: ServerClaim, server: Server) -> Misfit | None:
+    return Misfit("Cordoned", "marked unclaimable") if server.spec.unclaimable else None
+
+
+def _unready(claim: ServerClaim, server: Server) -> Misfit | None:
+    for condition in server.status.conditions:
+        if condition.type == "BMCReachable" and condition.status == "False":
+            return Misfit("BMCUnreachable", "its BMC does not answer")
+    return None
+
+
+def _tainted(claim: ServerClaim, server: Server) -> Misfit | None:
+    blocking = blocking_taints(server.spec.taints, claim.spec.tolerations)
+    if not blocking:
+        return None
+    keys = ", ".join(sorted(t.key for t in blocking))
+    return Misfit("Tainted", f"taint {keys} is not tolerated")
+
+
+@dataclass
+class Verdict:
+    """What looking at all servers gave."""
+
+    server: Server | None = None
+    misfits: Counter[Misfit] = field(default_factory=Counter)
+
+    @property
+    def reason(self) -> str:
+        """One CamelCase word for a condition."""
+        if not self.misfits:
+            return "NoServers"
+        reasons = {m.reason for m in self.misfits}
+        others = reasons - {"NoMatch"}
+        return next(iter(others)) if len(others) == 1 else ("NoMatch" if not others else "NoneFits")
+
+    @property
+    def message(self) -> str:
+        """How many servers did not fit, and why."""
+        if not self.misfits:
+            return "there are no servers yet"
+        total = sum(self.misfits.values())
+        parts = [f"{count} {m.detail}" for m, count in sorted(self.misfits.items(), key=lambda i: (-i[1], i[0].detail))]
+        return f"none of {total} servers fits: " + "; ".join(parts)
+
+
+def choose(claim: ServerClaim, servers: Iterable[Server]) -> Verdict:
+    """The claim's server among these: deterministic, and spread so that claims seldom want the same one."""
+    verdict = Verdict()
+    best = b""
+    for server in servers:
+        why = misfit(claim, server)
+        if why is not None:
+            verdict.misfits[why] += 1
+            continue
+        rank = _rank(claim, server)
+        if verdict.server is None or rank < best:
+            verdict.server, best = server, rank
+    return verdict
+
+
+def _rank(claim: ServerClaim, server: Server) -> bytes:
+    return blake2b(f"{claim.metadata.uid}/{server.metadata.name}".encode(), digest_size=8).digest()

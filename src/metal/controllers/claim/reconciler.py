@@ -1,0 +1,148 @@
+"""Binds ServerClaims to Servers, and asks for the boot configuration that each claim describes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from metal.api.claim import ServerClaim
+from metal.api.server import Server, State
+from metal.controllers.claim import boot_config, matching
+from metal.controllers.claim.scope import ClaimDeps, ClaimScope
+from metal.kube import conditions
+from metal.kube.controller import Done, Requeue, Result
+from metal.kube.errors import NotFound
+from metal.kube.objects import Key, key_of
+
+BY_CLAIM = "claim"
+
+
+def claim_index(server: Server) -> Iterable[str]:
+    """Index of Servers by the claim that holds them, as namespace/name."""
+    ref = server.spec.server_claim_ref
+    return () if ref is None else (f"{ref.namespace}/{ref.name}",)
+
+
+@dataclass
+class ServerClaimReconciler:
+    """Level-triggered; a server is taken by one patch that its resourceVersion guards, so never by two claims."""
+
+    deps: ClaimDeps
+
+    async def reconcile(self, key: Key) -> Result:
+        """One pass. Raises Conflict when another claim was faster; the next pass looks again."""
+        claim = self.deps.claims.get(key)
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return Done()  # the Server's reconciler notices; the boot configuration goes with its owner
+        if claim.metadata.annotations.get(self.deps.kinds.key("operation")) == "ignore":
+            return Done()
+        scope = ClaimScope(self.deps, claim)
+        server = self._mine(claim)
+        if server is None:
+            server = await self._bind(scope)
+        if server is not None:
+            await self._serve(scope, server)
+        await scope.commit()
+        return Done() if server is not None else Requeue(self.deps.settings.resync)
+
+    def _mine(self, claim: ServerClaim) -> Server | None:
+        held = self.deps.servers.by_index(BY_CLAIM, str(key_of(claim)))
+        uid = claim.metadata.uid
+        return next((s for s in held if s.status.tenant in ("", uid) and s.status.state != State.CLEANUP), None)
+
+    async def _bind(self, scope: ClaimScope) -> Server | None:
+        claim = scope.claim
+        ref = claim.spec.server_ref
+        if ref is not None and self.deps.servers.get(Key(ref.name)) is None:
+            _say_absent(scope, ref.name)
+            return None
+        problem = matching.selector_problem(claim)
+        if problem:
+            scope.phase("Unbound", "a selector that can be read")
+            scope.condition("Bound", False, "InvalidSelector", problem)
+            return None
+        verdict = matching.choose(claim, self._candidates(claim))
+        if verdict.server is None:
+            scope.phase("Unbound", "a server that fits")
+            scope.condition("Bound", False, verdict.reason, verdict.message)
+            return None
+        return await self._take(scope, verdict.server.metadata.name)
+
+    def _candidates(self, claim: ServerClaim) -> list[Server]:
+        ref = claim.spec.server_ref
+        if ref is None:
+            return self.deps.servers.items()
+        server = self.deps.servers.get(Key(ref.name))
+        return [] if server is None else [server]
+
+    async def _take(self, scope: ClaimScope, name: str) -> Server | None:
+        """Read the server as it is now, and take it if it still fits. The patch fails if it changed in between."""
+        kinds, claim = self.deps.kinds, scope.claim
+        try:
+            server = await self.deps.client.get(kinds.server, name)
+        except NotFound:
+            return None
+        why = matching.misfit(claim, server)
+        if why is not None:
+            self.deps.servers.observe(server)
+            scope.phase("Unbound", "a server that fits")
+            scope.condition("Bound", False, why.reason, f"server {name} was {why.detail} when it was to be taken")
+            return None
+        ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
+        body = {
+            "metadata": {"resourceVersion": server.metadata.resource_version},
+            "spec": {"serverClaimRef": ref, "bootConfigurationRef": ref},
+        }
+        server = await self.deps.client.patch(kinds.server, name, body)
+        self.deps.servers.observe(server)
+        return server
+
+    async def _serve(self, scope: ClaimScope, server: Server) -> None:
+        await self._name_server(scope, server)
+        await boot_config.follow(scope, server)
+        scope.phase("Bound", _waiting_for(scope.claim, server))
+        scope.condition("Bound", True, "Bound", f"bound to server {server.metadata.name}")
+        _booted(scope, server)
+
+    async def _name_server(self, scope: ClaimScope, server: Server) -> None:
+        if scope.claim.spec.server_ref is not None:
+            return
+        meta = scope.claim.metadata
+        body = {
+            "metadata": {"resourceVersion": meta.resource_version},
+            "spec": {"serverRef": {"name": server.metadata.name}},
+        }
+        scope.claim = await self.deps.client.patch(self.deps.kinds.claim, meta.name, body, meta.namespace)
+        self.deps.claims.observe(scope.claim)
+
+
+def _say_absent(scope: ClaimScope, name: str) -> None:
+    before = conditions.find(scope.status.conditions, "Bound")
+    had = scope.status.phase == "Bound" or (before is not None and before.reason == "ServerLost")
+    scope.phase("Unbound", f"server {name}")
+    if had:
+        scope.condition("Bound", False, "ServerLost", f"server {name}, which this claim had, is gone; make a new claim")
+    else:
+        scope.condition("Bound", False, "ServerNotFound", f"there is no server {name}")
+
+
+def _waiting_for(claim: ServerClaim, server: Server) -> str:
+    if server.status.state == State.ERROR and server.status.failure is not None:
+        return f"server {server.metadata.name}, which is in Error: {server.status.failure.message}"
+    booted = server.status.claim_boot
+    if booted is not None and booted.booted_at is not None and server.status.power_state == claim.spec.power:
+        return ""
+    return server.status.waiting_for
+
+
+def _booted(scope: ClaimScope, server: Server) -> None:
+    claim, boot = scope.claim, server.status.claim_boot
+    if boot is None or boot.booted_at is None or boot.claim_uid != claim.metadata.uid:
+        scope.condition("Booted", False, "NotBooted", "the claim's image has not booted yet")
+        scope.condition(
+            "Ready", False, "NotBooted", _waiting_for(claim, server) or "the claim's image has not booted yet"
+        )
+        return
+    scope.condition("Booted", True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
+    if claim.spec.power in ("", server.status.power_state):
+        scope.condition("Ready", True, "Running", f"power is {server.status.power_state}")
+    else:
+        scope.condition("Ready", False, "PowerPending", f"power is {server.status.power_state or 'unknown'}")

@@ -1,0 +1,45 @@
+"""Available: discovered, owing nothing, kept off, until a claim or a maintenance comes."""
+
+from collections.abc import Mapping
+
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server import boot, power, trim
+from metal.controllers.server.scope import Scope
+from metal.kube.controller import Requeue
+from metal.kube.errors import NotFound
+
+WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
+
+
+async def run(scope: Scope) -> Requeue:
+    """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
+    if scope.server.spec.server_maintenance_ref is not None:
+        return scope.go(State.MAINTENANCE, "a maintenance holds the server")
+    if scope.server.spec.server_claim_ref is not None:
+        return scope.go(State.RESERVED, "claimed")
+    await _drop_discovery(scope)
+    busy = await power.converge(scope, PowerState.OFF, "an available server is kept off")
+    if busy is not None:
+        return busy
+    await boot.clear_override(scope)
+    await trim.apply(scope)
+    scope.no_wait()
+    scope.condition("Ready", True, "Available", "the server can be claimed")
+    return Requeue(scope.jitter(scope.settings.resync))
+
+
+async def _drop_discovery(scope: Scope) -> None:
+    """Remove the discovery boot configuration; that it is gone already is no trouble."""
+    ref = scope.server.spec.boot_configuration_ref
+    if ref is None:
+        return
+    config = scope.boot_config()
+    if config is not None and config.metadata.annotations.get(scope.deps.kinds.key("type")) == "Internal":
+        try:
+            await scope.deps.client.delete(
+                scope.deps.kinds.boot_config, ref.name, ref.namespace, uid=config.metadata.uid
+            )
+        except NotFound:
+            scope.event("BootConfigurationGone", "the discovery boot configuration was deleted by somebody else")
+    await scope.patch(spec={"bootConfigurationRef": None})

@@ -1,0 +1,73 @@
+"""Discovery: boots the probe once its image is ready, and takes its report."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from metal.api.boot_window import Purpose
+from metal.api.claim import ServerBootConfiguration
+from metal.api.core import CONFIG_MAP
+from metal.api.report import network_interfaces
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server import boot, power
+from metal.controllers.server.scope import Scope
+from metal.kube.controller import Requeue
+from metal.kube.errors import NotFound
+
+WAITS: Mapping[str, str] = {
+    "BootConfiguration": "boot_config_timeout",
+    "ProbeReport": "discovery_timeout",
+    "PowerOn": "power_timeout",
+    "PowerOff": "power_timeout",
+}
+
+
+async def run(scope: Scope) -> Requeue:
+    """One step of the discovery boot; Available, powered off, once the report of this very boot is there."""
+    config = scope.boot_config()
+    if config is None or config.metadata.namespace != scope.settings.namespace:
+        return scope.go(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
+    unready = await_config(scope, config)
+    if unready is not None:
+        return unready
+    busy = await boot.network_boot(scope, config, Purpose.DISCOVERY, timeout=scope.settings.discovery_timeout)
+    if busy is not None:
+        return busy
+    try:
+        report = await _report(scope)
+    except (NotFound, KeyError, msgspec.DecodeError, msgspec.ValidationError) as exc:
+        return scope.fail("ReportLost", f"the probe's report cannot be read ({exc}); annotate with operation=retry")
+    scope.set(network_interfaces=network_interfaces(report))
+    busy = await power.converge(scope, PowerState.OFF, "discovered")
+    if busy is not None:
+        return busy
+    scope.condition("Discovered", True, "ProbeReported", "the probe reported this machine's hardware")
+    return scope.go(State.AVAILABLE, "discovered; the server can be claimed")
+
+
+def await_config(scope: Scope, config: ServerBootConfiguration) -> Requeue | None:
+    """None when the boot server has everything for `config`; else the wait, or Error past its deadline."""
+    status = config.status
+    current = status.observed_generation in (0, config.metadata.generation)
+    if status.state == "Ready" and current:
+        return None
+    why = _why(config)
+    if scope.overdue("BootConfiguration"):
+        return scope.fail(
+            "BootConfigurationNotReady",
+            f"the boot configuration {config.metadata.namespace}/{config.metadata.name} did not become Ready: {why}",
+        )
+    deadline = scope.settings.boot_config_timeout
+    return scope.wait("BootConfiguration", f"the boot configuration to be ready: {why}", deadline=deadline)
+
+
+def _why(config: ServerBootConfiguration) -> str:
+    bad = [c.message for c in config.status.conditions if c.status == "False" and c.message]
+    return "; ".join(bad) or config.status.waiting_for or f"state {config.status.state or 'Pending'}"
+
+
+async def _report(scope: Scope) -> dict[str, object]:
+    name = f"inventory-{scope.name}"
+    stored = await scope.deps.client.get(CONFIG_MAP, name, scope.settings.namespace)
+    return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])

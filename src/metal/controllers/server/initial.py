@@ -1,0 +1,65 @@
+"""Initial: reads what the BMC knows of the machine and asks for the discovery boot."""
+
+from collections.abc import Mapping
+
+from metal.api.core import SECRET
+from metal.api.server import State
+from metal.controllers.server import ignition, summary
+from metal.controllers.server.scope import Scope
+from metal.kube.controller import Requeue
+from metal.kube.ownership import controller_reference
+
+WAITS: Mapping[str, str] = {"BMC": "bmc_timeout"}
+MANAGER = "metal-operator"
+
+
+async def run(scope: Scope) -> Requeue:
+    """Inventory into status, discovery boot configuration and its Ignition into the API, then Discovery."""
+    inventory = await scope.connected().inventory(scope.uri)
+    scope.set(**summary.of_inventory(inventory, scope.status.network_interfaces))
+    if inventory.problems:
+        scope.condition("InventoryComplete", False, "PartlyRead", "; ".join(inventory.problems)[:1000])
+    else:
+        scope.condition("InventoryComplete", True, "Read", "the BMC's inventory was read")
+    try:
+        text = ignition.discovery(scope.settings.probe_bundle, scope.settings.registry_url, scope.server.uuid)
+    except ValueError as exc:
+        return scope.fail("InvalidSpec", str(exc))
+    await _ask_for_boot(scope, text)
+    scope.set(boot_attempts=0)
+    return scope.go(State.DISCOVERY, "inventory read from the BMC; the discovery boot is being prepared")
+
+
+async def _ask_for_boot(scope: Scope, text: str) -> None:
+    deps, settings = scope.deps, scope.settings
+    config = await deps.client.apply(deps.kinds.boot_config, _config(scope), manager=MANAGER)
+    deps.configs.observe(config)
+    owner = controller_reference(config, deps.kinds.boot_config)
+    secret = {
+        "metadata": {"name": scope.name, "namespace": settings.namespace, "ownerReferences": [owner]},
+        "type": "Opaque",
+        "data": {"ignition": ignition.base64_text(text)},
+    }
+    await deps.client.apply(SECRET, secret, manager=MANAGER)
+    ref = {"namespace": settings.namespace, "name": scope.name}
+    current = scope.server.spec.boot_configuration_ref
+    if current is None or (current.namespace, current.name) != (settings.namespace, scope.name):
+        await scope.patch(spec={"bootConfigurationRef": ref})
+
+
+def _config(scope: Scope) -> dict[str, object]:
+    kinds, settings = scope.deps.kinds, scope.settings
+    owner = controller_reference(scope.server, kinds.server)
+    return {
+        "metadata": {
+            "name": scope.name,
+            "namespace": settings.namespace,
+            "ownerReferences": [owner],
+            "annotations": {kinds.key("type"): "Internal", kinds.key("is-default-os-image"): "true"},
+        },
+        "spec": {
+            "serverRef": {"name": scope.name},
+            "image": settings.probe_image,
+            "ignitionSecretRef": {"name": scope.name},
+        },
+    }

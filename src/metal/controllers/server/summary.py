@@ -1,0 +1,75 @@
+"""Turns what a BMC said into the Server's status fields."""
+
+from typing import Any
+
+from metal.api.server import NetworkInterface, Processor, Storage, StorageDrive, StorageVolume
+from metal.bmc import protocols as bmc
+
+_UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+
+
+def quantity(size: int) -> str:
+    """Bytes as a Kubernetes quantity in the largest binary unit that divides them."""
+    if size <= 0:
+        return ""
+    for unit, factor in _UNITS:
+        if size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
+def of_inventory(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) -> dict[str, Any]:
+    """Status fields for an out-of-band inventory. Interfaces that the probe reported before are kept."""
+    system = inventory.system
+    return {
+        "manufacturer": system.manufacturer,
+        "model": system.model,
+        "sku": system.sku,
+        "serial_number": system.serial_number,
+        "bios_version": system.bios_version,
+        "total_system_memory": quantity(system.total_memory_bytes),
+        "power_state": system.power_state.value,
+        "indicator_led": system.indicator_led,
+        "processors": tuple(_processor(p) for p in inventory.processors),
+        "storages": tuple(_storage(s) for s in inventory.storages),
+        "network_interfaces": _interfaces(inventory, known),
+    }
+
+
+def _interfaces(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) -> tuple[NetworkInterface, ...]:
+    seen = {nic.mac_address for nic in known}
+    fresh = (
+        NetworkInterface(name=nic.name, mac_address=nic.mac_address)
+        for nic in inventory.network_interfaces
+        if nic.mac_address and nic.mac_address not in seen
+    )
+    return (*known, *fresh)
+
+
+def _processor(p: bmc.Processor) -> Processor:
+    return Processor(
+        id=p.id, type=p.type, architecture=p.architecture, instruction_set=p.instruction_set,
+        manufacturer=p.manufacturer, model=p.model, max_speed_mhz=p.max_speed_mhz,
+        total_cores=p.total_cores, total_threads=p.total_threads,
+    )  # fmt: skip
+
+
+def _storage(s: bmc.Storage) -> Storage:
+    return Storage(
+        name=s.name,
+        state=s.state,
+        drives=tuple(
+            StorageDrive(
+                name=d.name, media_type=d.media_type, type=d.type, capacity=quantity(d.capacity_bytes),
+                vendor=d.vendor, model=d.model, serial_number=d.serial_number, state=d.state,
+            )
+            for d in s.drives
+        ),
+        volumes=tuple(
+            StorageVolume(
+                name=v.name, capacity=quantity(v.capacity_bytes), state=v.state, raid_type=v.raid_type,
+                volume_usage=v.usage,
+            )
+            for v in s.volumes
+        ),
+    )  # fmt: skip

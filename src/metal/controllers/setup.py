@@ -1,0 +1,124 @@
+"""Wires the Server and ServerClaim reconcilers to a runtime: which change wakes which key."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from metal.api.bmc import BMC as BMCObject
+from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.kinds import Kinds
+from metal.api.server import Server, State
+from metal.bmc.protocols import Pool
+from metal.controllers.access import AccessDefaults
+from metal.controllers.claim import matching
+from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
+from metal.controllers.claim.scope import ClaimDeps
+from metal.controllers.server.reconciler import ServerReconciler
+from metal.controllers.server.scope import Deps
+from metal.controllers.settings import ClaimSettings, ServerSettings
+from metal.kube import conditions
+from metal.kube.clock import Clock
+from metal.kube.events import Recorder
+from metal.kube.objects import Key, key_of
+from metal.kube.runtime import Runtime
+
+BY_BMC = "bmc"
+BY_SERVER = "server"
+UNBOUND = "unbound"
+
+
+def bmc_index(server: Server) -> Iterable[str]:
+    """Index of Servers by their BMC's name."""
+    return () if server.spec.bmc_ref is None else (server.spec.bmc_ref.name,)
+
+
+def server_index(claim: ServerClaim) -> Iterable[str]:
+    """Index of ServerClaims by the server that they name."""
+    return () if claim.spec.server_ref is None else (claim.spec.server_ref.name,)
+
+
+def unbound_index(claim: ServerClaim) -> Iterable[str]:
+    """Index of the ServerClaims that wait for a server."""
+    return () if claim.status.phase == "Bound" else ("yes",)
+
+
+@dataclass
+class Environment:
+    """What every reconciler is made of."""
+
+    runtime: Runtime
+    kinds: Kinds
+    pool: Pool
+    recorder: Recorder
+    clock: Clock
+    rng: random.Random
+    access_defaults: AccessDefaults = field(default_factory=AccessDefaults)
+
+
+def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 64) -> ServerReconciler:
+    """Add the Server controller. Workers are coroutines that wait for BMCs, so there are many."""
+    runtime, kinds = env.runtime, env.kinds
+    deps = Deps(
+        client=runtime.client, kinds=kinds, settings=settings, clock=env.clock, rng=env.rng, recorder=env.recorder,
+        pool=env.pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
+        configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
+        secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
+        access_defaults=env.access_defaults,
+    )  # fmt: skip
+    deps.servers.add_index(BY_BMC, bmc_index)
+    reconciler = ServerReconciler(deps)
+    controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
+    controller.watches(deps.servers)
+    controller.watches(deps.configs, _server_of_config)
+    controller.watches(deps.claims, _server_of_claim)
+    controller.watches(deps.bmcs, lambda bmc: map(key_of, deps.servers.by_index(BY_BMC, bmc.metadata.name)), _came_back)
+    return reconciler
+
+
+def _server_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
+    return (Key(config.spec.server_ref.name),)
+
+
+def _server_of_claim(claim: ServerClaim) -> Iterable[Key]:
+    return () if claim.spec.server_ref is None else (Key(claim.spec.server_ref.name),)
+
+
+def _came_back(old: BMCObject | None, new: BMCObject | None) -> bool:
+    if new is None:
+        return False
+    was = old is not None and conditions.is_true(old.status.conditions, "Ready")
+    return conditions.is_true(new.status.conditions, "Ready") and not was
+
+
+def setup_claims(env: Environment, settings: ClaimSettings, *, workers: int = 16) -> ServerClaimReconciler:
+    """Add the ServerClaim controller."""
+    runtime, kinds = env.runtime, env.kinds
+    deps = ClaimDeps(
+        client=runtime.client, kinds=kinds, settings=settings, clock=env.clock, recorder=env.recorder,
+        claims=runtime.informer(kinds.claim), servers=runtime.informer(kinds.server),
+        configs=runtime.informer(kinds.boot_config),
+    )  # fmt: skip
+    deps.servers.add_index(BY_CLAIM, claim_index)
+    deps.claims.add_index(BY_SERVER, server_index)
+    deps.claims.add_index(UNBOUND, unbound_index)
+    reconciler = ServerClaimReconciler(deps)
+    controller = runtime.controller("serverclaim", reconciler.reconcile, workers=workers)
+    controller.watches(deps.claims)
+    controller.watches(deps.servers, lambda server: _claims_of(deps, server))
+    controller.watches(deps.configs, _claim_of_config)
+    return reconciler
+
+
+def _claims_of(deps: ClaimDeps, server: Server) -> Iterable[Key]:
+    """The claim that holds the server; for a free one, every unbound claim that it fits."""
+    ref = server.spec.server_claim_ref
+    if ref is not None:
+        return (Key(ref.name, ref.namespace),)
+    if server.status.state != State.AVAILABLE:
+        return map(key_of, deps.claims.by_index(BY_SERVER, server.metadata.name))
+    unbound = deps.claims.by_index(UNBOUND, "yes")
+    return [key_of(c) for c in unbound if matching.misfit(c, server) is None]
+
+
+def _claim_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
+    return (key_of(config),)
