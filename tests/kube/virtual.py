@@ -1,0 +1,29 @@
+"""Runs a coroutine on a loop of its own in virtual time: for property tests, which need a new loop per example."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import looptime
+
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The coroutine's result; sleeping costs no time."""
+    loop = looptime.new_event_loop(start=0)  # no asyncio.Runner: it would take pytest-asyncio's loop away
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+async def settle(turns: int = 20) -> None:
+    """Let everything that is ready now run, without time passing."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
