@@ -1,0 +1,239 @@
+"""A disk cache of blobs by digest: verified before anybody sees them, bounded in bytes, one download for many."""
+
+import asyncio
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from metal.boot.core.errors import ImageError
+from metal.boot.core.manifest import Descriptor
+from metal.boot.core.oci import is_digest
+
+Source = Callable[[], AsyncIterator[bytes]]
+"""Opens the stream of a blob's bytes, from its first one."""
+
+_log = structlog.get_logger(__name__)
+_BATCH = 1024 * 1024
+
+
+@dataclass
+class _Entry:
+    size: int
+    verified: bool
+    """False for a file of an earlier process, until its digest has been computed once."""
+
+
+@dataclass
+class _Download:
+    task: "asyncio.Task[Path]"
+    size: int
+    done: int = 0
+
+
+class BlobCache:
+    """Blobs in `folder`, at most `limit` bytes of them; the least recently used one that nobody holds goes first.
+
+    Call `open` before use and `aclose` after.
+    """
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._blobs, self._temporary = folder / "blobs", folder / "incoming"
+        self._limit = limit
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._downloads: dict[str, _Download] = {}
+        self._used: dict[str, int] = {}
+        self._held: dict[Hashable, frozenset[str]] = {}
+
+    def __repr__(self) -> str:
+        room = f"bytes={self.bytes} limit={self._limit}"
+        return f"<BlobCache blobs={len(self._entries)} {room} downloads={len(self._downloads)}>"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in the cache, without downloads in progress."""
+        return sum(entry.size for entry in self._entries.values())
+
+    async def open(self) -> None:
+        """Make the folders, drop unfinished downloads, and take over the blobs of an earlier process."""
+        found = await asyncio.to_thread(self._scan)
+        self._entries = OrderedDict((digest, _Entry(size, verified=False)) for digest, size in found)
+        self._make_room(0)
+
+    async def aclose(self) -> None:
+        """Stop downloads."""
+        tasks = [download.task for download in self._downloads.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def get(self, digest: str) -> Path | None:
+        """The file of a blob that is here, or None. What a disk has damaged is dropped."""
+        entry = self._entries.get(digest)
+        if entry is None:
+            return None
+        path = self._path(digest)
+        if not entry.verified:
+            with self.use(digest):
+                good = await asyncio.to_thread(_has_digest, path, digest)
+            if not good:
+                _log.warning("a cached blob is damaged, dropping it", digest=digest)
+                self._remove(digest)
+                return None
+            entry.verified = True
+        if digest in self._entries:
+            self._entries.move_to_end(digest)
+        return path
+
+    def has(self, digest: str) -> bool:
+        """Whether the blob is here."""
+        return digest in self._entries
+
+    def progress(self, digest: str) -> tuple[int, int] | None:
+        """Bytes done and bytes in all of a download in progress, else None."""
+        download = self._downloads.get(digest)
+        return None if download is None else (download.done, download.size)
+
+    async def ensure(self, blob: Descriptor, source: Source) -> Path:
+        """The file of a blob, downloaded if need be. Cancelling one asker does not stop the download for the others.
+
+        Raises ImageError.
+        """
+        if path := await self.get(blob.digest):
+            return path
+        return await asyncio.shield(self.start(blob, source))
+
+    def start(self, blob: Descriptor, source: Source) -> "asyncio.Task[Path]":
+        """Begin a download, or join the one in progress."""
+        download = self._downloads.get(blob.digest)
+        if download is None:
+            task = asyncio.get_running_loop().create_task(self._fetch(blob, source), name=f"blob {blob.digest[:19]}")
+            download = self._downloads[blob.digest] = _Download(task, blob.size)
+            task.add_done_callback(lambda task: self._finished(blob.digest, task))
+        return download.task
+
+    def hold(self, owner: Hashable, digests: Collection[str]) -> None:
+        """Keep these blobs for `owner`, instead of those it held before."""
+        self._held[owner] = frozenset(digests)
+
+    def release(self, owner: Hashable) -> None:
+        """The owner needs nothing any more."""
+        self._held.pop(owner, None)
+
+    @contextmanager
+    def use(self, digest: str) -> Iterator[None]:
+        """Keep a blob while it is read."""
+        self._used[digest] = self._used.get(digest, 0) + 1
+        try:
+            yield
+        finally:
+            self._used[digest] -= 1
+            if not self._used[digest]:
+                del self._used[digest]
+
+    async def _fetch(self, blob: Descriptor, source: Source) -> Path:
+        reserved = sum(other.size for digest, other in self._downloads.items() if digest != blob.digest)
+        self._make_room(blob.size + reserved)
+        temporary = self._temporary / self._path(blob.digest).name
+        try:
+            await self._receive(blob, source, temporary)
+            await asyncio.to_thread(os.replace, temporary, self._path(blob.digest))
+        finally:
+            _discard(temporary)
+        self._entries[blob.digest] = _Entry(blob.size, verified=True)
+        return self._path(blob.digest)
+
+    async def _receive(self, blob: Descriptor, source: Source, temporary: Path) -> None:
+        download = self._downloads[blob.digest]
+        digester = hashlib.new(blob.digest.partition(":")[0])
+        with await asyncio.to_thread(temporary.open, "wb") as file:
+            async for batch in _batches(source()):
+                download.done += len(batch)
+                if download.done > blob.size:
+                    raise ImageError(
+                        "DigestMismatch", f"{blob.digest} is longer than its {blob.size} bytes", transient=True
+                    )
+                digester.update(batch)
+                await asyncio.to_thread(file.write, batch)
+            if download.done != blob.size:
+                told = f"{blob.digest} broke off after {download.done} of {blob.size} bytes"
+                raise ImageError("DownloadTruncated", told, transient=True)
+            if digester.hexdigest() != blob.digest.partition(":")[2]:
+                raise ImageError("DigestMismatch", f"what came for {blob.digest} has another digest", transient=True)
+            await asyncio.to_thread(_settle, file)
+
+    def _finished(self, digest: str, task: "asyncio.Task[Path]") -> None:
+        self._downloads.pop(digest, None)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _log.warning("download failed", digest=digest, error=str(problem))
+
+    def _make_room(self, wanted: int) -> None:
+        kept = set(self._used).union(*self._held.values())
+        for digest in [digest for digest in self._entries if digest not in kept]:
+            if self.bytes + wanted <= self._limit:
+                return
+            self._remove(digest)
+        if self.bytes + wanted > self._limit and wanted:
+            told = f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use"
+            raise ImageError("CacheFull", told, transient=True)
+
+    def _remove(self, digest: str) -> None:
+        self._entries.pop(digest, None)
+        _discard(self._path(digest))
+
+    def _path(self, digest: str) -> Path:
+        if not is_digest(digest):
+            raise ValueError("not a digest")
+        return self._blobs / digest.replace(":", "-")
+
+    def _scan(self) -> list[tuple[str, int]]:
+        for folder in (self._blobs, self._temporary):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for leftover in self._temporary.iterdir():
+            leftover.unlink()
+        found = [(path.name.replace("-", ":", 1), path.stat()) for path in self._blobs.iterdir()]
+        return [
+            (name, stat.st_size) for name, stat in sorted(found, key=lambda pair: pair[1].st_mtime) if is_digest(name)
+        ]
+
+
+async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Fewer, larger pieces: a write to disk is a hop to a thread."""
+    pending = bytearray()
+    try:
+        async for chunk in stream:
+            pending += chunk
+            if len(pending) >= _BATCH:
+                yield bytes(pending)
+                pending.clear()
+    finally:
+        close: Any = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+    if pending:
+        yield bytes(pending)
+
+
+def _discard(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        path.unlink()
+
+
+def _settle(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _has_digest(path: Path, digest: str) -> bool:
+    algorithm, _, expected = digest.partition(":")
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, algorithm).hexdigest() == expected
+    except FileNotFoundError:
+        return False

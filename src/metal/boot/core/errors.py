@@ -1,0 +1,21 @@
+"""Errors of the boot core."""
+
+
+class ImageError(Exception):
+    """An image cannot be had. `reason` is CamelCase; transient says whether asking again may help; str() tells why."""
+
+    def __init__(self, reason: str, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.reason, self.transient = reason, transient
+
+
+class IgnitionError(ValueError):
+    """An Ignition config is not valid. `path` is where (as $.storage.files[0].path); str() begins with it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path, self.problem = path, problem
+
+
+class ScriptError(ValueError):
+    """A value cannot stand in an iPXE script."""

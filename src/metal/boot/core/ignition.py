@@ -1,0 +1,91 @@
+"""Ignition configs, spec 3.0 to 3.5: structure, limits, and adding one file. Errors carry the JSON path."""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from metal.boot.core.errors import IgnitionError
+from metal.boot.core.ignition_rules import ROOT
+
+EMPTY = b'{"ignition":{"version":"3.0.0"}}'
+LARGEST = 4 * 1024 * 1024
+"""Bytes of one config."""
+DEEPEST = 32
+"""Levels of nesting."""
+_VERSION = re.compile(r"3\.[0-5]\.0")
+
+
+def validate(raw: bytes) -> dict[str, Any]:
+    """The decoded config. Raises IgnitionError for what Ignition would refuse before it does anything.
+
+    Unknown members only draw a warning from Ignition, and pass here.
+    """
+    if len(raw) > LARGEST:
+        raise IgnitionError("$", f"the config has {len(raw)} bytes, {LARGEST} are allowed")
+    config = _decode(raw)
+    _depth(config)
+    _version(config)
+    ROOT.check(config, "$")
+    _unique(config, "storage", "files", "path")
+    _unique(config, "systemd", "units", "name")
+    return config
+
+
+def add_file(raw: bytes, path: str, content: bytes, mode: int = 0o600) -> bytes:
+    """The config with one more file (data URL, RFC 2397). An entry for the same path is replaced.
+
+    Raises IgnitionError.
+    """
+    config = validate(raw)
+    data = "data:;base64," + base64.b64encode(content).decode()
+    entry = {"path": path, "overwrite": True, "mode": mode, "contents": {"source": data}}
+    storage = dict(config.get("storage") or {})
+    others = [file for file in storage.get("files") or [] if file.get("path") != path]
+    storage["files"] = [*others, entry]
+    return json.dumps(config | {"storage": storage}, separators=(",", ":")).encode()
+
+
+def _decode(raw: bytes) -> dict[str, Any]:
+    try:
+        config = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise IgnitionError("$", f"not JSON: {exc}") from None
+    if not isinstance(config, dict):
+        raise IgnitionError("$", "must be an object")
+    return config
+
+
+def _version(config: Mapping[str, Any]) -> None:
+    section = config.get("ignition")
+    if not isinstance(section, dict):
+        raise IgnitionError("$.ignition", "must be an object with a version, such as 3.3.0")
+    version = section.get("version")
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        raise IgnitionError("$.ignition.version", "must be 3.0.0, 3.1.0, 3.2.0, 3.3.0, 3.4.0 or 3.5.0")
+
+
+def _depth(config: Any) -> None:
+    level = [config]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return
+    raise IgnitionError("$", f"nested deeper than {DEEPEST} levels")
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node, dict):
+        return list(node.values())
+    return node if isinstance(node, list) else []
+
+
+def _unique(config: Mapping[str, Any], section: str, member: str, key: str) -> None:
+    seen: set[str] = set()
+    for number, entry in enumerate((config.get(section) or {}).get(member) or []):
+        if entry[key] in seen:
+            raise IgnitionError(f"$.{section}.{member}[{number}].{key}", "is there twice")
+        seen.add(entry[key])

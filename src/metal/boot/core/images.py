@@ -1,0 +1,197 @@
+"""Images from reference to local files: resolve, pin by digest, fetch into the cache."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from metal.boot.core import manifest as documents
+from metal.boot.core.cache import BlobCache
+from metal.boot.core.errors import ImageError
+from metal.boot.core.manifest import Descriptor, Parts
+from metal.boot.core.oci import BadReference, Reference, parse
+from metal.boot.core.plan import Blob, Plan
+from metal.boot.core.remote import Remote
+
+
+@dataclass(frozen=True)
+class Image:
+    """A resolved image: `pinned` names its manifest by digest, so that it stays what it was."""
+
+    pinned: Reference
+    parts: Parts
+    command_line: str = ""
+
+    def plan(self, *, ignition: bool) -> Plan:
+        """What a machine boots from it."""
+        squashfs = self.parts.squashfs
+        return Plan(
+            kernel=Blob(self.pinned, self.parts.kernel.digest),
+            initramfs=Blob(self.pinned, self.parts.initramfs.digest),
+            squashfs=Blob(self.pinned, squashfs.digest) if squashfs else None,
+            command_line=self.command_line,
+            ignition=ignition,
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How much of an image is here, in bytes. `failure` is why it stopped, when it did."""
+
+    done: int
+    total: int
+    failure: ImageError | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Everything is here."""
+        return self.done >= self.total and self.failure is None
+
+
+class Images(Protocol):
+    """Where images come from. The simulator brings one of its own."""
+
+    async def resolve(self, reference: str) -> Image:
+        """Look a reference up. Raises ImageError."""
+        ...
+
+    def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
+        """Fetch what is missing in the background and keep it for `owner`; `wake` is called when something ended."""
+        ...
+
+    def release(self, owner: str) -> None:
+        """The owner needs nothing any more."""
+        ...
+
+    async def open(self, blob: Blob) -> Path:
+        """The verified file of a blob, fetched if need be. Raises ImageError."""
+        ...
+
+    def use(self, digest: str) -> AbstractContextManager[None]:
+        """Keep a blob while it is read."""
+        ...
+
+
+class RegistryImages:
+    """Images out of OCI registries, kept in a disk cache."""
+
+    def __init__(self, remote: Remote, cache: BlobCache, architecture: str = "amd64") -> None:
+        self._remote, self._cache, self._architecture = remote, cache, architecture
+        self._resolving: dict[str, asyncio.Task[Image]] = {}
+        self._pinned: dict[str, Image] = {}
+        self._waiting: dict[str, dict[str, Callable[[], None]]] = {}
+        self._failures: dict[tuple[str, str], ImageError] = {}
+
+    async def start(self) -> None:
+        """Open the cache."""
+        await self._cache.open()
+
+    async def aclose(self) -> None:
+        """Stop downloads and close connections."""
+        for task in list(self._resolving.values()):
+            task.cancel()
+        await self._cache.aclose()
+        await self._remote.aclose()
+
+    async def resolve(self, reference: str) -> Image:
+        """Look a reference up; many askers at the same moment cause one request. Raises ImageError."""
+        if reference in self._pinned:
+            return self._pinned[reference]
+        task = self._resolving.get(reference)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._resolve(reference), name=f"resolve {reference}")
+            self._resolving[reference] = task
+            task.add_done_callback(lambda task: self._resolved(reference, task))
+        return await asyncio.shield(task)
+
+    def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
+        """Fetch what is missing in the background and keep it for `owner`; `wake` is called when something ended."""
+        blobs = image.parts.blobs
+        self._cache.hold(owner, [blob.digest for blob in blobs])
+        done, failure = 0, None
+        for blob in blobs:
+            if self._cache.has(blob.digest):
+                done += blob.size
+                continue
+            if problem := self._failures.pop((owner, blob.digest), None):
+                failure = problem  # told once; the next call begins anew
+                continue
+            self._begin(image.pinned, blob)
+            self._waiting[blob.digest][owner] = wake
+            progress = self._cache.progress(blob.digest)
+            done += progress[0] if progress else 0
+        return Progress(done, sum(blob.size for blob in blobs), failure)
+
+    def release(self, owner: str) -> None:
+        """The owner needs nothing any more."""
+        self._cache.release(owner)
+        self._failures = {key: problem for key, problem in self._failures.items() if key[0] != owner}
+
+    async def open(self, blob: Blob) -> Path:
+        """The verified file of a blob, fetched if need be. Raises ImageError."""
+        if path := await self._cache.get(blob.digest):
+            return path
+        image = await self.resolve(str(blob.image))
+        found = next((part for part in image.parts.blobs if part.digest == blob.digest), None)
+        if found is None:
+            raise ImageError("ImageNotFound", f"{blob.image.name} has no layer {blob.digest}")
+        return await self._cache.ensure(found, self._source(image.pinned, found))
+
+    def use(self, digest: str) -> AbstractContextManager[None]:
+        """Keep a blob while it is read."""
+        return self._cache.use(digest)
+
+    def _begin(self, image: Reference, blob: Descriptor) -> None:
+        if blob.digest in self._waiting:
+            return
+        self._waiting[blob.digest] = {}
+        task = self._cache.start(blob, self._source(image, blob))
+        task.add_done_callback(lambda task: self._ended(blob.digest, task))
+
+    def _ended(self, digest: str, task: asyncio.Task[Path]) -> None:
+        waiting = self._waiting.pop(digest)
+        problem = None if task.cancelled() else task.exception()
+        for owner, wake in waiting.items():
+            if problem is not None:
+                self._failures[owner, digest] = _as_image_error(problem)
+            wake()
+
+    def _source(self, image: Reference, blob: Descriptor) -> Callable[[], AsyncIterator[bytes]]:
+        return partial(self._remote.blob, image, blob)
+
+    async def _resolve(self, reference: str) -> Image:
+        try:
+            image = parse(reference)
+        except BadReference as exc:
+            raise ImageError("BadReference", str(exc)) from None
+        fetched = await self._remote.manifest(image, image.wanted)
+        document = documents.parse(fetched.raw, fetched.media_type)
+        if documents.is_index(document, fetched.media_type):
+            entry = documents.choose(document, self._architecture)
+            fetched = await self._remote.manifest(image, entry.digest)
+            document = documents.parse(fetched.raw, fetched.media_type)
+            if documents.is_index(document, fetched.media_type):
+                raise ImageError("ManifestInvalid", "the index points to another index")
+        parts = documents.parts(document)
+        line = ""
+        if parts.config is not None:
+            line = documents.command_line(await self._remote.document(image, parts.config))
+        return Image(image.pinned(fetched.digest), parts, line)
+
+    def _resolved(self, reference: str, task: asyncio.Task[Image]) -> None:
+        self._resolving.pop(reference, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        image = task.result()
+        if len(self._pinned) >= 256:
+            self._pinned.pop(next(iter(self._pinned)))
+        self._pinned[str(image.pinned)] = image  # what a digest names never changes
+
+
+def _as_image_error(problem: BaseException) -> ImageError:
+    if isinstance(problem, ImageError):
+        return problem
+    return ImageError("DownloadFailed", f"{type(problem).__name__}: {problem}", transient=True)

@@ -1,0 +1,150 @@
+"""Manifests and indexes of OCI images (image-spec 1.1, Docker schema 2): which part is what."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from metal.boot.core.errors import ImageError
+from metal.boot.core.oci import is_digest
+
+INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+MANIFESTS = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+KERNEL = ("application/vnd.ironcore.image.kernel", "application/io.gardenlinux.kernel")
+INITRAMFS = ("application/vnd.ironcore.image.initramfs", "application/io.gardenlinux.initrd")
+SQUASHFS = ("application/vnd.ironcore.image.squashfs", "application/io.gardenlinux.squashfs")
+CONFIGS = ("application/vnd.ironcore.image.config.v1+json",)
+MOST_ENTRIES = 512
+"""Most manifests in an index, and layers in a manifest."""
+
+
+class Platform(msgspec.Struct, frozen=True, rename="camel"):
+    """What an index entry runs on."""
+
+    architecture: str = ""
+    os: str = ""
+
+
+class Descriptor(msgspec.Struct, frozen=True, rename="camel"):
+    """Points to content by digest. Sizes in bytes."""
+
+    media_type: str
+    digest: str
+    size: int
+    platform: Platform | None = None
+    annotations: Mapping[str, str] | None = None
+
+
+class Document(msgspec.Struct, frozen=True, rename="camel"):
+    """A manifest or an index, before it is known which."""
+
+    media_type: str = ""
+    manifests: tuple[Descriptor, ...] | None = None
+    config: Descriptor | None = None
+    layers: tuple[Descriptor, ...] | None = None
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """The parts of an image that a network boot needs."""
+
+    kernel: Descriptor
+    initramfs: Descriptor
+    squashfs: Descriptor | None = None
+    config: Descriptor | None = None
+
+    @property
+    def blobs(self) -> tuple[Descriptor, ...]:
+        """Everything that is served, kernel first."""
+        return tuple(part for part in (self.kernel, self.initramfs, self.squashfs) if part is not None)
+
+
+def parse(raw: bytes, media_type: str) -> Document:
+    """Read a document. Raises ImageError."""
+    try:
+        document = msgspec.json.decode(raw, type=Document)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise ImageError("ManifestInvalid", f"the registry's manifest is not valid: {exc}") from None
+    for entry in (
+        *(document.manifests or ()),
+        *(document.layers or ()),
+        *((document.config,) if document.config else ()),
+    ):
+        if not is_digest(entry.digest) or entry.size < 0:
+            raise ImageError(
+                "ManifestInvalid", f"the manifest points to {entry.digest!r}, which is no digest with a size"
+            )
+    if max(len(document.manifests or ()), len(document.layers or ())) > MOST_ENTRIES:
+        raise ImageError("ManifestInvalid", f"the manifest lists more than {MOST_ENTRIES} entries")
+    if document.media_type and media_type in (*INDEXES, *MANIFESTS) and document.media_type != media_type:
+        raise ImageError(
+            "ManifestInvalid", f"the manifest calls itself {document.media_type}, the registry {media_type}"
+        )
+    return document
+
+
+def is_index(document: Document, media_type: str) -> bool:
+    """Whether this is an index. Raises ImageError when it is neither index nor manifest."""
+    kind = document.media_type or media_type
+    if kind in INDEXES or (kind not in MANIFESTS and document.manifests is not None):
+        if document.manifests is None or document.layers is not None:
+            raise ImageError("ManifestInvalid", "the index has no list of manifests, or layers of its own")
+        return True
+    if document.layers is None or document.manifests is not None:
+        raise ImageError("ManifestInvalid", f"{kind or 'the answer'} is neither an image manifest nor an index")
+    return False
+
+
+def choose(document: Document, architecture: str) -> Descriptor:
+    """The index entry for an architecture: one marked for PXE on metal first (Garden Linux), then by platform."""
+    entries = document.manifests or ()
+    for entry in entries:
+        notes = entry.annotations or {}
+        if notes.get("cname", "").startswith("metal_pxe") and notes.get("architecture") == architecture:
+            return entry
+    for entry in entries:
+        if entry.platform and entry.platform.architecture == architecture and entry.platform.os in ("", "linux"):
+            return entry
+    offered = sorted({entry.platform.architecture for entry in entries if entry.platform})
+    raise ImageError(
+        "ArchitectureMissing", f"the image has no part for {architecture}; it offers {', '.join(offered) or 'none'}"
+    )
+
+
+def parts(document: Document) -> Parts:
+    """What a manifest's layers are. Raises ImageError when kernel or initramfs is missing or there twice."""
+    layers = document.layers or ()
+    kernel, initramfs = _one(layers, KERNEL, "kernel"), _one(layers, INITRAMFS, "initramfs")
+    if kernel is None or initramfs is None:
+        missing = "kernel" if kernel is None else "initramfs"
+        raise ImageError("NotBootable", f"the image has no {missing} layer; its layers are {_types(layers) or 'none'}")
+    config = document.config if document.config and document.config.media_type in CONFIGS else None
+    return Parts(kernel, initramfs, _one(layers, SQUASHFS, "squashfs"), config)
+
+
+def command_line(raw: bytes) -> str:
+    """The kernel arguments in an image's config. Raises ImageError."""
+    try:
+        config: Any = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise ImageError("ConfigInvalid", f"the image's config is not JSON: {exc}") from None
+    value = config.get("commandLine", "") if isinstance(config, dict) else None
+    if not isinstance(value, str):
+        raise ImageError("ConfigInvalid", "the image's config must be an object whose commandLine is a string")
+    return value
+
+
+def _one(layers: tuple[Descriptor, ...], types: tuple[str, ...], what: str) -> Descriptor | None:
+    found = [layer for layer in layers if layer.media_type in types]
+    if len({layer.digest for layer in found}) > 1:
+        raise ImageError("NotBootable", f"the image has {len(found)} {what} layers; one is needed")
+    return found[0] if found else None
+
+
+def _types(layers: tuple[Descriptor, ...]) -> str:
+    return ", ".join(sorted({layer.media_type[:80] for layer in layers})[:8])

@@ -1,0 +1,78 @@
+"""From an image and a machine to what is booted: URLs and kernel arguments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from metal.boot.core.errors import ScriptError
+from metal.boot.core.oci import Reference, is_digest
+from metal.boot.core.oci import parse as parse_reference
+from metal.boot.core.script import Boot, tokens
+
+DEFAULT_ARGS = "console=tty0 console=ttyS0,115200"
+"""Kernel arguments for an image whose config names none."""
+
+
+@dataclass(frozen=True)
+class Blob:
+    """One blob of one image, as its URL names it."""
+
+    image: Reference
+    """By digest of the manifest that was resolved for this machine."""
+    digest: str
+
+    def url(self, base_url: str, **secret: str) -> str:
+        """Where it is served; `secret` adds uuid and token."""
+        query = {"imageName": self.image.name, "layerDigest": self.digest, "version": self.image.digest, **secret}
+        return f"{base_url}/image?{urlencode(query, quote_via=quote)}"
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> "Blob":
+        """Read the URL's parameters. Raises ValueError."""
+        name, digest, version = (query.get(key, "") for key in ("imageName", "layerDigest", "version"))
+        if not is_digest(digest) or not is_digest(version):
+            raise ValueError("layerDigest and version must be digests")
+        return cls(parse_reference(f"{name}@{version}"), digest)
+
+    @classmethod
+    def from_url(cls, url: str) -> "Blob":
+        """Read a URL that `url` made. Raises ValueError."""
+        return cls.from_query(dict(parse_qsl(urlsplit(url).query)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one machine boots. Pure: the same plan and tokens give the same script."""
+
+    kernel: Blob
+    initramfs: Blob
+    squashfs: Blob | None = None
+    command_line: str = ""
+    ignition: bool = True
+    """Whether the machine fetches an Ignition config."""
+
+    @property
+    def blobs(self) -> tuple[Blob, ...]:
+        """Everything that may be fetched with the boot's token."""
+        return tuple(blob for blob in (self.kernel, self.initramfs, self.squashfs) if blob is not None)
+
+    def script(self, base_url: str, uuid: str, token: str) -> str:
+        """The iPXE script. Raises ScriptError when a value cannot stand in one."""
+        url = {blob: blob.url(base_url, uuid=uuid, token=token) for blob in self.blobs}
+        args = list(tokens(self.command_line or DEFAULT_ARGS))
+        if self.squashfs is not None:
+            args += ["gl.ovl=/:tmpfs", f"gl.url={url[self.squashfs]}", "gl.live=1"]
+        if self.ignition:
+            args += [
+                "ignition.firstboot=1",
+                "ignition.platform.id=metal",
+                f"ignition.config.url={base_url}/ignition/{uuid}?token={token}",
+            ]
+        return Boot(url[self.kernel], (url[self.initramfs],), tuple(args)).render()
+
+    def check(self) -> None:
+        """Raises ScriptError when no script can be made of this plan, whatever the token."""
+        try:
+            self.script("http://boot.invalid:65535", "0" * 36, "t" * 43)
+        except ScriptError as exc:
+            raise ScriptError(f"the image cannot be booted by iPXE: {exc}") from None
