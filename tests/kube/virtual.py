@@ -15,12 +15,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(coroutine)
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(_cancel_all())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+
+
+async def _cancel_all() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 async def settle(turns: int = 20) -> None:
