@@ -94,6 +94,17 @@ class BMCSpec(Model, frozen=True, kw_only=True):
     """BMCSettings that are being applied."""
 
 
+class Refusal(Model, frozen=True, kw_only=True):
+    """Credentials that the BMC refused. They rest until they change or an hour has passed, for fear of a lock-out."""
+
+    secret_uid: str = msgspec.field(name="secretUID", default="")
+    """UID of the BMCSecret."""
+    secret_generation: int = 0
+    """Generation of the BMCSecret."""
+    at: datetime
+    """When they were refused."""
+
+
 class BMCStatus(Model, frozen=True, kw_only=True):
     """What the BMC said of itself."""
 
@@ -123,12 +134,16 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """Redfish event destination for alerts."""
     systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
     """Number that each system's UUID was given at first sight; it names the Server for ever."""
+    refused: Refusal | None = None
+    """Credentials that were refused and are not tried for now."""
     since: datetime | None = None
     """When state last changed."""
     waiting_for: str = ""
     """What is awaited, in a few words; empty when nothing is."""
+    observed_generation: int = 0
+    """metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Ready and Reset."""
+    """Ready, Reset, and Enrolled (whether every system has its Server)."""
 
 
 class BMC(Model, frozen=True, kw_only=True):

@@ -27,6 +27,10 @@ class EndpointStatus(Model, frozen=True, kw_only=True):
     """When state last changed."""
     waiting_for: str = ""
     """What is awaited, in a few words; empty when nothing is."""
+    credentials_refused_at: datetime | None = None
+    """When the BMC last refused the last of the known credentials; they rest for an hour, for fear of a lock-out."""
+    observed_generation: int = 0
+    """metadata.generation that this status was computed from."""
     conditions: Conditions = ()
     """Ready says whether a BMC was made of this endpoint, and why not."""
 

@@ -1,0 +1,116 @@
+"""One pass over one object: collects changes of its status and writes them once, as a merge patch of the differences."""
+
+import random
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import msgspec
+
+from metal.api.kinds import Kinds
+from metal.api.meta import Condition, Kind, ObjectMeta
+from metal.kube.client import Client
+from metal.kube.clock import Clock
+from metal.kube.conditions import find, set_condition
+from metal.kube.events import Recorder
+from metal.kube.informer import Informer
+from metal.kube.mergepatch import diff
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every reconciler works with."""
+
+    client: Client
+    kinds: Kinds
+    clock: Clock
+    rng: random.Random
+    recorder: Recorder
+
+    def jitter(self, seconds: float) -> float:
+        """The duration give or take a fifth, so that a fleet does not move in step."""
+        return seconds * self.rng.uniform(0.8, 1.2)
+
+
+class Reported(Protocol):
+    """An object whose status has state, since, waiting_for and conditions."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+    @property
+    def status(self) -> Any: ...
+
+
+T = TypeVar("T", bound=Reported)
+
+
+class StatusScope(Generic[T]):
+    """The pending status of one object. Nothing is written before `commit`."""
+
+    def __init__(self, context: Context, kind: Kind[T], informer: Informer[T], obj: T, empty: msgspec.Struct) -> None:
+        self.context, self.kind, self.informer, self.obj = context, kind, informer, obj
+        self.now = context.clock().replace(microsecond=0)
+        self._empty = empty
+        self.status: Any = obj.status or empty
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return self.obj.metadata.name
+
+    def set(self, **changes: Any) -> None:
+        """Change fields of the pending status."""
+        self.status = msgspec.structs.replace(self.status, **changes)
+
+    def state(self, state: str, waiting_for: str = "") -> None:
+        """Be in a state, since now if it is another one than before."""
+        since = self.status.since if self.status.state == state and self.status.since else self.now
+        self.set(state=state, since=since, waiting_for=waiting_for)
+
+    def condition(self, type: str, status: bool, reason: str, message: str) -> bool:
+        """Set a condition; True when its status or reason changed."""
+        old = find(self.status.conditions, type)
+        new = Condition(
+            type=type,
+            status="True" if status else "False",
+            reason=reason,
+            message=message,
+            observed_generation=self.obj.metadata.generation,
+        )
+        self.set(conditions=set_condition(self.status.conditions, new, self.now))
+        return old is None or (old.status, old.reason) != (new.status, new.reason)
+
+    def report(self, type: str, status: bool, reason: str, message: str) -> None:
+        """Set a condition, and record an Event when its status or reason changed."""
+        if self.condition(type, status, reason, message):
+            self.event("Normal" if status else "Warning", reason, message)
+
+    def event(self, type: str, reason: str, message: str) -> None:
+        """Record an Event on the object."""
+        self.context.recorder.event(self.obj, self.kind, type, reason, message)
+
+    async def commit(self) -> None:
+        """Write what changed, if anything. Raises Conflict when somebody else changed the object meanwhile."""
+        if "observed_generation" in self.status.__struct_fields__:
+            self.set(observed_generation=self.obj.metadata.generation)
+        changes = diff(_plain(self.obj.status or self._empty), _plain(self.status))
+        if not changes:
+            return
+        body = {"metadata": {"resourceVersion": self.obj.metadata.resource_version}, "status": changes}
+        self.adopt(await self.context.client.patch_status(self.kind, self.name, body))
+
+    async def patch(self, changes: dict[str, Any]) -> None:
+        """Change metadata, spec or data now, guarded by resourceVersion; the pending status stays pending."""
+        metadata = {**changes.get("metadata", {}), "resourceVersion": self.obj.metadata.resource_version}
+        fresh = await self.context.client.patch(self.kind, self.name, {**changes, "metadata": metadata})
+        pending = self.status
+        self.adopt(fresh)
+        self.status = pending
+
+    def adopt(self, obj: T) -> None:
+        """Go on with a newer version of the object."""
+        self.obj, self.status = obj, obj.status or self._empty
+        self.informer.observe(obj)
+
+
+def _plain(status: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", msgspec.to_builtins(status))
