@@ -24,6 +24,8 @@ _RESERVED = frozenset(
         "let", "loop", "package", "namespace", "return", "var", "void", "while",
     )
 )  # fmt: skip
+_OPERATORS = ("_", "@", "!", "-")
+_BOUND = re.compile(r"\.(?:all|exists|exists_one|existsOne|map|filter)\(\s*(\w+)\s*,")
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 
 
@@ -40,6 +42,15 @@ class Program:
         self._message = _compile(rule.message_expression) if rule.message_expression else None
         self.uses_old = "oldSelf" in self._rule.variables()
         self.escaped = "__" in rule.rule or "__" in rule.message_expression
+
+    def unknown_names(self, known: frozenset[str]) -> list[str]:
+        """Functions and variables of the rule that do not exist."""
+        found: set[str] = set()
+        for part in filter(None, (self._rule, self._message)):
+            functions = {name for name in part.functions() if not name.startswith(_OPERATORS)}
+            variables = set(part.variables()) - set(_BOUND.findall(part.source)) - {"self", "oldSelf"}
+            found |= (functions - known) | variables
+        return sorted(found)
 
     def failure(self, context: engine.Context) -> str | None:
         """Why the rule does not hold, or None if it does."""

@@ -25,6 +25,13 @@ def unknown_fields(root: Node, obj: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def unknown_below(node: Node, value: Any) -> list[str]:
+    """Like `unknown_fields`, for a value somewhere inside a resource."""
+    found: list[str] = []
+    _walk(node, value, (), lambda path: found.append(path_text(path)))
+    return found
+
+
 def _ignore(path: Path) -> None:
     """Pruning itself reports to nobody."""
 
