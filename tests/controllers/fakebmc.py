@@ -1,0 +1,158 @@
+"""A BMC under test control, for reconciler tests: implements the protocols, records what is asked of it."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from metal.bmc.errors import BMCError, BMCNotFound
+from metal.bmc.protocols import (
+    BMC,
+    Access,
+    BootOverride,
+    BootTarget,
+    Inventory,
+    ManagerInfo,
+    NetworkInterface,
+    PowerState,
+    Processor,
+    ResetType,
+    SystemInfo,
+)
+
+UUID = "11111111-2222-3333-4444-555555555501"
+URI = "/redfish/v1/Systems/1"
+MAC = "52:54:00:77:00:11"
+
+
+@dataclass
+class FakeBMC(BMC):
+    """One system. Power follows a request after `delay` seconds of loop time."""
+
+    uuid: str = UUID
+    delay: float = 3.0
+    power: PowerState = PowerState.OFF
+    boot: BootOverride = BootOverride("Disabled", "None")
+    ignores_graceful: bool = False
+    ignores_once: bool = False
+    failure: BMCError | None = None
+    calls: list[str] = field(default_factory=list)
+    network_boots: int = 0
+    disk_boots: int = 0
+    led: str = "Off"
+    order: tuple[str, ...] = ("Boot0001",)
+    _pending: asyncio.TimerHandle | None = None
+
+    def _called(self, what: str) -> None:
+        self.calls.append(what)
+        if self.failure is not None:
+            raise self.failure
+
+    def reads(self) -> int:
+        """How often the system was read."""
+        return self.calls.count("system")
+
+    def writes(self) -> list[str]:
+        """What was asked of it, reads left out."""
+        return [c for c in self.calls if c not in ("system", "systems", "inventory", "manager")]
+
+    async def system(self, uri: str) -> SystemInfo:
+        self._called("system")
+        if uri != URI:
+            raise BMCNotFound(f"no system {uri}")
+        return self._info()
+
+    def _info(self) -> SystemInfo:
+        return SystemInfo(
+            uri=URI, uuid=self.uuid, manufacturer="Contoso", model="3500", serial_number="S1", bios_version="P79",
+            power_state=self.power, indicator_led=self.led, total_memory_bytes=96 << 30, boot=self.boot,
+            boot_order=self.order,
+        )  # fmt: skip
+
+    async def systems(self) -> tuple[SystemInfo, ...]:
+        self._called("systems")
+        return (self._info(),)
+
+    async def manager(self, uuid: str = "") -> ManagerInfo:
+        self._called("manager")
+        return ManagerInfo(uri="/redfish/v1/Managers/1")
+
+    async def inventory(self, uri: str) -> Inventory:
+        self._called("inventory")
+        return Inventory(
+            system=self._info(),
+            processors=(Processor(id="CPU1", total_cores=8),),
+            network_interfaces=(NetworkInterface(name="NIC.1", mac_address=MAC),),
+        )
+
+    async def bios_attributes(self, uri: str) -> dict[str, str | int | bool | None]:
+        self._called("bios_attributes")
+        return {}
+
+    async def power_on(self, uri: str) -> None:
+        self._called("power_on")
+        self._become(PowerState.ON)
+
+    async def power_off(self, uri: str, *, force: bool = False) -> None:
+        self._called("force_off" if force else "graceful_off")
+        if force or not self.ignores_graceful:
+            self._become(PowerState.OFF)
+
+    async def reset(self, uri: str, reset_type: ResetType) -> None:
+        self._called(f"reset {reset_type}")
+
+    async def set_network_boot(self, uri: str, target: BootTarget = BootTarget.PXE) -> BootOverride:
+        self._called("set_network_boot")
+        self.boot = BootOverride("Once", target.value)
+        return self.boot
+
+    async def clear_boot_override(self, uri: str) -> BootOverride:
+        self._called("clear_boot_override")
+        self.boot = BootOverride("Disabled", "None")
+        return self.boot
+
+    async def set_boot_order(self, uri: str, order: tuple[str, ...]) -> None:
+        self._called(f"set_boot_order {','.join(order)}")
+        self.order = order
+
+    async def set_indicator_led(self, uri: str, state: str) -> None:
+        self._called(f"led {state}")
+        self.led = state
+
+    async def reset_manager(self, uuid: str = "") -> None:
+        self._called("reset_manager")
+
+    def _become(self, state: PowerState) -> None:
+        if self._pending is not None:
+            self._pending.cancel()
+        self._pending = asyncio.get_running_loop().call_later(self.delay, self._arrive, state)
+
+    def _arrive(self, state: PowerState) -> None:
+        if state is PowerState.ON and self.power is not PowerState.ON:
+            if self.boot.is_network:
+                self.network_boots += 1
+                if not self.ignores_once:
+                    self.boot = replace(self.boot, enabled="Disabled", target="None")
+            else:
+                self.disk_boots += 1
+        self.power = state
+
+    def lose_power(self) -> None:
+        """Somebody pulls the plug."""
+        self._arrive(PowerState.OFF)
+
+
+@dataclass
+class FakePool:
+    """Hands out one BMC for each address."""
+
+    bmcs: dict[str, FakeBMC]
+    accesses: list[Access] = field(default_factory=list)
+
+    def get(self, access: Access) -> BMC:
+        self.accesses.append(access)
+        return self.bmcs[access.address]
+
+    async def drop(self, key: str) -> None:
+        self.accesses = [a for a in self.accesses if a.key != key]
+
+    async def aclose(self) -> None:
+        self.accesses.clear()

@@ -1,0 +1,155 @@
+"""A server's life from Initial to Available, through a claim, and back."""
+
+import asyncio
+
+import pytest
+
+from metal.api.server import Server
+from tests.controllers.fakebmc import MAC
+from tests.controllers.world import KINDS, NS, world
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_a_new_server_is_inventoried_and_gets_its_discovery_boot_configuration() -> None:
+    """Initial reads the BMC's inventory into status and asks for the probe's boot."""
+    async with world() as w:
+        await w.add_server()
+        server = await w.until("Discovery")
+        config = await w.config("s1")
+    assert server.status.manufacturer == "Contoso"
+    assert server.status.total_system_memory == "96Gi"
+    assert server.status.processors[0].total_cores == 8
+    assert server.status.network_interfaces[0].mac_address == MAC
+    assert config.spec.image == "reg/probe:1"
+    assert config.metadata.annotations["metal.ironcore.dev/type"] == "Internal"
+    assert server.spec.boot_configuration_ref is not None
+
+
+async def test_discovery_waits_for_the_boot_configuration_before_any_power_action() -> None:
+    """While the boot configuration is not Ready the machine is left alone, and the wait has a name and a deadline."""
+    async with world() as w:
+        await w.add_server()
+        await w.until("Discovery")
+        await asyncio.sleep(60)
+        server = await w.server()
+        writes = w.bmc.writes()
+    assert writes == []
+    assert server.status.wait is not None
+    assert server.status.wait.for_ == "BootConfiguration"
+    assert server.status.wait.until is not None
+    assert "ready" in server.status.waiting_for
+
+
+async def test_a_discovered_server_is_available_and_off() -> None:
+    """The report of this boot makes the server Available, powered off, with the NICs that the probe saw."""
+    async with world() as w:
+        await w.add_server()
+        server = await w.discover()
+        configs = await w.client.list(KINDS.boot_config, NS)
+    assert server.status.power_state == "Off"
+    assert [(n.name, n.ips) for n in server.status.network_interfaces] == [("eth0", ("10.9.9.9",))]
+    assert server.spec.boot_configuration_ref is None
+    assert configs.items == ()
+    assert w.bmc.network_boots == 1
+    assert w.bmc.writes() == ["set_network_boot", "power_on", "graceful_off"]
+
+
+async def test_a_server_that_is_on_is_switched_off_before_its_discovery_boot() -> None:
+    """A machine found running is booted into the probe, from off."""
+    async with world() as w:
+        w.bmc._arrive(w.bmc.power.ON)
+        await w.add_server()
+        await w.until("Discovery")
+        await w.config_ready("s1")
+        await w.until_true(lambda s: s.status.boot_window is not None)
+        await asyncio.sleep(10)
+    assert w.bmc.writes() == ["graceful_off", "set_network_boot", "power_on"]
+    assert w.bmc.network_boots == 1
+
+
+async def test_a_claim_boots_its_image_once_and_is_ready() -> None:
+    """Claim → bound → network boot → Ready; the claim's serverRef is filled in."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        server = await w.boot_claim()
+        claim = await w.until_claim(
+            lambda c: any(x.type == "Ready" and x.status == "True" for x in c.status.conditions)
+        )
+    assert server.status.state == "Reserved"
+    assert claim.status.phase == "Bound"
+    assert claim.spec.server_ref is not None
+    assert claim.spec.server_ref.name == "s1"
+    assert w.bmc.network_boots == 2
+
+
+async def test_an_unexpected_power_loss_brings_the_tenant_back_from_disk() -> None:
+    """After its first boot a claimed machine is powered on again without any network override."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.boot_claim()
+        w.bmc.calls.clear()
+        w.bmc.lose_power()
+        await asyncio.sleep(300)
+    assert w.bmc.writes() == ["power_on"]
+    assert (w.bmc.network_boots, w.bmc.disk_boots) == (2, 1)
+
+
+async def test_a_bmc_that_ignores_once_has_its_override_cleared_and_read_back() -> None:
+    """The override that survives a boot is removed, so that the next power-on goes to the disk."""
+    async with world() as w:
+        w.bmc.ignores_once = True
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.boot_claim()
+        await asyncio.sleep(5)
+        override = w.bmc.boot
+        w.bmc.lose_power()
+        await asyncio.sleep(300)
+    assert not override.is_network
+    assert (w.bmc.network_boots, w.bmc.disk_boots) == (2, 1)
+
+
+async def test_a_deleted_claim_leads_through_cleanup_to_available() -> None:
+    """Off, override cleared, the policy None visible in status, and the server can be claimed again."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.boot_claim()
+        await w.client.delete(KINDS.claim, "c1", "default")
+        server = await w.until_true(_available_again)
+        await w.add_claim("c2")
+        await w.boot_claim("c2")
+    assert server.status.power_state == "Off"
+    assert server.status.sanitization == "None"
+    assert [c.reason for c in server.status.conditions if c.type == "Sanitized"] == ["PolicyNone"]
+    assert w.bmc.network_boots == 3
+
+
+def _available_again(server: Server) -> bool:
+    return server.status.state == "Available" and server.spec.server_claim_ref is None and not server.status.waiting_for
+
+
+async def test_a_claim_with_power_off_stays_off_until_it_is_filled_in() -> None:
+    """A machine controller binds with power Off, then sets the Ignition and power On: the boot is the filled-in one."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim(power="Off")
+        await w.until("Reserved")
+        await asyncio.sleep(30)
+        calm = w.bmc.network_boots
+        change = {"spec": {"power": "On", "ignitionSecretRef": {"name": "ign"}}}
+        await w.client.patch(KINDS.claim, "c1", change, "default")
+        await w.boot_claim()
+        config = await w.config("c1", "default")
+    assert calm == 1
+    assert config.spec.ignition_secret_ref is not None
+    assert config.spec.ignition_secret_ref.name == "ign"
+    assert w.bmc.network_boots == 2

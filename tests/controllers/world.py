@@ -1,0 +1,204 @@
+"""The embedded API, the Server and ServerClaim reconcilers and fake BMCs, under virtual time."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from metal.api import boot_window
+from metal.api.boot_window import BootWindow
+from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
+from metal.api.crd import crds
+from metal.api.kinds import kinds
+from metal.api.server import Server
+from metal.apiserver.server import EmbeddedAPI
+from metal.controllers.settings import ClaimSettings, ServerSettings
+from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.kube.clock import LoopClock
+from metal.kube.events import Recorder
+from metal.kube.runtime import Runtime
+from tests.controllers.fakebmc import URI, UUID, FakeBMC, FakePool
+
+KINDS = kinds()
+NS = "metal-system"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SETTINGS = ServerSettings(
+    namespace=NS, probe_image="reg/probe:1", registry_url="http://10.0.0.1:10000", probe_bundle=b"probe"
+)
+
+
+class World:
+    """One server named `s1` on a fake BMC at 10.0.0.9; a test adds what it needs."""
+
+    def __init__(self, api: EmbeddedAPI, clock: LoopClock, settings: ServerSettings) -> None:
+        self.api, self.clock = api, clock
+        self.client = api.client()
+        self.bmc = FakeBMC()
+        self.pool = FakePool({"10.0.0.9": self.bmc})
+        self.settings = settings
+        self.runtime = self._runtime()
+        self.states: list[str] = []
+
+    def _runtime(self, seed: int = 1) -> Runtime:
+        runtime = Runtime(self.client, rng=random.Random(seed))
+        recorder = Recorder(self.client, EVENT, clock=self.clock, component="test")
+        runtime.background("events", recorder.run)
+        env = Environment(runtime, KINDS, self.pool, recorder, self.clock, random.Random(seed))
+        setup_servers(env, self.settings, workers=8)
+        setup_claims(env, ClaimSettings(), workers=8)
+        return runtime
+
+    async def restart(self, seed: int = 2) -> None:
+        """The manager is killed and another one starts; nothing but the API survives."""
+        await self.runtime.stop(grace=0.0)
+        self.runtime = self._runtime(seed)
+        await self.runtime.start()
+
+    async def add_server(self, name: str = "s1", **spec: Any) -> Server:
+        """A Server with inline access to its BMC."""
+        await self.client.create(
+            KINDS.bmc_secret,
+            {"metadata": {"name": f"{name}-secret"}, "data": {"username": "Zm9v", "password": "YmFy"}},
+        )
+        inline = {
+            "protocol": {"name": "Redfish", "port": 443},
+            "address": spec.pop("address", "10.0.0.9"),
+            "bmcSecretRef": {"name": f"{name}-secret"},
+        }
+        body = {
+            "metadata": {"name": name, "labels": spec.pop("labels", {})},
+            "spec": {"systemUUID": spec.pop("uuid", UUID), "systemURI": URI, "bmc": inline, **spec},
+        }
+        return await self.client.create(KINDS.server, body)
+
+    async def add_claim(self, name: str = "c1", **spec: Any) -> ServerClaim:
+        """A claim in namespace default."""
+        body = {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"power": "On", "image": "reg/os:1", **spec},
+        }
+        return await self.client.create(KINDS.claim, body)
+
+    async def server(self, name: str = "s1") -> Server:
+        return await self.client.get(KINDS.server, name)
+
+    async def claim(self, name: str = "c1") -> ServerClaim:
+        return await self.client.get(KINDS.claim, name, "default")
+
+    async def config(self, name: str, namespace: str = NS) -> ServerBootConfiguration:
+        return await self.client.get(KINDS.boot_config, name, namespace)
+
+    async def events(self) -> list[Event]:
+        return list((await self.client.list(EVENT)).items)
+
+    async def config_ready(self, name: str, namespace: str = NS, state: str = "Ready", message: str = "") -> None:
+        """Play the boot operator: the configuration can be served (or not)."""
+        config = await self.config(name, namespace)
+        status: dict[str, Any] = {"state": state, "observedGeneration": config.metadata.generation}
+        if message:
+            condition = {"type": "ImageValidation", "status": "False", "reason": "X", "message": message,
+                         "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+            status["conditions"] = [condition]
+        await self.client.patch_status(KINDS.boot_config, name, {"status": status}, namespace)
+
+    async def window(self, change: Callable[[BootWindow], BootWindow], name: str = "s1") -> None:
+        """Play the boot server: one transition of the server's boot window."""
+        server = await self.server(name)
+        assert server.status.boot_window is not None
+        new = change(server.status.boot_window)
+        body = {
+            "metadata": {"resourceVersion": server.metadata.resource_version},
+            "status": {"bootWindow": {**_nulls(new), **msgspec.to_builtins(new)}},
+        }
+        await self.client.patch_status(KINDS.server, name, body)
+
+    async def fetch_script(self, name: str = "s1", token: str = "t") -> None:
+        """The machine fetches its script."""
+        await self.window(
+            lambda w: boot_window.serve_script(w, self.clock(), token=token, client="10.9.9.9", lease_known=True), name
+        )
+
+    async def fetch_ignition(self, name: str = "s1", token: str = "t") -> None:
+        """The machine fetches its Ignition."""
+        await self.window(lambda w: boot_window.serve_ignition(w, self.clock(), token=token, report_token="r"), name)
+
+    async def report(self, name: str = "s1") -> None:
+        """The probe reports."""
+        report = {"networkInterfaces": [{"name": "eth0", "macAddress": "52:54:00:77:00:11", "carrierStatus": "up",
+                                         "ipAddresses": ["10.9.9.9"]}]}  # fmt: skip
+        body = {
+            "metadata": {"name": f"inventory-{name}", "namespace": NS},
+            "data": {"report.json": msgspec.json.encode(report).decode()},
+        }
+        await self.client.apply(CONFIG_MAP, body, manager="registry")
+        await self.window(lambda w: boot_window.accept_report(w, self.clock(), token="r"), name)
+
+    async def until(self, state: str, name: str = "s1", *, within: float = 300.0) -> Server:
+        """Wait in virtual time until the server is in this state and settled there."""
+        return await self.until_true(lambda s: s.status.state == state, name, within=within)
+
+    async def until_true(self, check: Callable[[Server], bool], name: str = "s1", *, within: float = 300.0) -> Server:
+        """Wait in virtual time until the check holds."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + within
+        while not check(server := await self.server(name)):
+            assert loop.time() < end, f"still {server.status.state}, waiting for {server.status.waiting_for!r}"
+            await asyncio.sleep(0.25)
+        return server
+
+    async def until_claim(self, check: Callable[[ServerClaim], bool], name: str = "c1") -> ServerClaim:
+        """Wait in virtual time until the check holds for the claim."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + 300
+        while not check(claim := await self.claim(name)):
+            assert loop.time() < end, f"still {claim.status}"
+            await asyncio.sleep(0.25)
+        return claim
+
+    async def discover(self, name: str = "s1") -> Server:
+        """Walk a server to Available, playing boot operator, boot server and machine."""
+        await self.until("Discovery", name)
+        await self.config_ready(name)
+        await self.until_true(lambda s: s.status.power_state == "On" and s.status.boot_window is not None, name)
+        await self.fetch_script(name)
+        await self.fetch_ignition(name)
+        await self.report(name)
+        await self.until("Available", name)
+        return await self.until_true(lambda s: not s.status.waiting_for, name)
+
+    async def boot_claim(self, claim: str = "c1", name: str = "s1") -> Server:
+        """Walk a claimed server through its first boot."""
+        await self.until_true(lambda s: s.spec.boot_configuration_ref is not None, name)
+        await asyncio.sleep(0.5)
+        await self.config_ready(claim, "default")
+        await self.until_true(lambda s: s.status.power_state == "On" and s.status.state == "Reserved", name)
+        await self.fetch_script(name)
+        await self.fetch_ignition(name)
+        return await self.until_true(lambda s: s.status.claim_boot is not None, name)
+
+
+def _nulls(window: BootWindow) -> dict[str, None]:
+    return dict.fromkeys(("tokenDigest", "reportTokenDigest"))
+
+
+@asynccontextmanager
+async def world(**settings: Any) -> AsyncIterator[World]:
+    """A running world under the test's virtual clock."""
+    clock = LoopClock(START)
+    api = EmbeddedAPI(None, clock, rng=random.Random(0))
+    await api.start()
+    await api.install_crds(crds(KINDS))
+    made = World(api, clock, replace(SETTINGS, **settings))
+    await made.client.create(NAMESPACE, {"metadata": {"name": NS}})
+    await made.runtime.start()
+    try:
+        yield made
+    finally:
+        await made.runtime.stop(grace=0.0)
+        await api.stop()
