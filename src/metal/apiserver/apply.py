@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from metal.apiserver import managed, objectmeta
 from metal.apiserver.fielddiff import compare
 from metal.apiserver.fieldset import FieldSet, difference, fields_of, intersection, merge_roots, paths
+from metal.apiserver.lastapplied import last_applied
 from metal.apiserver.managed import APPLY, UPDATE, Entry
 from metal.apiserver.merge import cut, merge
 from metal.apiserver.structural import IDENTITY, Node
@@ -170,20 +171,26 @@ def _merged(root: Node, before: Obj, config: Obj, last: Entry | None, entries: l
 def _after(root: Node, before: Obj, merged: Obj, mine: Entry, others: list[Entry], force: bool) -> list[Entry]:
     changes = compare(root, before, merged)
     written, removed = managed.ownable(changes.written), managed.ownable(changes.removed)
-    clashes = [
-        (entry, path)
-        for entry in others
-        for path in paths(intersection(managed.fields(entry), written) or {})
-        if written
-    ]
-    if clashes and not force:
-        raise ApplyConflict(clashes)
+    if not force:
+        _refuse_conflicts(root, before, mine, others, written)
     out: list[Entry] = []
     for entry in others:
         left = _less(_less(managed.fields(entry), written), removed)
         if left:
             out.append(entry if left is managed.fields(entry) else {**entry, "fieldsV1": left})
     return [*out, mine] if managed.fields(mine) else out
+
+
+def _refuse_conflicts(root: Node, before: Obj, mine: Entry, others: list[Entry], written: FieldSet) -> None:
+    allowed = last_applied(root, before) if mine["manager"] == "kubectl" else {}
+    contested = _less(written, allowed) or {}
+    clashes = [
+        (entry, path)
+        for entry in others
+        for path in paths((intersection(managed.fields(entry), contested) if contested else None) or {})
+    ]
+    if clashes:
+        raise ApplyConflict(clashes)
 
 
 def _entries_for_apply(root: Node, live: Obj | None) -> Sequence[Entry]:

@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from metal.apiserver.causes import Cause, duplicate, path_text, required
+from metal.apiserver.causes import Cause, duplicate, path_text
 from metal.apiserver.structural import Node, item_key
 
 Path = tuple[str | int, ...]
 
 
 def check_lists(node: Node, value: Any, path: Path = ()) -> Iterator[Cause]:
-    """Duplicates in sets, and duplicate or missing keys in maps, at this place and below."""
+    """Duplicates in sets and maps, at this place and below. A missing key is for the schema's `required` to tell."""
     if not node.any_list_types:
         return
     if isinstance(value, dict):
@@ -44,9 +44,6 @@ def _map(node: Node, value: list[Any], path: Path) -> Iterator[Cause]:
             continue
         key = item_key(node, item)
         if key is None:
-            missing = next(name for name in node.list_keys if item.get(name) is None)
-            if node.items is None or node.items.fields.get(missing) is not None:
-                yield required(path_text((*path, index, missing)), "it is a key of the list")
             continue
         text = json.dumps(key)
         if text in seen:

@@ -20,27 +20,26 @@ def merge(node: Node, live: Any, applied: Any) -> Any:
 
 
 def _merge_lists(node: Node, live: dict[str, Any], applied: dict[str, Any]) -> list[Any]:
-    """Applied items in their order; an item that only lives stays behind the neighbour that it followed."""
+    """Applied items in their order; an item that only lives stays behind the shared neighbour that it followed."""
     items = node.items or ANY
-    out: list[Any] = []
-    waiting = iter(live.items())
-    done: set[str] = set()
-
-    def live_until(stop: str) -> None:
-        for key, value in waiting:
-            if key == stop:
-                return
-            if key not in applied:
-                out.append(value)
-
+    followers = _followers(live, applied)
+    out = followers.get("", [])
     for key, value in applied.items():
-        if key in live and key not in done:
-            before = list(live)
-            done.update(before[: before.index(key) + 1])
-            live_until(key)
         out.append(merge(items, live[key], value) if key in live and key[0] == "k" else value)
-    out.extend(value for key, value in waiting if key not in applied)
+        out.extend(followers.get(key, ()))
     return out
+
+
+def _followers(live: dict[str, Any], applied: dict[str, Any]) -> dict[str, list[Any]]:
+    """Items that only live, by the shared item that they follow; "" for those at the front."""
+    found: dict[str, list[Any]] = {}
+    last = ""
+    for key, value in live.items():
+        if key in applied:
+            last = key
+        else:
+            found.setdefault(last, []).append(value)
+    return found
 
 
 GONE: Any = object()
