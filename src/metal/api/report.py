@@ -1,4 +1,4 @@
-"""What metalprobe reports about network interfaces, as a Server's status shows it. Never raises: a report is foreign."""
+"""What metalprobe reports about network interfaces, as a Server shows it. Never raises: a report is foreign."""
 
 import re
 from collections.abc import Mapping, Sequence

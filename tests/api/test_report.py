@@ -1,0 +1,71 @@
+"""The summary of a probe's report."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metal.api.report import network_interfaces, normal_mac
+from metal.api.server import LLDPNeighbor
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+ENTRY = st.fixed_dictionaries(
+    {"name": st.just("eth0") | JSON, "macAddress": st.just("02:00:00:00:00:01") | JSON},
+    optional={"ipAddresses": JSON, "ipAddress": JSON, "carrierStatus": JSON, "neighbors": JSON},
+)
+
+
+def interface(**more: Any) -> dict[str, Any]:
+    return {"name": "eth0", "macAddress": "52:54:00:AA:BB:01", **more}
+
+
+def test_interfaces_carry_normalised_macs_and_the_addresses_that_are_real() -> None:
+    """MACs become lower case with colons; prefixes and zones go, what is no address is left out."""
+    told = ["10.0.0.7", "10.0.0.8/24", "fe80::1%eth0", "nonsense", "127.0.0.1", 7, "10.0.0.7"]
+    (found,) = network_interfaces({"networkInterfaces": [interface(ipAddresses=told, carrierStatus="up")]})
+    assert found.mac_address == "52:54:00:aa:bb:01"
+    assert found.ips == ("10.0.0.7", "10.0.0.8", "fe80::1")
+    assert found.carrier_status == "up"
+
+
+def test_the_older_single_address_counts_too() -> None:
+    """ipAddress is read beside ipAddresses, once."""
+    (found,) = network_interfaces({"networkInterfaces": [interface(ipAddress="10.0.0.9", ipAddresses=["10.0.0.9"])]})
+    assert found.ips == ("10.0.0.9",)
+
+
+def test_lldp_neighbours_join_their_interface_by_name() -> None:
+    """Neighbours from several entries are put together; those of unknown interfaces are dropped."""
+    one, two = {"chassisId": "AA-BB-CC-00-00-01", "portId": "swp1", "systemName": "leaf-1"}, {"chassisId": "rack 7"}
+    lldp = [{"name": "eth0", "neighbors": [one]}, {"name": "eth0", "neighbors": [two, one]}, {"name": "eth9"}]
+    (found,) = network_interfaces({"networkInterfaces": [interface()], "lldp": lldp})
+    assert found.neighbors == (
+        LLDPNeighbor(mac_address="aa:bb:cc:00:00:01", port_id="swp1", system_name="leaf-1"),
+        LLDPNeighbor(mac_address="rack 7"),
+    )
+
+
+def test_interfaces_without_a_mac_or_name_are_left_out() -> None:
+    """Loopback, tunnels and doubles do not show."""
+    entries = [{"name": "lo", "macAddress": "00:00:00:00:00:00"}, {"name": "tun0"}, {"macAddress": "02:00:00:00:00:01"}]
+    assert network_interfaces({"networkInterfaces": [*entries, interface(), interface()]}) == network_interfaces(
+        {"networkInterfaces": [interface()]}
+    )
+
+
+def test_every_spelling_of_a_mac_is_one() -> None:
+    """Dashes, dots, capitals."""
+    spellings = ("52-54-00-AA-BB-01", "5254.00aa.bb01", "525400aabb01", "52:54:00:aa:bb:01")
+    assert {normal_mac(text) for text in spellings} == {"52:54:00:aa:bb:01"}
+    assert normal_mac("52:54:00:aa:bb") == ""
+
+
+@given(st.fixed_dictionaries({"networkInterfaces": st.lists(ENTRY, max_size=3) | JSON, "lldp": st.lists(ENTRY) | JSON}))
+def test_no_report_whatever_breaks_the_summary(report: dict[str, Any]) -> None:
+    """Whatever JSON a machine sends, the summary is made and can be written to the API."""
+    assert isinstance(msgspec.json.encode(network_interfaces(report)), bytes)
