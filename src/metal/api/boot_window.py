@@ -91,7 +91,8 @@ def is_open(window: BootWindow | None, now: datetime) -> bool:
     return window is not None and window.phase in live and now < window.expires_at
 
 
-def _require_open(window: BootWindow | None, now: datetime) -> BootWindow:
+def require_open(window: BootWindow | None, now: datetime) -> BootWindow:
+    """The window, while the machine may still fetch or report something. Raises Refused."""
     if window is None or not is_open(window, now):
         raise Refused("BootWindowClosed", "no network boot of this server is under way")
     return window
@@ -114,7 +115,7 @@ def serve_script(window: BootWindow | None, now: datetime, *, token: str, client
     """
     if not lease_known and is_contestable(window, now):
         raise Refused("BootContested", "the script of this boot was handed out before, to another request")
-    window = _require_open(window, now)
+    window = require_open(window, now)
     if window.phase == Phase.IGNITION_SERVED:
         raise Refused("TokenSpent", "this boot has fetched its Ignition already")
     return msgspec.structs.replace(
@@ -133,7 +134,7 @@ def is_contestable(window: BootWindow | None, now: datetime) -> bool:
 
 def check_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
     """The window, when `token` is its live script token (needed for images). Raises Refused."""
-    window = _require_open(window, now)
+    window = require_open(window, now)
     _require_token(window.token_digest, token)
     return window
 
@@ -158,7 +159,7 @@ def check_report_token(window: BootWindow | None, now: datetime, token: str) -> 
     """The window, when `token` is its live report token. Raises Refused."""
     if window is not None and window.phase == Phase.SUCCEEDED:
         raise Refused("TokenSpent", "the report of this boot was accepted before")
-    window = _require_open(window, now)
+    window = require_open(window, now)
     _require_token(window.report_token_digest, token)
     return window
 
