@@ -39,3 +39,15 @@ test: lint generate-check ## lint, types, import contracts, generated files and 
 fmt: setup ## format the code
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
+
+.PHONY: images
+images: setup ## build the discovery and demo OS images from Debian packages (cached in .cache/images)
+	@python3 tests/lab/preflight.py images
+	@$(RUN) python images/build.py $(IMAGES_ARGS)
+
+.PHONY: lab
+lab: ## the chain on a real VM, as root, in network namespaces of its own (ARGS= goes to pytest)
+	@python3 tests/lab/preflight.py lab
+	@$(MAKE) --no-print-directory images
+	@$(UV) sync --locked --quiet --group lab
+	@$(RUN) pytest tests/lab -m lab $(ARGS)

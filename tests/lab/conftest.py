@@ -1,0 +1,72 @@
+"""Fixtures of the lab: the folder of a run, and the sentence that says what is missing on this machine."""
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab import preflight
+from tests.lab import site as places
+from tests.lab.run import Run
+from tests.lab.site import Site
+
+IMAGES = Path(__file__).resolve().parents[2] / ".cache/images/out"
+
+
+def refusal() -> str:
+    """A sentence that says what to do before the lab can run, or an empty string."""
+    if lacking := preflight.missing("lab"):
+        return lacking
+    if not all((IMAGES / name / "index.json").exists() for name in ("discovery", "demo")):
+        return "the images are missing: run make images"
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remembers a failure where the fixtures can see it."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+        if item.parent:
+            item.parent.stash[FAILED] = True
+    return report
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+SUMMARY = pytest.StashKey[list[str]]()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says at the end how long things took and where the logs of failures are."""
+    for line in config.stash.get(SUMMARY, []):
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="module")
+def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Puts a line into the summary."""
+    return request.config.stash.setdefault(SUMMARY, []).append
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """The namespaces of one module's run."""
+    with places.build() as built:
+        yield built
+
+
+@pytest.fixture(scope="module")
+def run(request: pytest.FixtureRequest, say: Callable[[str], None]) -> Iterator[Run]:
+    """The folder and the processes of one module's run; logs stay when a test failed or METAL_LAB_KEEP is set."""
+    if needed := refusal():
+        pytest.fail(needed, pytrace=False)
+    made = Run(request.module.__name__.rpartition(".")[2])
+    yield made
+    failed = request.node.stash.get(FAILED, False)
+    made.close(keep=failed or bool(os.environ.get("METAL_LAB_KEEP")))
+    if failed:
+        say(f"logs of every part: {made.folder}")

@@ -1,0 +1,109 @@
+"""The machine: a libvirt domain under a libvirtd of its own, which sees none of the host's libvirt."""
+
+import shlex
+import subprocess
+import uuid
+from pathlib import Path
+
+from tests.lab.netns import Namespace
+from tests.lab.run import Run
+
+STATE = ("/var/lib/libvirt", "/run/libvirt", "/etc/libvirt", "/var/log/libvirt", "/var/cache/libvirt")
+"""Folders compiled into libvirtd; the run's own are mounted over them, in its mount namespace only."""
+QEMU_CONF = """\
+user = "root"
+group = "root"
+security_driver = "none"
+cgroup_controllers = [ ]
+namespaces = [ ]
+stdio_handler = "file"
+"""
+LIBVIRTD_CONF = """\
+unix_sock_dir = "{sockets}"
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+log_outputs = "2:stderr"
+"""
+
+
+class Libvirt:
+    """libvirtd inside a namespace; `uri` reaches it from every namespace."""
+
+    def __init__(self, run: Run, where: Namespace) -> None:
+        self._run = run
+        home = run.path("libvirt/x").parent
+        sockets = home / "sockets"
+        sockets.mkdir()
+        self.uri = f"qemu+unix:///system?socket={sockets}/libvirt-sock"
+        mounts = []
+        for path in STATE:
+            own = home / path.strip("/").replace("/", "-")
+            own.mkdir()
+            mounts.append(f"mkdir -p {path} && mount --bind {shlex.quote(str(own))} {path}")
+        (home / "etc-libvirt/qemu.conf").write_text(QEMU_CONF)
+        config = home / "libvirtd.conf"
+        config.write_text(LIBVIRTD_CONF.format(sockets=sockets))
+        start = f"exec libvirtd --config {shlex.quote(str(config))} --pid-file {shlex.quote(str(home / 'pid'))}"
+        # `ip netns exec` has made a mount namespace already.
+        run.start("libvirtd", ["sh", "-ec", "\n".join([*mounts, start])], where)
+        run.wait_for("libvirtd's socket", (sockets / "libvirt-sock").exists, 20)
+
+    def virsh(self, *arguments: str) -> str:
+        """Runs virsh and returns its output; a failure carries what it said."""
+        done = subprocess.run(["virsh", "-q", "-c", self.uri, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"virsh {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+
+class Machine:
+    """A BIOS machine with one virtio NIC, one disk and its serial console in console.log."""
+
+    def __init__(
+        self, run: Run, libvirt: Libvirt, bridge: str, *, name: str = "node0", mac: str = "52:54:00:77:00:11"
+    ) -> None:
+        self.name, self.mac = name, mac
+        self.uuid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+        self.disk_size = 1024**3
+        self.memory_size = 1024 * 1024**2
+        self.console = run.path(f"{name}-console.log")
+        self.libvirt = libvirt
+        disk = run.path(f"{name}.raw")
+        with disk.open("wb") as raw:
+            raw.truncate(self.disk_size)
+        libvirt.virsh("define", str(self._write_domain(run, disk, bridge)))
+
+    def is_running(self) -> bool:
+        """Whether the machine has power."""
+        return self.libvirt.virsh("domstate", self.name) == "running"
+
+    def cut_power(self) -> None:
+        """Takes the power away."""
+        if self.is_running():
+            self.libvirt.virsh("destroy", self.name)
+
+    def _write_domain(self, run: Run, disk: Path, bridge: str) -> Path:
+        path = run.path(f"{self.name}.xml")
+        path.write_text(self._domain(disk, bridge))
+        return path
+
+    def _domain(self, disk: Path, bridge: str) -> str:
+        return f"""\
+            <domain type='qemu'>
+              <name>{self.name}</name><uuid>{self.uuid}</uuid>
+              <memory unit='b'>{self.memory_size}</memory><vcpu>1</vcpu>
+              <os><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>
+              <features><acpi/></features><cpu mode='maximum'/>
+              <on_reboot>restart</on_reboot>
+              <devices>
+                <emulator>/usr/bin/qemu-system-x86_64</emulator>
+                <disk type='file' device='disk'>
+                  <driver name='qemu' type='raw' discard='unmap'/><source file='{disk}'/>
+                  <target dev='vda' bus='virtio'/><serial>{self.name}-disk0</serial>
+                </disk>
+                <interface type='bridge'>
+                  <source bridge='{bridge}'/><mac address='{self.mac}'/><model type='virtio'/>
+                </interface>
+                <serial type='file'><source path='{self.console}'/><target port='0'/></serial>
+              </devices>
+            </domain>"""

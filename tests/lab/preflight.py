@@ -1,0 +1,60 @@
+"""Says what this machine lacks for `make images` and `make lab`. Standard library only: it runs before anything is set up.
+
+Run as `python3 tests/lab/preflight.py images|lab`.
+"""
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+IMAGES = {
+    "mmdebstrap": "mmdebstrap",
+    "lz4": "lz4",
+    "depmod": "kmod",
+    "dpkg-deb": "dpkg",
+}
+"""What the images are built with: the program, or a file, and the Debian package that brings it."""
+LAB = {
+    "ip": "iproute2",
+    "setpriv": "util-linux",
+    "busybox": "busybox-static",
+    "dnsmasq": "dnsmasq-base",
+    "docker-registry": "docker-registry",
+    "libvirtd": "libvirt-daemon-system",
+    "virsh": "libvirt-clients",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "/usr/lib/libvirt/connection-driver/libvirt_driver_qemu.so": "libvirt-daemon-driver-qemu",
+    "/usr/lib/ipxe/qemu/efi-virtio.rom": "ipxe-qemu",
+    "/usr/share/seabios/bios-256k.bin": "seabios",
+    "/usr/include/libvirt/libvirt.h": "libvirt-dev",
+    "pkg-config": "pkg-config",
+    "gcc": "gcc",
+}
+"""What the lab starts, and what compiles libvirt-python."""
+
+
+def missing(lane: str) -> str:
+    """A sentence that says what to do before the lane can run, or an empty string."""
+    if lane == "lab" and os.geteuid() != 0:
+        return "the lab makes network namespaces: run it as root"
+    wanted = {**IMAGES, **LAB, _python_header(): "python3-dev"} if lane == "lab" else IMAGES
+    packages = [package for thing, package in wanted.items() if not _there(thing)]
+    return f"apt-get install {' '.join(sorted(packages))}" if packages else ""
+
+
+def _python_header() -> str:
+    return str(Path(sysconfig.get_paths()["include"], "Python.h"))
+
+
+def _there(thing: str) -> bool:
+    return Path(thing).exists() if thing.startswith("/") else bool(_which(thing))
+
+
+def _which(program: str) -> "str | None":
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+if __name__ == "__main__":
+    sys.exit(missing(sys.argv[1]) or 0)
