@@ -30,7 +30,7 @@ class FakeBMC(BMC):
     uuid: str = UUID
     delay: float = 3.0
     power: PowerState = PowerState.OFF
-    boot: BootOverride = BootOverride("Disabled", "None")
+    boot: BootOverride = field(default_factory=lambda: BootOverride("Disabled", "None"))
     ignores_graceful: bool = False
     ignores_once: bool = False
     failure: BMCError | None = None

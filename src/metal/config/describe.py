@@ -1,0 +1,40 @@
+"""Writes the configuration out as a file whose comments explain it: all options, at their defaults."""
+
+import dataclasses
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from metal.api.docstrings import class_doc, field_docs
+from metal.config.load import key_of
+from metal.config.options import Config
+
+
+def documented(config: Config | None = None) -> str:
+    """A YAML file with every option, its sentence as a comment, and its value."""
+    head = "# Configuration of the metal control plane. Every option, at its default.\n"
+    return head + "\n".join(_section(config or Config(), "")) + "\n"
+
+
+def _section(section: Any, indent: str) -> Iterator[str]:
+    kind: type = type(section)
+    docs = field_docs(kind)
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        doc = class_doc(type(value)) if dataclasses.is_dataclass(value) else docs[field.name]
+        yield from (f"{indent}# {line}" for line in textwrap.wrap(doc, 110 - len(indent)))
+        if dataclasses.is_dataclass(value):
+            yield f"{indent}{key_of(field.name)}:"
+            yield from _section(value, indent + "  ")
+        else:
+            yield f"{indent}{key_of(field.name)}: {_scalar(value)}"
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+    if isinstance(value, float):
+        return f"{value:g}s"
+    return f'"{value}"' if isinstance(value, str) else str(value)

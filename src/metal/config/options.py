@@ -1,0 +1,128 @@
+"""The options. The docstring under each says what it means, its unit, and why the default is what it is."""
+
+from dataclasses import dataclass, field
+
+from metal.api.kinds import BOOT_GROUP, METAL_GROUP
+from metal.controllers.settings import ServerSettings
+
+_SERVER = ServerSettings()
+
+
+@dataclass(frozen=True)
+class Listen:
+    """Where the control plane listens, as address:port. Loopback unless told otherwise."""
+
+    api: str = "127.0.0.1:8443"
+    """Embedded Kubernetes API (TLS). Not used with a cluster's own API."""
+    boot: str = "127.0.0.1:8082"
+    """Boot server: iPXE scripts, images and Ignition. Real machines must reach it, so set another address."""
+    registry: str = "127.0.0.1:10000"
+    """Registry that metalprobe reports to. Machines must reach it."""
+    metrics: str = "127.0.0.1:8080"
+    """Prometheus metrics and the probes /healthz and /readyz; empty switches them off."""
+
+
+@dataclass(frozen=True)
+class Advertise:
+    """How machines reach the control plane, where that differs from what it listens on."""
+
+    boot: str = ""
+    """Base URL of the boot server, such as http://192.0.2.1:8082; empty means http:// and listen.boot."""
+    registry: str = ""
+    """Base URL of the registry; empty means http:// and listen.registry."""
+
+
+@dataclass(frozen=True)
+class BMCOptions:
+    """How BMCs are spoken to where they do not say otherwise."""
+
+    scheme: str = "https"
+    """https or http. http shows passwords to the network, so it must be asked for."""
+    verify: bool = True
+    """Whether a BMC's certificate must be trusted; false accepts any, so it must be asked for."""
+    ca_file: str = ""
+    """File of certificates (PEM) that sign BMCs' certificates, beside the system's."""
+    check_interval: float = 60.0
+    """How often each BMC is looked at, in seconds; a BMC that died is noticed this late."""
+
+
+@dataclass(frozen=True)
+class Registries:
+    """Where operating system images come from."""
+
+    insecure: tuple[str, ...] = ()
+    """Registries (host or host:port) that are spoken to over plain http; all others need https."""
+    allowed: tuple[str, ...] = ()
+    """Registries that images may come from; empty allows every registry."""
+    cache_size: int = 20 << 30
+    """Most bytes that the image cache keeps; images in use are never removed. 20 GiB hold some hundred images."""
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Deadlines and intervals of a server's life, in seconds (or with a unit: 90s, 30m, 2h)."""
+
+    resync: float = _SERVER.resync
+    """How often an idle server is looked at; power changed by hand is noticed this late."""
+    graceful: float = _SERVER.graceful_timeout
+    """How long an operating system may take to shut down before power is cut."""
+    power: float = _SERVER.power_timeout
+    """How long any power change may take before the server goes to Error."""
+    boot_config: float = _SERVER.boot_config_timeout
+    """How long the boot server may take to have an image ready; a first download can be large."""
+    discovery: float = _SERVER.discovery_timeout
+    """How long a machine may take from power-on to the probe's report; large servers train memory for minutes."""
+    claim_boot: float = _SERVER.claim_boot_timeout
+    """How long a machine may take from power-on to fetching the tenant's Ignition."""
+    boot_retry: float = _SERVER.boot_retry
+    """Pause before the second network boot; it doubles with each failure."""
+    bmc: float = _SERVER.bmc_timeout
+    """How long a BMC may be unreachable before its server goes to Error."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that can be set."""
+
+    api_group: str = METAL_GROUP
+    """API group of the kinds; a distribution may use another one, such as metal.openkcm.dev."""
+    boot_group: str = BOOT_GROUP
+    """API group of IPXEBootConfig."""
+    namespace: str = "metal-system"
+    """Namespace of what belongs to the control plane itself: discovery boots, inventories."""
+    mac_prefixes_file: str = ""
+    """YAML file that says which MAC prefixes are BMCs, with their factory credentials; empty finds no BMCs by DHCP."""
+    probe_image: str = ""
+    """OCI reference of the operating system image for discovery; without it servers wait in Discovery."""
+    boot_attempts: int = _SERVER.boot_attempts
+    """How many network boots may fail in a row before the server goes to Error."""
+    listen: Listen = field(default_factory=Listen)
+    """Where the control plane listens."""
+    advertise: Advertise = field(default_factory=Advertise)
+    """How machines reach it."""
+    bmc: BMCOptions = field(default_factory=BMCOptions)
+    """How BMCs are spoken to."""
+    registries: Registries = field(default_factory=Registries)
+    """Where images come from."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    """Deadlines and intervals."""
+
+    @property
+    def boot_url(self) -> str:
+        """Base URL of the boot server as machines see it, without a slash at its end."""
+        return (self.advertise.boot or f"http://{self.listen.boot}").rstrip("/")
+
+    @property
+    def registry_url(self) -> str:
+        """Base URL of the registry as machines see it, without a slash at its end."""
+        return (self.advertise.registry or f"http://{self.listen.registry}").rstrip("/")
+
+    def server_settings(self, probe_bundle: bytes) -> ServerSettings:
+        """What the Server reconciler needs of all this."""
+        t = self.timeouts
+        return ServerSettings(
+            namespace=self.namespace, probe_image=self.probe_image, registry_url=self.registry_url,
+            probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
+            boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
+            boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+        )  # fmt: skip

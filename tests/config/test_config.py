@@ -1,0 +1,106 @@
+"""The configuration file: what it accepts, and what it says when it does not."""
+
+import contextlib
+import dataclasses
+import inspect
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metal.api.docstrings import field_docs
+from metal.config import Config, ConfigError, load, parse
+from metal.config.check import split_listen
+from metal.config.describe import documented
+
+
+def test_an_empty_file_gives_the_defaults() -> None:
+    """Nothing has to be written to start."""
+    assert parse("", "f") == Config()
+    assert load(None) == Config()
+
+
+def test_options_are_read_with_units() -> None:
+    """Durations take s, m and h; sizes take Ki to Ti; lists are lists."""
+    text = """
+apiGroup: metal.openkcm.dev
+timeouts:
+  discovery: 45m
+  power: 90
+registries:
+  insecure: [reg.lab:5000]
+  cacheSize: 5Gi
+listen:
+  boot: "[::1]:8082"
+bmc:
+  verify: false
+"""
+    config = parse(text, "f")
+    assert config.api_group == "metal.openkcm.dev"
+    assert config.timeouts.discovery == 2700.0
+    assert config.timeouts.power == 90.0
+    assert config.registries.insecure == ("reg.lab:5000",)
+    assert config.registries.cache_size == 5 << 30
+    assert config.boot_url == "http://[::1]:8082"
+    assert config.bmc.verify is False
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("listen:\n  api: here\n", "f line 2: api is 'here': write address:port"),
+        ("listen:\n  port: 1\n", "f line 2: port is not known here: use api, boot, registry, metrics"),
+        ("timeouts:\n  power: soon\n", "f line 2: power is 'soon': write seconds"),
+        ("timeouts:\n  power: 0\n", "f line 2: power is '0'"),
+        ("apiGroup: Metal\n", "f line 1: apiGroup is 'Metal': write a DNS name"),
+        ("bmc:\n  scheme: ftp\n", "f line 2: scheme is 'ftp': write https or http"),
+        ("bmc:\n  verify: maybe\n", "f line 2: verify is 'maybe'"),
+        ("registries:\n  insecure: a\n", "f line 2: insecure must be a list"),
+        ("registries:\n  cacheSize: lots\n", "f line 2: cacheSize is 'lots'"),
+        ("advertise:\n  boot: boot.example\n", "f line 2: boot is 'boot.example': write a base URL"),
+        ("namespace: A_B\n", "f line 1: namespace is 'A_B'"),
+        ("bootAttempts: 0\n", "f line 1: bootAttempts is 0"),
+        ("a: [\n", "this is not YAML"),
+        ("- a\n", "the file must be a mapping"),
+        ("listen:\n  api: 127.0.0.1:1\n  api: 127.0.0.1:2\n", "both say api"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_the_fix(text: str, complaint: str) -> None:
+    """Bad input gets a sentence that a person can act on."""
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "f")
+    assert complaint in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """A path that does not exist is not the defaults."""
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "none.yaml")
+
+
+def test_every_option_has_a_sentence() -> None:
+    """No option without its documentation, in any section."""
+    values = (getattr(Config(), f.name) for f in dataclasses.fields(Config))
+    sections: list[type] = [Config, *(type(value) for value in values if dataclasses.is_dataclass(value))]
+    for section in sections:
+        assert set(inspect.signature(section).parameters) == set(field_docs(section))
+
+
+def test_the_documented_file_reads_back_as_the_defaults() -> None:
+    """What `metalctl config` prints is a valid configuration."""
+    assert parse(documented(), "f") == Config()
+
+
+@given(st.text(max_size=80))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    """Whatever is in the file, the answer is a configuration or a ConfigError."""
+    with contextlib.suppress(ConfigError):
+        assert isinstance(parse(text, "f"), Config)
+
+
+@given(st.ip_addresses(), st.integers(0, 65535))
+def test_any_address_and_port_can_be_listened_on(address: object, port: int) -> None:
+    """IPv4 as it is, IPv6 in brackets."""
+    text = f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
+    assert split_listen(text) == (str(address), port)
