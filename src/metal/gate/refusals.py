@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 _QUIET = timedelta(minutes=1)
 _REMEMBERED = 4096
 _PER_SERVER = 12
-_STATUS = {"UnknownMachine": 404, "BadUUID": 404, "Malformed": 400, "TooLarge": 413, "TokenMissing": 401}
+_STATUS = {"UnknownMachine": 404, "Malformed": 400, "TooLarge": 413}
 _BODY = {400: "bad request", 401: "a token is needed", 404: "not found", 413: "too large"}
 
 
@@ -37,16 +37,25 @@ class Refusals:
             registry=registry or CollectorRegistry(),
         )
 
-    def refuse(self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None) -> Answer:
-        """Note a refusal and answer it; the body says nothing that a neighbour could use."""
+    def refuse(
+        self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None, *, status: int = 0
+    ) -> Answer:
+        """Note a refusal and answer it; the body says nothing that a neighbour could use.
+
+        The status follows from the reason (403 where nothing else fits) unless it is given.
+        """
+        self.note(endpoint, reason, client, message, server)
+        status = status or _STATUS.get(reason, 403)
+        return text(status, _BODY.get(status, "forbidden"))
+
+    def note(self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None) -> None:
+        """Count it, log it, and say it in an Event; for what is answered otherwise than by a refusal."""
         self._counter.labels(endpoint, reason).inc()
         name = server.metadata.name if server else None
         if self._fresh(name or "", reason, client):
             _log.warning("refused", endpoint=endpoint, reason=reason, client=client, server=name, detail=message)
             if server is not None and self._event is not None:
                 self._event(server, "Warning", reason, f"{endpoint} refused to {client}: {message}")
-        status = _STATUS.get(reason, 403)
-        return text(status, _BODY.get(status, "forbidden"))
 
     def _fresh(self, server: str, reason: str, client: str) -> bool:
         now = self._clock()

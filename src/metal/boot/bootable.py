@@ -1,0 +1,89 @@
+"""What is to be booted, read from the API: the IPXEBootConfig of a boot configuration, and its Ignition."""
+
+from dataclasses import dataclass
+
+from metal.api.boot_window import BootWindow
+from metal.api.core import SECRET, Secret
+from metal.api.ipxe import IPXEBootConfig
+from metal.api.kinds import Kinds
+from metal.boot.core import ignition
+from metal.boot.core.errors import IgnitionError
+from metal.boot.core.plan import Blob, Plan
+from metal.kube.client import Client
+from metal.kube.errors import NotFound
+
+COMMAND_LINE = "command-line"
+"""Annotation key (under the boot group) with the kernel arguments of the image's config."""
+IMAGE_DIGEST = "image-digest"
+"""Annotation key with the digest of the manifest that the reference was resolved to."""
+
+
+class NotReady(Exception):
+    """What is needed is not there yet; asking later may help. str() is a sentence without secrets."""
+
+
+@dataclass(frozen=True)
+class Bootable:
+    """A ready IPXEBootConfig."""
+
+    config: IPXEBootConfig
+    plan: Plan
+
+
+class Bootables:
+    """Reads what a boot window refers to, always the newest version."""
+
+    def __init__(self, client: Client, kinds: Kinds) -> None:
+        self._client, self._kinds = client, kinds
+
+    async def of(self, window: BootWindow) -> Bootable:
+        """What the window boots. Raises NotReady, ApiError."""
+        ref = window.config_ref
+        try:
+            config = await self._client.get(self._kinds.ipxe, ref.name, ref.namespace)
+        except NotFound:
+            raise NotReady(f"IPXEBootConfig {ref.namespace}/{ref.name} does not exist yet") from None
+        owners = {owner.uid for owner in config.metadata.owner_references if owner.controller}
+        if window.config_uid and window.config_uid not in owners:
+            raise NotReady(f"IPXEBootConfig {ref.namespace}/{ref.name} belongs to another ServerBootConfiguration")
+        return Bootable(config, self.plan(config))
+
+    def plan(self, config: IPXEBootConfig) -> Plan:
+        """The plan that an IPXEBootConfig carries. Raises NotReady when it carries none of ours."""
+        spec, notes = config.spec, config.metadata.annotations
+        try:
+            return Plan(
+                kernel=Blob.from_url(spec.kernel_url),
+                initramfs=Blob.from_url(spec.initrd_url),
+                squashfs=Blob.from_url(spec.squashfs_url) if spec.squashfs_url else None,
+                command_line=notes.get(f"{self._kinds.boot_group}/{COMMAND_LINE}", ""),
+                ignition=spec.ignition_secret_ref is not None,
+            )
+        except ValueError as exc:
+            raise NotReady(f"IPXEBootConfig {config.metadata.name}: {exc}") from None
+
+    async def ignition(self, config: IPXEBootConfig) -> bytes:
+        """The validated Ignition of a config; an empty one where none is referenced. Raises NotReady, ApiError."""
+        ref = config.spec.ignition_secret_ref
+        if ref is None:
+            return ignition.EMPTY
+        try:
+            secret = await self._client.get(SECRET, ref.name, config.metadata.namespace)
+            return ignition_of(secret)
+        except NotFound:
+            raise NotReady(f"the Secret {config.metadata.namespace}/{ref.name} does not exist") from None
+        except IgnitionError as exc:
+            raise NotReady(f"the Secret {config.metadata.namespace}/{ref.name} is not valid: {exc}") from None
+
+
+def ignition_of(secret: Secret) -> bytes:
+    """The Ignition in a Secret, validated. Raises IgnitionError."""
+    kind = secret.data.get("format", b"").strip().decode(errors="replace")
+    if kind and kind != "ignition":
+        shown = kind[:20]
+        raise IgnitionError("$", f"format {shown!r} is not supported yet: convert it with butane and leave format out")
+    raw = secret.data.get("ignition")
+    if raw is None:
+        raise IgnitionError("$", "the Secret has no key named ignition")
+    ignition.validate(raw)
+    return raw

@@ -1,0 +1,33 @@
+"""The condition BootStateReceived of a boot configuration."""
+
+from datetime import datetime
+
+import msgspec
+
+from metal.api.boot_window import BootWindow
+from metal.api.kinds import Kinds
+from metal.api.meta import Condition
+from metal.kube.client import Client
+from metal.kube.conditions import set_condition
+from metal.kube.errors import NotFound
+
+_RECEIVED = Condition(
+    type="BootStateReceived", status="True", reason="BootStateReceived", message="the machine says that it has booted"
+)
+
+
+async def record(client: Client, kinds: Kinds, window: BootWindow, now: datetime) -> None:
+    """Say on the window's boot configuration that the machine has booted; nothing when it is gone. Raises ApiError."""
+    ref = window.config_ref
+    try:
+        config = await client.get(kinds.boot_config, ref.name, ref.namespace)
+    except NotFound:
+        return
+    conditions = set_condition(config.status.conditions, _RECEIVED, now)
+    if conditions is config.status.conditions or config.metadata.uid != window.config_uid:
+        return
+    body = {
+        "metadata": {"resourceVersion": config.metadata.resource_version},
+        "status": {"conditions": msgspec.to_builtins(conditions)},
+    }
+    await client.patch_status(kinds.boot_config, ref.name, body, ref.namespace)

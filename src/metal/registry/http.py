@@ -1,0 +1,30 @@
+"""The registry's paths, as metalprobe knows them."""
+
+from metal.gate.answer import Answer
+from metal.gate.http import Request, Route
+from metal.registry.service import RegistryService
+
+
+def routes(service: RegistryService) -> list[Route]:
+    """What machines may ask the registry."""
+
+    async def register(request: Request) -> Answer:
+        body = await request.read(service.settings.limits.body)
+        return await service.register(request.headers.get("Authorization", ""), body, request.client)
+
+    async def bootstate(request: Request) -> Answer:
+        body = await request.read(service.settings.limits.body)
+        return await service.bootstate(request.headers.get("Authorization", ""), body, request.client)
+
+    async def systems(request: Request) -> Answer:
+        return service.not_offered("systems", request.client)
+
+    async def delete(request: Request) -> Answer:
+        return service.not_offered("delete", request.client)
+
+    return [
+        Route("register", "/register", ("POST",), register),
+        Route("bootstate", "/bootstate", ("POST",), bootstate),
+        Route("systems", "/systems/{uuid}", ("GET",), systems),
+        Route("delete", "/delete/{uuid}", ("DELETE",), delete),
+    ]

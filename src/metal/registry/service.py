@@ -1,0 +1,147 @@
+"""The registry without HTTP: takes the probe's report, once per boot, from whoever holds the boot's report token."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from metal.api import boot_window
+from metal.api.boot_window import BootWindow, Refused
+from metal.api.core import CONFIG_MAP
+from metal.api.kinds import Kinds
+from metal.api.server import Server
+from metal.gate.answer import Answer, text
+from metal.gate.directory import Directory
+from metal.gate.refusals import Refusals
+from metal.gate.windows import Windows
+from metal.kube.client import Client
+from metal.kube.clock import Clock
+from metal.registry import bootstate, limits
+from metal.registry.limits import Limits, Malformed, TooLarge
+
+MANAGER = "metal-registry"
+
+
+@dataclass(frozen=True)
+class RegistrySettings:
+    """How reports are kept."""
+
+    namespace: str = "metal-system"
+    """Namespace of the inventories: ConfigMap inventory-<server>, key report.json."""
+    limits: Limits = field(default_factory=Limits)
+    """What a report may cost."""
+
+
+@dataclass(frozen=True)
+class _Message:
+    """A request whose form is good: who it says it is, its token, and the rest."""
+
+    uuid: str
+    token: str = field(repr=False)
+    body: dict[str, Any] = field(repr=False)
+
+
+class RegistryService:
+    """Answers metalprobe. What it accepted is in the API before it says so."""
+
+    def __init__(
+        self, client: Client, kinds: Kinds, directory: Directory, refusals: Refusals, settings: RegistrySettings, *,
+        clock: Clock,
+    ) -> None:  # fmt: skip
+        self._client, self._kinds, self._clock = client, kinds, clock
+        self._windows = Windows(client, kinds, directory, clock)
+        self._refusals, self.settings = refusals, settings
+
+    async def register(self, authorization: str, body: bytes, client: str) -> Answer:
+        """201 for a report that is kept now, 200 for the same one again, else a refusal.
+
+        The report is stored first and the token spent after: a crash between the two makes the probe send it again.
+        """
+        return await self._handle("register", authorization, body, client)
+
+    async def bootstate(self, authorization: str, body: bytes, client: str) -> Answer:
+        """200 for `booted` from the holder of a live report token; it becomes a condition of the boot configuration."""
+        return await self._handle("bootstate", authorization, body, client)
+
+    def not_offered(self, endpoint: str, client: str) -> Answer:
+        """Reading and deleting reports is for the API's users, not for machines."""
+        return self._refusals.refuse(endpoint, "NotOffered", client, "machines may not read or delete reports")
+
+    async def _handle(self, endpoint: str, authorization: str, body: bytes, client: str) -> Answer:
+        server: Server | None = None
+        try:
+            message = self._message(authorization, body)
+            server = await self._find(message.uuid)
+            if endpoint == "bootstate":
+                return await self._bootstate(server, message)
+            return await self._register(server, message)
+        except Refused as refused:
+            status = 401 if refused.reason == "TokenMissing" else 403
+            return self._refusals.refuse(endpoint, refused.reason, client, str(refused), server, status=status)
+        except (Malformed, TooLarge) as exc:
+            return self._refusals.refuse(endpoint, type(exc).__name__, client, str(exc), server)
+
+    def _message(self, authorization: str, body: bytes) -> _Message:
+        if len(body) > self.settings.limits.body:
+            raise TooLarge(f"a body of {len(body)} bytes")
+        value = limits.read(body, self.settings.limits)
+        scheme, _, token = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            token = value.get("token") or ""
+        if not isinstance(token, str) or not token.strip():
+            raise Refused("TokenMissing", "the request has no token")
+        return _Message(limits.text(value, "systemUUID"), token.strip(), value)
+
+    async def _find(self, uuid: str) -> Server:
+        try:
+            server = await self._windows.find(uuid)
+        except ValueError:
+            raise Malformed("systemUUID is not a UUID") from None
+        if server is None:
+            raise Refused("UnknownMachine", "no server has this UUID")
+        return server
+
+    async def _register(self, server: Server, message: _Message) -> Answer:
+        data = message.body.get("data")
+        if not isinstance(data, dict):
+            raise Malformed("data must be an object")
+        report = msgspec.json.encode(data, order="deterministic")
+        receipt = boot_window.receipt_of(message.token, report)
+        if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
+            return text(200, "already registered")
+        window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
+        if len(report) > self.settings.limits.kept:
+            raise TooLarge(f"a report of {len(report)} bytes in compact JSON")
+        await self._store(server, window, report)
+
+        def step(window: BootWindow | None) -> BootWindow:
+            return boot_window.accept_report(window, self._clock(), token=message.token, receipt=receipt)
+
+        await self._windows.change(server, step)
+        return text(201, "registered")
+
+    async def _store(self, server: Server, window: BootWindow, report: bytes) -> None:
+        meta = server.metadata
+        owner = {
+            "apiVersion": self._kinds.server.api_version,
+            "kind": self._kinds.server.kind,
+            "name": meta.name,
+            "uid": meta.uid,
+        }
+        notes = {self._kinds.key("boot"): window.id, self._kinds.key("reported-at"): self._clock().isoformat()}
+        inventory = {
+            "metadata": {
+                "name": f"inventory-{meta.name}",
+                "namespace": self.settings.namespace,
+                "ownerReferences": [owner],
+                "annotations": notes,
+            },
+            "data": {"report.json": report.decode()},
+        }
+        await self._client.apply(CONFIG_MAP, inventory, manager=MANAGER)
+
+    async def _bootstate(self, server: Server, message: _Message) -> Answer:
+        window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
+        if message.body.get("booted") is True:
+            await bootstate.record(self._client, self._kinds, window, self._clock())
+        return text(200, "noted")
