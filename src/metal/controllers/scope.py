@@ -1,4 +1,4 @@
-"""One pass over one object: collects changes of its status and writes them once, as a merge patch of the differences."""
+"""One pass over one object: collects changes of its status, and writes their difference once as a merge patch."""
 
 import random
 from dataclasses import dataclass

@@ -51,3 +51,41 @@ class ClaimSettings:
 
     resync: float = 300.0
     """How often an unbound claim looks again although nothing woke it, in seconds."""
+
+
+@dataclass(frozen=True)
+class EndpointSettings:
+    """How the Endpoint reconciler behaves. Durations are in seconds."""
+
+    workers: int = 64
+    """How many Endpoints are looked at at the same time; a worker is a coroutine that mostly waits for a BMC."""
+    contact_timeout: float = 45.0
+    """How long one talk with a BMC may take in all; slow ones need 20 s for a login and a list."""
+    retry: float = 10.0
+    """Pause after the first failure to reach a BMC; it doubles with each."""
+    retry_most: float = 300.0
+    """Longest such pause; a BMC that asked for a lease answers within minutes or is broken."""
+    credentials_rest: float = 3600.0
+    """How long refused credentials rest; the usual lock-out counts failures within minutes."""
+
+
+@dataclass(frozen=True)
+class BMCSettings:
+    """How the BMC reconciler behaves. Durations are in seconds."""
+
+    namespace: str = "metal-system"
+    """Namespace of the Secrets that tls.caSecretRef names: the manager's own."""
+    workers: int = 64
+    """How many BMCs are looked at at the same time; a worker is a coroutine that mostly waits for a BMC."""
+    interval: float = 60.0
+    """How often a BMC is checked; a failure or recovery is noticed this late."""
+    retry: float = 5.0
+    """Pause after a first failed check; it doubles up to the interval."""
+    contact_timeout: float = 50.0
+    """How long one check may take in all; below the deadline of a reconcile, so that it ends with a condition."""
+    reset_wait: float = 30.0
+    """How long a BMC is left alone after its restart; none is back earlier."""
+    credentials_rest: float = 3600.0
+    """How long refused credentials rest unless they change; the usual lock-out counts failures within minutes."""
+    logout_timeout: float = 5.0
+    """How long a session may take to close when the BMC object is deleted; a dead BMC must not hold it up."""

@@ -1,0 +1,18 @@
+"""Which changes of an object are worth a reconcile."""
+
+from metal.kube.objects import Object
+
+
+def matters(old: Object | None, new: Object | None) -> bool:
+    """True unless only the status changed: that is written by controllers themselves."""
+    if old is None or new is None:
+        return True
+    return _declared(old) != _declared(new)
+
+
+def _declared(obj: Object) -> tuple[object, ...]:
+    meta = obj.metadata
+    return (
+        meta.uid, meta.generation, meta.deletion_timestamp, dict(meta.labels), dict(meta.annotations),
+        tuple(meta.finalizers), tuple(meta.owner_references),
+    )  # fmt: skip
