@@ -1,0 +1,5 @@
+"""metalctl, the command line."""
+
+from metal.cli.main import main
+
+__all__ = ["main"]

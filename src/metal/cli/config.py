@@ -1,0 +1,27 @@
+"""metalctl config"""
+
+from pathlib import Path
+
+import click
+
+from metal.config import ConfigError, load
+from metal.config.describe import documented
+
+
+@click.command("config")
+@click.option(
+    "--check",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Check this file instead of printing.",
+)
+def command(check: Path | None) -> None:
+    """Print a configuration file with every option, its meaning, its unit and its default; or check one."""
+    if check is None:
+        click.echo(documented(), nl=False)
+        return
+    try:
+        load(check)
+    except ConfigError as exc:
+        raise click.UsageError(str(exc)) from None
+    click.echo(f"{check}: fine")
