@@ -210,7 +210,7 @@ class HTTPClient:
         session = self._sessions.get(pool)
         if session is None:
             limit = self._limit if pool == "request" else 0
-            connector = aiohttp.TCPConnector(limit=limit, ssl=self._connection.ssl or True)
+            connector = aiohttp.TCPConnector(limit=limit, ssl=self._connection.tls or True)
             headers = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": self._user_agent}
             session = aiohttp.ClientSession(
                 connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True

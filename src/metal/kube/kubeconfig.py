@@ -28,7 +28,7 @@ class Connection:
 
     url: str
     """Base URL, without a slash at the end."""
-    ssl: ssl.SSLContext | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
     """None for http."""
     token: Callable[[], str] | None = field(default=None, repr=False)
     """Bearer token, when that is how to log in."""
@@ -111,7 +111,7 @@ def in_cluster(env: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) 
     namespace = service_account / "namespace"
     return Connection(
         url=f"https://{f'[{host}]' if ':' in host else host}:{port}",
-        ssl=_context(_read(service_account / "ca.crt").decode()),
+        tls=_context(_read(service_account / "ca.crt").decode()),
         token=TokenFile(service_account / "token"),
         namespace=_read(namespace).decode().strip() if namespace.exists() else "default",
     )
@@ -129,7 +129,7 @@ def from_file(path: Path, context: str | None = None) -> Connection:
     _refuse_unknown(path, cluster, user)
     return Connection(
         url=cluster.server.rstrip("/"),
-        ssl=_tls(path, cluster, user) if cluster.server.startswith("https://") else None,
+        tls=_tls(path, cluster, user) if cluster.server.startswith("https://") else None,
         token=_token(path, user),
         server_name=cluster.tls_server_name or None,
         namespace=chosen.namespace or "default",
