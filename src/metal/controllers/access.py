@@ -74,7 +74,7 @@ def endpoint_address(name: str, endpoint: Endpoint | None) -> str | Problem:
 
 
 def credentials(name: str, secret: BMCSecret | None) -> Credentials | Problem:
-    """User name and password of a BMCSecret; data counts before stringData, as in the Go operator."""
+    """User name and password of a BMCSecret; stringData counts before data, as in a core Secret."""
     if not name:
         return Problem("SecretNotSet", "bmcSecretRef.name is empty: name the BMCSecret with username and password")
     if secret is None:
@@ -155,14 +155,10 @@ def trust_of(tls: TLSPolicy | None, defaults: AccessDefaults) -> Trust | Problem
 
 def _value(secret: BMCSecret, key: str) -> str | Problem:
     name = secret.metadata.name
-    raw = secret.data.get(key)
-    if raw is None:
-        text = secret.string_data.get(key, "")
-    else:
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError:
-            return Problem("CredentialsInvalid", f"{key} in BMCSecret {name} is not UTF-8 text: write it again")
+    try:
+        text = secret.string_data.get(key) or secret.data.get(key, b"").decode()
+    except UnicodeDecodeError:
+        return Problem("CredentialsInvalid", f"{key} in BMCSecret {name} is not UTF-8 text: write it again")
     if not text:
         return Problem("CredentialsMissing", f"BMCSecret {name} has no {key}: add the key {key} to its data")
     if any(character in text for character in "\r\n\0"):

@@ -1,0 +1,82 @@
+"""Finds out how the BMC is reached, and whether it may be asked now."""
+
+from metal.api.core import SECRET
+from metal.bmc.errors import BMCAuthError
+from metal.controllers.access import Problem, access_for_bmc
+from metal.controllers.bmc.scope import Scope
+from metal.kube.conditions import find, is_true
+from metal.kube.controller import Requeue, Result
+from metal.kube.errors import NotFound
+
+
+async def find_access(scope: Scope) -> Result | None:
+    """Build the access. What is missing becomes a condition; a change of it wakes the BMC up."""
+    await _read_authority(scope)
+    access = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    _mirror_address(scope)
+    if isinstance(access, Problem):
+        scope.state("Pending", access.message)
+        scope.report("Ready", False, access.reason, access.message)
+        return Requeue(scope.context.jitter(scope.deps.settings.interval))
+    scope.access = access
+    return None
+
+
+async def let_rest(scope: Scope) -> Result | None:
+    """Leave a restarting BMC alone, and credentials that it refused."""
+    settings = scope.deps.settings
+    reset = find(scope.status.conditions, "Reset")
+    if reset is not None and is_true(scope.status.conditions, "Reset"):
+        left = scope.seconds_left(reset.last_transition_time, settings.reset_wait)
+        if left:
+            scope.state("Pending", "the BMC to restart")
+            return Requeue(left)
+    if scope.operation == "retry":
+        await scope.consume_operation()
+        scope.set(refused=None)
+    refused = scope.status.refused
+    if refused is None or not _is_refused(scope):
+        scope.set(refused=None)
+        return None
+    left = scope.seconds_left(refused.at, settings.credentials_rest)
+    if not left:
+        return None
+    name = scope.obj.spec.bmc_secret_ref.name
+    scope.state("Error", f"right credentials in BMCSecret {name}")
+    return Requeue(scope.context.jitter(left) + 1)
+
+
+def _is_refused(scope: Scope) -> bool:
+    """Whether nothing changed since the BMC refused the credentials: neither the BMC nor they themselves."""
+    refused, secret = scope.status.refused, scope.secret
+    ready = find(scope.status.conditions, "Ready")
+    if refused is None or secret is None or ready is None or ready.reason != BMCAuthError.reason:
+        return False
+    if ready.observed_generation != scope.obj.metadata.generation:
+        return False
+    same_object = (refused.secret_uid, refused.secret_generation) == (secret.metadata.uid, secret.metadata.generation)
+    return same_object or scope.memo.refused == scope.access
+
+
+def _mirror_address(scope: Scope) -> None:
+    """Show MAC and IP address of the endpoint or of the inline access."""
+    source = scope.endpoint.spec if scope.endpoint else scope.obj.spec.access
+    if source is None:
+        return
+    if scope.status.ip is not None and source.ip != scope.status.ip:
+        scope.set(refused=None)  # another device may answer there
+    scope.set(mac_address=source.mac_address, ip=source.ip or None)
+
+
+async def _read_authority(scope: Scope) -> None:
+    """Read the Secret that tls.caSecretRef names; nobody else reads it."""
+    tls = scope.obj.spec.tls
+    if tls is None or tls.ca_secret_ref is None:
+        return
+    name, authorities = tls.ca_secret_ref.name, scope.deps.authorities
+    try:
+        secret = await scope.context.client.get(SECRET, name, scope.deps.settings.namespace)
+    except NotFound:
+        authorities.pop(name, None)
+        return
+    authorities[name] = secret.data.get("ca.crt", b"").decode(errors="replace")

@@ -1,0 +1,116 @@
+"""Keeps a BMC's status true, and its systems enrolled as Servers."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from metal.api.bmc import BMC, BMCSecret
+from metal.api.endpoint import Endpoint
+from metal.api.server import Server
+from metal.bmc.protocols import Pool
+from metal.controllers.access import AccessDefaults
+from metal.controllers.bmc.enrol import enrol
+from metal.controllers.bmc.finalize import finalize
+from metal.controllers.bmc.observe import observe
+from metal.controllers.bmc.operate import operate
+from metal.controllers.bmc.reach import find_access, let_rest
+from metal.controllers.bmc.scope import Deps, Scope
+from metal.controllers.predicates import matters
+from metal.controllers.scope import Context
+from metal.controllers.settings import BMCSettings
+from metal.kube.controller import Controller, Done, Requeue, Result, owner_keys
+from metal.kube.objects import Key, key_of
+from metal.kube.runtime import Runtime
+
+
+def by_secret(bmc: BMC) -> Iterable[str]:
+    """Index: name of the BMCSecret."""
+    return (bmc.spec.bmc_secret_ref.name,)
+
+
+def by_endpoint(bmc: BMC) -> Iterable[str]:
+    """Index: name of the Endpoint."""
+    return (bmc.spec.endpoint_ref.name,) if bmc.spec.endpoint_ref else ()
+
+
+def by_uuid(server: Server) -> Iterable[str]:
+    """Index: UUID of the system in lower case."""
+    return (server.uuid,) if server.uuid else ()
+
+
+class BMCReconciler:
+    """Checks a BMC at an interval: who it is, how it is, and which systems it has."""
+
+    def __init__(
+        self,
+        context: Context,
+        runtime: Runtime,
+        pool: Pool,
+        defaults: AccessDefaults,
+        settings: BMCSettings,
+        authorities: dict[str, str] | None = None,
+    ) -> None:
+        kinds = context.kinds
+        shared: dict[str, str] = {} if authorities is None else authorities
+        self.deps = Deps(
+            context,
+            settings,
+            replace(defaults, authorities=shared),
+            shared,
+            pool,
+            bmcs=runtime.informer(kinds.bmc),
+            secrets=runtime.informer(kinds.bmc_secret),
+            endpoints=runtime.informer(kinds.endpoint),
+            servers=runtime.informer(kinds.server),
+        )
+        self.deps.bmcs.add_index("secret", by_secret)
+        self.deps.bmcs.add_index("endpoint", by_endpoint)
+        self.deps.servers.add_index("uuid", by_uuid)
+
+    async def reconcile(self, key: Key) -> Result:
+        """One step for one BMC."""
+        bmc = self.deps.bmcs.get(key)
+        if bmc is None:
+            self.deps.memos.pop(key, None)
+            return Done()
+        scope = Scope(self.deps, bmc)
+        if result := await finalize(scope):
+            return result
+        if scope.operation == "ignore":
+            return Done()
+        result = await self._phases(scope)
+        await scope.commit()
+        return result
+
+    async def _phases(self, scope: Scope) -> Result:
+        for phase in (find_access, let_rest, operate, observe, enrol):
+            if result := await phase(scope):
+                return result
+        return Requeue(self.deps.context.jitter(self.deps.settings.interval))
+
+
+def setup(reconciler: BMCReconciler, runtime: Runtime) -> Controller:
+    """Register the reconciler with everything that can change what a BMC needs."""
+    deps = reconciler.deps
+    settings = deps.settings
+    controller = runtime.controller(
+        "bmc", reconciler.reconcile, workers=settings.workers, deadline=settings.contact_timeout * 2 + 20
+    )
+
+    def of_secret(secret: BMCSecret) -> list[Key]:
+        return [key_of(bmc) for bmc in deps.bmcs.by_index("secret", secret.metadata.name)]
+
+    def of_endpoint(endpoint: Endpoint) -> list[Key]:
+        return [key_of(bmc) for bmc in deps.bmcs.by_index("endpoint", endpoint.metadata.name)]
+
+    controller.watches(deps.bmcs, predicate=matters)
+    controller.watches(deps.secrets, of_secret, matters)
+    controller.watches(deps.endpoints, of_endpoint, matters)
+    controller.watches(deps.servers, owner_keys(deps.context.kinds.bmc), _came_or_went)
+    return controller
+
+
+def _came_or_went(old: Server | None, new: Server | None) -> bool:
+    """A Server's own changes are none of the BMC's business, but a deleted one may have to come back."""
+    if old is None:
+        return False  # created by the BMC's own pass, or listed at the start, when every BMC is looked at anyway
+    return new is None or old.uuid != new.uuid

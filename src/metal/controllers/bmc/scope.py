@@ -1,0 +1,90 @@
+"""One pass over one BMC, and what the passes work with."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from metal.api.bmc import BMC, BMCSecret, BMCStatus
+from metal.api.endpoint import Endpoint
+from metal.api.server import Server
+from metal.bmc.protocols import Access, Pool, SystemInfo
+from metal.controllers.access import AccessDefaults
+from metal.controllers.scope import Context, StatusScope
+from metal.controllers.settings import BMCSettings
+from metal.kube.backoff import Backoff
+from metal.kube.informer import Informer
+from metal.kube.objects import Key, key_of
+
+
+@dataclass
+class Memo:
+    """What this process remembers of a BMC. Losing it costs a request, never correctness."""
+
+    backoff: Backoff
+    refused: Access | None = None
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass
+class Deps:
+    """What the reconciler works with; made once."""
+
+    context: Context
+    settings: BMCSettings
+    defaults: AccessDefaults
+    authorities: dict[str, str]
+    pool: Pool
+    bmcs: Informer[BMC]
+    secrets: Informer[BMCSecret]
+    endpoints: Informer[Endpoint]
+    servers: Informer[Server]
+    memos: dict[Key, Memo] = field(default_factory=dict)
+
+    def memo(self, key: Key) -> Memo:
+        """What is remembered of this BMC."""
+        if key not in self.memos:
+            backoff = Backoff(self.context.rng, base=self.settings.retry, cap=self.settings.interval)
+            self.memos[key] = Memo(backoff)
+        return self.memos[key]
+
+
+class Scope(StatusScope[BMC]):
+    """One pass over one BMC."""
+
+    def __init__(self, deps: Deps, bmc: BMC) -> None:
+        super().__init__(deps.context, deps.context.kinds.bmc, deps.bmcs, bmc, BMCStatus())
+        self.deps = deps
+        self.memo = deps.memo(key_of(bmc))
+        self.access: Access | None = None
+        self.systems: tuple[SystemInfo, ...] = ()
+
+    @property
+    def operation(self) -> str:
+        """What the operation annotation asks for, or empty."""
+        return self.obj.metadata.annotations.get(self.context.kinds.key("operation"), "")
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The Endpoint that the BMC names, if it exists."""
+        ref = self.obj.spec.endpoint_ref
+        return self.deps.endpoints.get(Key(ref.name)) if ref else None
+
+    @property
+    def secret(self) -> BMCSecret | None:
+        """The BMCSecret that the BMC names, if it exists."""
+        return self.deps.secrets.get(Key(self.obj.spec.bmc_secret_ref.name))
+
+    def connected(self) -> Access:
+        """The access; the phase before made sure that there is one."""
+        if self.access is None:
+            raise RuntimeError("the access phase has not run")
+        return self.access
+
+    async def consume_operation(self) -> None:
+        """Remove the operation annotation: it has been obeyed, or never can be."""
+        await self.patch({"metadata": {"annotations": {self.context.kinds.key("operation"): None}}})
+
+    def seconds_left(self, since: datetime | None, duration: float) -> float:
+        """Seconds until `duration` seconds after a moment of the API; 0 when it has passed or never was."""
+        if since is None:
+            return 0.0
+        return max(0.0, (since + timedelta(seconds=duration) - self.now).total_seconds())
