@@ -4,7 +4,7 @@ import random
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from metal.apiserver import crds, status
+from metal.apiserver import crds, shaping, status
 from metal.apiserver.builtins import builtins
 from metal.apiserver.collector import Collector
 from metal.apiserver.deletes import Deleter, Deletion
@@ -24,6 +24,7 @@ from metal.apiserver.requests import (
     WriteOptions,
 )
 from metal.apiserver.resources import Registry, Resource
+from metal.apiserver.reviews import reviews
 from metal.apiserver.store import Store
 from metal.apiserver.writes import Writer
 from metal.kube.clock import Clock
@@ -52,7 +53,7 @@ class Backend:
     async def start(self) -> None:
         """Load what was stored, serve it, and begin to collect garbage. Raises JournalError."""
         await self.store.open()
-        for resource in builtins():
+        for resource in (*builtins(), *reviews()):
             self.registry.add(resource)
         self.registry.add(crds.definition(self.registry, self.clock))
         for record in self.store.collection(CRDS):
@@ -112,6 +113,9 @@ class Backend:
 
     async def create(self, ctx: RequestContext, obj: Obj) -> Record:
         """Store a new object. The mapping becomes the backend's own."""
+        if (review := ctx.resource.strategy.review) is not None:
+            answer = review(ctx.user.name, ctx.user.groups, shaping.body(ctx, obj))
+            return Record.answer(ctx.resource.key, answer)
         return await self._writer.create(ctx, obj)
 
     async def update(self, ctx: RequestContext, obj: Obj) -> Record:

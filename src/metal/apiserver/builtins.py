@@ -10,6 +10,7 @@ from metal.apiserver.causes import Cause, forbidden, invalid, required
 from metal.apiserver.objectmeta import LABEL_RULE, is_label
 from metal.apiserver.resources import Resource, Strategy
 from metal.apiserver.schema import Compiled
+from metal.apiserver.tablebuiltin import builtin_columns
 
 Obj = dict[str, Any]
 
@@ -80,19 +81,15 @@ def _check_event(obj: Obj, old: Obj | None) -> list[Cause]:
     return [invalid("involvedObject.namespace", told, "does not match event.namespace")]
 
 
-_COLUMN_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 _EVENT_FIELDS = frozenset(
     {f"involvedObject.{n}" for n in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")}
     | {"reason", "reportingComponent", "source", "type"}
 )
 
 
-def _column(name: str, path: str, kind: str = "string", priority: int = 0) -> Obj:
-    return {"name": name, "type": kind, "jsonPath": path, "priority": priority}
-
-
 def _core(kind: str, plural: str, schema: Obj, **more: Any) -> Resource:
     more = {"group": "", "singular": kind.lower(), "list_kind": f"{kind}List", "custom": False, **more}
+    more["columns"] = builtin_columns(kind)
     return Resource(version="v1", kind=kind, plural=plural, schema=Compiled(schema), openapi=schema, **more)
 
 
@@ -100,32 +97,22 @@ def builtins() -> list[Resource]:
     """Namespace, Secret, ConfigMap, Event, ServiceAccount and Lease."""
     plain = Strategy(unconditional=True, generations=False)
     of = partial(Strategy, unconditional=True, generations=False)
+    namespace = of(
+        prepare=_prepare_namespace,
+        check=_check_namespace,
+        held=_namespace_held,
+        deleted=_end_namespace,
+        selectable=frozenset({"status.phase"}),
+    )
+    secret = of(prepare=_prepare_secret, check=_check_secret, selectable=frozenset({"type"}))
+    configmap = of(check=partial(_check_frozen, ("data", "binaryData")))
+    event = of(check=_check_event, selectable=_EVENT_FIELDS)
+    lease = {"group": "coordination.k8s.io", "strategy": plain}
     return [
-        _core(
-            "Namespace", "namespaces", schemas.NAMESPACE, namespaced=False, short_names=("ns",), status=False,
-            columns=(_column("Status", ".status.phase"), _COLUMN_AGE),
-            strategy=of(prepare=_prepare_namespace, check=_check_namespace, held=_namespace_held,
-                        deleted=_end_namespace, selectable=frozenset({"status.phase"})),
-        ),
-        _core(
-            "Secret", "secrets", schemas.SECRET, columns=(_column("Type", ".type"), _COLUMN_AGE),
-            strategy=of(prepare=_prepare_secret, check=_check_secret, selectable=frozenset({"type"})),
-        ),
-        _core(
-            "ConfigMap", "configmaps", schemas.CONFIGMAP, short_names=("cm",), columns=(_COLUMN_AGE,),
-            strategy=of(check=partial(_check_frozen, ("data", "binaryData"))),
-        ),
-        _core(
-            "Event", "events", schemas.EVENT, short_names=("ev",),
-            columns=(
-                _column("Last Seen", ".lastTimestamp", "date"), _column("Type", ".type"), _column("Reason", ".reason"),
-                _column("Kind", ".involvedObject.kind"), _column("Object", ".involvedObject.name"),
-                _column("Message", ".message"),
-            ),
-            strategy=of(check=_check_event, selectable=_EVENT_FIELDS),
-        ),
-        _core("ServiceAccount", "serviceaccounts", schemas.SERVICE_ACCOUNT, short_names=("sa",),
-              columns=(_COLUMN_AGE,), strategy=plain),
-        _core("Lease", "leases", schemas.LEASE, group="coordination.k8s.io",
-              columns=(_column("Holder", ".spec.holderIdentity"), _COLUMN_AGE), strategy=plain),
-    ]  # fmt: skip
+        _core("Namespace", "namespaces", schemas.NAMESPACE, namespaced=False, short_names=("ns",), strategy=namespace),
+        _core("Secret", "secrets", schemas.SECRET, strategy=secret),
+        _core("ConfigMap", "configmaps", schemas.CONFIGMAP, short_names=("cm",), strategy=configmap),
+        _core("Event", "events", schemas.EVENT, short_names=("ev",), strategy=event),
+        _core("ServiceAccount", "serviceaccounts", schemas.SERVICE_ACCOUNT, short_names=("sa",), strategy=plain),
+        _core("Lease", "leases", schemas.LEASE, **lease),
+    ]

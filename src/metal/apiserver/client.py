@@ -144,7 +144,7 @@ def _body(kind: Kind[T], obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _namespace(kind: Kind[T], body: Mapping[str, Any]) -> str:
-    return str(body["metadata"].get("namespace") or "default") if kind.namespaced else ""
+    return str(body["metadata"].get("namespace") or "") if kind.namespaced else ""
 
 
 def _error(refused: StatusError) -> ApiError:

@@ -6,17 +6,18 @@ from functools import lru_cache, partial
 from typing import Any
 
 from metal.apiserver import builtin_schemas as schemas
-from metal.apiserver.causes import Cause
+from metal.apiserver import crdcheck
 from metal.apiserver.metadata import timestamp
 from metal.apiserver.records import CRDS, ResourceKey
 from metal.apiserver.resources import Registry, Resource, Strategy
 from metal.apiserver.schema import Compiled
+from metal.apiserver.table import columns_for
+from metal.apiserver.tablebuiltin import builtin_columns
 from metal.kube.clock import Clock
 
 Obj = dict[str, Any]
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
 @lru_cache(maxsize=256)
@@ -46,7 +47,7 @@ def _resource(spec: Obj, version: Obj, stored: str) -> Resource:
         list_kind=names.get("listKind") or f"{names['kind']}List",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        columns=tuple(version.get("additionalPrinterColumns") or (_AGE,)),
+        columns=columns_for(version),
         status="status" in (version.get("subresources") or {}),
         stored_as=stored,
         strategy=Strategy(selectable=_selectable(version)),
@@ -79,11 +80,11 @@ def definition(registry: Registry, clock: Clock) -> Resource:
         list_kind="CustomResourceDefinitionList",
         short_names=("crd", "crds"),
         categories=("api-extensions",),
-        columns=({"name": "Created At", "type": "date", "jsonPath": ".metadata.creationTimestamp"},),
+        columns=builtin_columns("CustomResourceDefinition"),
         custom=False,
         strategy=Strategy(
             prepare=partial(_prepare, registry, clock),
-            check=_check,
+            check=crdcheck.check,
             deleted=partial(_terminate, clock),
             finalizers=(CLEANUP,),
             generations=True,
@@ -145,10 +146,6 @@ def _name_conflict(registry: Registry, spec: Obj) -> str:
         if wanted.get("kind") in (other.kind, other.list_kind):
             return f'"{wanted["kind"]}" is already in use'
     return ""
-
-
-def _check(obj: Obj, old: Obj | None) -> list[Cause]:
-    return []
 
 
 def _terminate(clock: Clock, obj: Obj) -> None:

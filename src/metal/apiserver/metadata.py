@@ -87,7 +87,7 @@ def carry(meta: Obj, old: Obj) -> None:
 
 
 def check_preconditions(who: Who, meta: Obj, *, uid: str, resource_version: str) -> None:
-    """Raises StatusError 409 when the stored metadata is not what a caller counts on; empty strings count on nothing."""
+    """Raises StatusError 409 when the stored metadata is not what a caller counts on; an empty string is no claim."""
     if uid and uid != meta["uid"]:
         told = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
         raise conflict(who, told)

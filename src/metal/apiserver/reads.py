@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from metal.apiserver import status
+from metal.apiserver.hub import Cursor
 from metal.apiserver.matching import Filter, parse_filter
 from metal.apiserver.records import Change, Event, Record
 from metal.apiserver.requests import ItemType, Listing, ListOptions, RequestContext, WatchItem, WatchOptions
@@ -100,28 +101,36 @@ class Reader:
         cursor = self._store.hub.open(ctx.resource.key, start)
         try:
             if initial:
-                for record in self._store.collection(ctx.resource.key, ctx.namespace):
-                    if accepted(record):
-                        yield WatchItem(ItemType.ADDED, record, record.resource_version)
-                if options.initial_events and options.bookmarks:
-                    yield WatchItem(ItemType.BOOKMARK, None, start, initial_end=True)
-            loop = asyncio.get_running_loop()
-            deadline = loop.time() + (options.timeout or self._rng.uniform(1800, 3600))
-            while True:
-                cursor.changed.clear()
-                if events := cursor.take():
-                    for event in events:
-                        if item := _seen(event, accepted):
-                            yield item
-                    continue
-                remaining = deadline - loop.time()
-                if cursor.ended or remaining <= 0:
-                    return
-                version = self._store.version
-                if await _idle(cursor.changed, min(remaining, BOOKMARK_SECONDS)) and options.bookmarks:
-                    yield WatchItem(ItemType.BOOKMARK, None, version)
+                for item in self._present(ctx, options, accepted, start):
+                    yield item
+            async for item in self._follow(cursor, options, accepted):
+                yield item
         finally:
             cursor.release()
+
+    def _present(self, ctx: RequestContext, options: WatchOptions, accepted: Filter, version: int) -> list[WatchItem]:
+        records = self._store.collection(ctx.resource.key, ctx.namespace)
+        items = [WatchItem(ItemType.ADDED, r, r.resource_version) for r in records if accepted(r)]
+        if options.initial_events and options.bookmarks:
+            items.append(WatchItem(ItemType.BOOKMARK, None, version, initial_end=True))
+        return items
+
+    async def _follow(self, cursor: Cursor, options: WatchOptions, accepted: Filter) -> AsyncIterator[WatchItem]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (options.timeout or self._rng.uniform(1800, 3600))
+        while True:
+            cursor.changed.clear()
+            if events := cursor.take():
+                for event in events:
+                    if item := _seen(event, accepted):
+                        yield item
+                continue
+            remaining = deadline - loop.time()
+            if cursor.ended or remaining <= 0:
+                return
+            version = self._store.version
+            if await _idle(cursor.changed, min(remaining, BOOKMARK_SECONDS)) and options.bookmarks:
+                yield WatchItem(ItemType.BOOKMARK, None, version)
 
 
 async def _idle(changed: asyncio.Event, seconds: float) -> bool:

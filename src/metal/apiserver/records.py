@@ -87,6 +87,12 @@ class Record:
             body=body,
         )
 
+    @classmethod
+    def answer(cls, resource: ResourceKey, obj: Mapping[str, Any]) -> "Record":
+        """An object that is only told, never stored."""
+        version = str(obj.get("apiVersion", ""))
+        return cls(ObjectKey(resource, "", ""), 0, "", version, {}, (), (), False, encode(obj))
+
     def decode(self) -> dict[str, Any]:
         """A fresh, mutable copy of the object."""
         obj: dict[str, Any] = _any.decode(self.body)

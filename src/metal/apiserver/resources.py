@@ -8,6 +8,7 @@ from metal.apiserver.causes import Cause
 from metal.apiserver.records import ResourceKey
 from metal.apiserver.status import Who
 from metal.apiserver.structural import Node
+from metal.apiserver.table import Column
 
 Obj = dict[str, Any]
 
@@ -49,6 +50,7 @@ class Strategy:
     deleted: adjusts an object whose deletion begins.
     unconditional: an update without resourceVersion overwrites.
     generations: metadata.generation is kept; finalizers: added to every new object.
+    review: answers a create without storing anything (access reviews).
     selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
     """
 
@@ -56,6 +58,7 @@ class Strategy:
     check: Callable[[Obj, Obj | None], list[Cause]] = _accept
     held: Callable[[Obj], bool] = _free
     deleted: Callable[[Obj], None] = _unmoved
+    review: Callable[[str, tuple[str, ...], Obj], Obj] | None = None
     unconditional: bool = False
     generations: bool = True
     finalizers: tuple[str, ...] = ()
@@ -80,7 +83,7 @@ class Resource:
     list_kind: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    columns: tuple[Mapping[str, Any], ...] = ()
+    columns: tuple[Column, ...] = field(default=(), repr=False)
     status: bool = False
     stored_as: str = ""
     custom: bool = True

@@ -1,37 +1,104 @@
 """The embedded API as one thing to start and stop."""
 
 import random
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
+
+from metal.apiserver import kubeconfig, tls
+from metal.apiserver.auth import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.client import InProcessClient
+from metal.apiserver.journal import Journal, MemoryJournal
+from metal.apiserver.sqlite import SqliteJournal
+from metal.apiserver.web.app import application
 from metal.kube.clock import Clock
+
+SHUTDOWN_SECONDS = 1.0
+_EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on
 
 
 class EmbeddedAPI:
-    """A Kubernetes API in this process.
+    """A Kubernetes API in this process, and over TLS once it listens.
 
-    data_dir: where objects, keys and tokens are kept; None keeps nothing (tests, virtual time).
+    data_dir: where objects, keys and tokens are kept (mode 0700); None keeps nothing (tests, virtual time).
     """
 
     def __init__(self, data_dir: Path | None, clock: Clock, *, rng: random.Random | None = None) -> None:
         self._data_dir = data_dir
-        self.backend = Backend(clock, rng=rng)
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._clock = clock
+        self._runner: web.AppRunner | None = None
+        self._url = ""
+        if data_dir is not None:
+            data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        journal: Journal = MemoryJournal() if data_dir is None else SqliteJournal(data_dir / "state.db")
+        self.backend = Backend(clock, journal=journal, rng=rng)
+
+    def __repr__(self) -> str:
+        return f"<EmbeddedAPI {self._url or 'in process'} version={self.backend.store.version}>"
 
     async def start(self) -> None:
         """Load what was stored and begin to answer in-process clients. Raises JournalError."""
         await self.backend.start()
 
+    async def listen(self, host: str = "127.0.0.1", port: int = 8443) -> int:
+        """Answer over TLS, and write the kubeconfig. Port 0 takes a free one; returns the port. Raises TokenError."""
+        folder = self._folder()
+        tokens = Tokens.load(folder / "tokens.csv")
+        identity = tls.ensure(folder, () if host in _EVERYWHERE else (host,), self._clock())
+        runner = web.AppRunner(
+            application(self.backend, tokens),
+            handler_cancellation=True,
+            shutdown_timeout=SHUTDOWN_SECONDS,
+            access_log=None,
+        )
+        await runner.setup()
+        self._runner = runner
+        await web.TCPSite(runner, host, port, ssl_context=identity.context()).start()
+        port = int(runner.addresses[0][1])
+        reached = "127.0.0.1" if host in _EVERYWHERE else host
+        self._url = f"https://[{reached}]:{port}" if ":" in reached else f"https://{reached}:{port}"
+        authority = identity.authority.read_bytes()
+        kubeconfig.write(self.kubeconfig, server=self._url, authority=authority, token=tokens.admin)
+        return port
+
+    @property
+    def url(self) -> str:
+        """Where it listens; empty before `listen`."""
+        return self._url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of the administrator, written by `listen`."""
+        return self._folder() / "kubeconfig"
+
+    def _folder(self) -> Path:
+        if self._data_dir is not None:
+            return self._data_dir
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="metal-api-")
+        return Path(self._scratch.name)
+
     async def stop(self) -> None:
-        """End every watch, finish what was written."""
+        """End every watch, finish what was written, close the sockets; under two seconds."""
+        # Watches end first, so that the sockets have nothing to wait for.
+        self.backend.store.hub.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
         await self.backend.stop()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
 
     def client(self, user: str = "metal-operator") -> InProcessClient:
         """A client in this process, acting under `user`'s name."""
         return InProcessClient(self.backend, user)
 
     async def install_crds(self, definitions: Iterable[Mapping[str, Any]]) -> None:
-        """Create or bring up to date CRDs."""
+        """Create or bring up to date CRDs, as `kubectl apply --server-side --force-conflicts` would."""
         await self.backend.install_crds([dict(crd) for crd in definitions])

@@ -96,6 +96,6 @@ def shaped(resource: Resource, obj: Obj, old: Obj | None) -> Obj:
 
 
 def intent_changed(resource: Resource, obj: Obj, old: Obj) -> bool:
-    """Whether anything but metadata (and status, where it is a subresource) differs: metadata.generation counts these."""
+    """Whether anything but metadata, and status where it is a subresource, differs: what generation counts."""
     aside = {"metadata", "apiVersion", "kind", "status"} if resource.status else {"metadata", "apiVersion", "kind"}
     return any(obj.get(name) != old.get(name) for name in (obj.keys() | old.keys()) - aside)

@@ -21,7 +21,7 @@ _VERSION_NEEDED = Cause(
 
 
 class Writer:
-    """Turns requests into stored objects. No method awaits between reading the stored object and staging the new one."""
+    """Turns requests into stored objects. No method awaits between reading an object and staging its new version."""
 
     def __init__(self, store: Store, clock: Clock, rng: random.Random) -> None:
         self._store = store
@@ -92,6 +92,8 @@ class Writer:
     async def _create(self, ctx: RequestContext, obj: Obj, *, applied: bool = False) -> Record:
         resource = ctx.resource
         meta = obj["metadata"]
+        if resource.namespaced and not ctx.namespace:
+            raise status.bad_request("an empty namespace may not be set during creation")
         metadata.check_namespace(meta, ctx.namespace)
         self._check_space(ctx, meta)
         metadata.stamp(meta, now=self._clock(), rng=self._rng, generations=resource.strategy.generations)

@@ -1,0 +1,1 @@
+"""The HTTP front: a thin adapter from requests to the backend."""

@@ -1,0 +1,109 @@
+"""Bodies of requests: JSON, YAML and, for built-in kinds, protobuf; with limits on size and nesting."""
+
+import re
+from typing import Any
+
+import msgspec
+import yaml
+
+from metal.apiserver import status
+from metal.apiserver.requests import PatchType
+from metal.apiserver.web import protobuf
+
+SIZE_LIMIT = 3 * 1024 * 1024
+"""Bytes; the limit of kube-apiserver."""
+DEPTH_LIMIT = 100
+"""Levels of nesting; what walks objects recursively stays far from Python's own limit."""
+
+_JSON = "application/json"
+_YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+_ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Go's reader sees it: no dates, and no numbers to base 60 (12:34:56 is a text)."""
+
+
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0b[0-1_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)"),
+    "tag:yaml.org,2002:float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"),
+}
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, re.compile(rf"^(?:{_NUMBERS[tag].pattern})$") if tag in _NUMBERS else pattern)
+        for tag, pattern in resolvers
+        if tag != "tag:yaml.org,2002:timestamp"
+    ]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def media_type(content_type: str) -> str:
+    """The bare media type of a Content-Type header; JSON when there is none."""
+    return content_type.partition(";")[0].strip().lower() or _JSON
+
+
+def read(content_type: str, body: bytes) -> Any:
+    """The value of a body. Raises StatusError 400 or 415."""
+    media = media_type(content_type)
+    if media == _JSON:
+        return _checked(_json(body))
+    if media in _YAML:
+        return _checked(_yaml(body))
+    if media == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode(body)
+        except protobuf.ProtobufError as refused:
+            raise status.bad_request(f"unable to decode protobuf: {refused}") from refused
+        except protobuf.UnknownKindError as unknown:
+            raise status.unsupported_media_type(_ACCEPTED[:2]) from unknown
+    raise status.unsupported_media_type(_ACCEPTED)
+
+
+def read_patch(content_type: str, body: bytes) -> tuple[PatchType, Any]:
+    """Kind and value of a patch. Raises StatusError 400 or 415."""
+    try:
+        kind = PatchType(media_type(content_type))
+    except ValueError:
+        raise status.unsupported_media_type([kind.value for kind in PatchType]) from None
+    # kubectl sends JSON as apply-patch+yaml; JSON is read many times faster than YAML.
+    if kind is PatchType.APPLY and not body.lstrip().startswith(b"{"):
+        return kind, _checked(_yaml(body))
+    return kind, _checked(_json(body))
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as garbled:
+        raise status.bad_request(f"error decoding JSON: {garbled}") from garbled
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _yaml(body: bytes) -> Any:
+    try:
+        if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, yaml.CSafeLoader)):
+            # A few bytes of aliases can stand for gigabytes.
+            raise status.bad_request("error parsing YAML: aliases are not accepted")
+        value = yaml.load(body, _Loader)  # noqa: S506 - derived from the safe loader
+        # Keys and numbers as JSON has them.
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except (yaml.YAMLError, TypeError, ValueError) as garbled:
+        raise status.bad_request(f"error parsing YAML: {garbled}") from garbled
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> status.StatusError:
+    return status.bad_request(f"the body is nested deeper than {DEPTH_LIMIT} levels")
+
+
+def _checked(value: Any) -> Any:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEPTH_LIMIT):
+        below = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
+        level = [child for child in below if isinstance(child, dict | list)]
+        if not level:
+            return value
+    raise _too_deep()

@@ -1,0 +1,185 @@
+"""One request to one resource: from aiohttp to the backend and back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import structlog
+from aiohttp import web
+
+from metal.apiserver import status
+from metal.apiserver.backend import Backend
+from metal.apiserver.deletes import Deletion
+from metal.apiserver.records import ObjectKey, Record
+from metal.apiserver.requests import ItemType, Listing, PatchType, RequestContext, User, WatchOptions
+from metal.apiserver.resources import Resource
+from metal.apiserver.web import bodies, options, render
+from metal.apiserver.web.negotiate import JSON, Form, choose
+from metal.apiserver.web.paths import Target
+
+STALL_SECONDS = 60.0
+"""A watcher that takes no bytes for so long is cut off; it will come back and list again."""
+
+log = structlog.get_logger("metal.apiserver")
+USER: web.RequestKey[User] = web.RequestKey("user", User)
+Answer = Awaitable[web.StreamResponse]
+
+
+class ResourceHandler:
+    """Answers requests to resource paths."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
+        """Raises StatusError for whatever is refused."""
+        resource = self._backend.resource(target.group, target.version, target.plural)
+        if target.subresource and not (target.subresource == "status" and resource.status):
+            raise status.no_such_path()
+        if target.namespace and not resource.namespaced:
+            raise status.no_such_path()
+        user_agent = request.headers.get("User-Agent", "")
+        ctx = RequestContext(
+            request[USER],
+            resource,
+            target.namespace,
+            target.name,
+            target.subresource,
+            options.writing(request.query, user_agent),
+        )
+        return await self._verb(request, ctx)(request, ctx)
+
+    def _verb(self, request: web.Request, ctx: RequestContext) -> Callable[[web.Request, RequestContext], Answer]:
+        named = bool(ctx.name)
+        verb, method = {
+            ("GET", True): ("get", self._get),
+            ("GET", False): ("list", self._list),
+            ("POST", False): ("create", self._create),
+            ("PUT", True): ("update", self._update),
+            ("PATCH", True): ("patch", self._patch),
+            ("DELETE", True): ("delete", self._delete),
+            ("DELETE", False): ("deletecollection", self._delete_all),
+        }.get((request.method, named), ("", None))
+        if method is None or verb not in ctx.resource.verbs or (ctx.subresource and verb == "delete"):
+            raise status.method_not_allowed()
+        if verb == "list" and options.flag(request.query, "watch"):
+            return self._watch
+        return method
+
+    def _renderer(self, request: web.Request, resource: Resource, form: Form) -> render.Renderer:
+        include = request.query.get("includeObject", "")
+        return render.Renderer(resource, form, now=self._backend.clock(), include=include)
+
+    def _object(self, request: web.Request, ctx: RequestContext, record: Record, code: int = 200) -> web.Response:
+        form = choose(request.headers.get("Accept", ""), render.OBJECT_SHAPES)
+        return answer(self._renderer(request, ctx.resource, form).one(record), form, code, ctx.warnings)
+
+    async def _get(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        return self._object(request, ctx, await self._backend.get(ctx))
+
+    async def _list(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        form = choose(request.headers.get("Accept", ""), render.LIST_SHAPES)
+        listing = await self._backend.list(ctx, options.listing(request.query))
+        return answer(self._renderer(request, ctx.resource, form).many(listing), form)
+
+    async def _create(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        obj = bodies.read(request.headers.get("Content-Type", ""), await request.read())
+        return self._object(request, ctx, await self._backend.create(ctx, obj), 201)
+
+    async def _update(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        obj = bodies.read(request.headers.get("Content-Type", ""), await request.read())
+        return self._object(request, ctx, await self._backend.update(ctx, obj))
+
+    async def _patch(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        kind, body = bodies.read_patch(request.headers.get("Content-Type", ""), await request.read())
+        if kind is PatchType.STRATEGIC and ctx.resource.custom:
+            raise status.unsupported_media_type([k.value for k in PatchType if k is not PatchType.STRATEGIC])
+        existed = self._backend.store.newest(ObjectKey(ctx.resource.key, ctx.namespace, ctx.name)) is not None
+        record = await self._backend.patch(ctx, kind, body)
+        return self._object(request, ctx, record, 200 if existed else 201)
+
+    async def _delete_options(self, request: web.Request) -> object:
+        body = await request.read()
+        return bodies.read(request.headers.get("Content-Type", ""), body) if body.strip() else None
+
+    async def _delete(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        wanted = options.deleting(request.query, await self._delete_options(request))
+        deletion: Deletion = await self._backend.delete(ctx, wanted)
+        if not deletion.gone:
+            return self._object(request, ctx, deletion.record)
+        who = status.Who(ctx.resource.group, ctx.resource.plural, name=ctx.name, uid=deletion.record.uid)
+        form = choose(request.headers.get("Accept", ""), render.OBJECT_SHAPES)
+        return answer(render.encode(status.success(who), form), form)
+
+    async def _delete_all(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        wanted = options.deleting(request.query, await self._delete_options(request))
+        records = await self._backend.delete_collection(ctx, options.listing(request.query), wanted)
+        form = choose(request.headers.get("Accept", ""), render.LIST_SHAPES)
+        listing = Listing(list(records), self._backend.store.version)
+        return answer(self._renderer(request, ctx.resource, form).many(listing), form)
+
+    async def _watch(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
+        form = choose(request.headers.get("Accept", ""), render.OBJECT_SHAPES)._replace(media=JSON)
+        wanted = options.watching(request.query)
+        if ctx.name:
+            wanted = _only(wanted, ctx.name)
+        response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+        lines = _Lines(self._renderer(request, ctx.resource, form), response, partial(response.prepare, request))
+        items = self._backend.watch(ctx, wanted)
+        try:
+            await lines.open_soon()
+            async for item in items:
+                await lines.send(item.type, item.record, item.resource_version, initial_end=item.initial_end)
+        except status.StatusError as refused:
+            await lines.refuse(refused)
+        except (ConnectionResetError, TimeoutError):
+            log.debug("watch.cut", resource=str(ctx.resource.key))
+        return response
+
+
+def _only(wanted: WatchOptions, name: str) -> WatchOptions:
+    fields = f"metadata.name={name}"
+    return WatchOptions(**{**wanted.__dict__, "fields": f"{wanted.fields},{fields}" if wanted.fields else fields})
+
+
+class _Lines:
+    """The stream of a watch."""
+
+    def __init__(
+        self, renderer: render.Renderer, response: web.StreamResponse, prepare: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._renderer = renderer
+        self._response = response
+        self._prepare = prepare
+        self._first = True
+
+    async def open_soon(self) -> None:
+        """Send the headers, so that the client knows its watch stands before anything happens."""
+        await self._prepare()
+
+    async def send(self, kind: ItemType, record: Record | None, version: int, *, initial_end: bool) -> None:
+        """One event. Raises TimeoutError when the client takes no bytes."""
+        if record is None:
+            line = self._renderer.bookmark(version, initial_end=initial_end)
+        else:
+            line = self._renderer.event(kind.value, record, first=self._first)
+            self._first = False
+        await self._write(line)
+
+    async def refuse(self, refused: status.StatusError) -> None:
+        """The last event of a watch that cannot go on."""
+        await self._write(b'{"type":"ERROR","object":%s}\n' % render.encode(refused.body, Form()))
+
+    async def _write(self, line: bytes) -> None:
+        async with asyncio.timeout(STALL_SECONDS):
+            await self._response.write(line)
+
+
+def answer(body: bytes, form: Form, code: int = 200, warnings: list[str] | None = None) -> web.Response:
+    """A complete answer."""
+    response = web.Response(body=body, status=code, headers={"Content-Type": form.content_type})
+    response.headers["Cache-Control"] = "no-cache, private"
+    for text in warnings or ():
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{quoted}"')
+    return response
