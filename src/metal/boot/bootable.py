@@ -14,8 +14,8 @@ from metal.kube.errors import NotFound
 
 COMMAND_LINE = "command-line"
 """Annotation key (under the boot group) with the kernel arguments of the image's config."""
-IMAGE_DIGEST = "image-digest"
-"""Annotation key with the digest of the manifest that the reference was resolved to."""
+GENERATION = "generation"
+"""Annotation key with the generation of the ServerBootConfiguration for which the image's digest was pinned."""
 
 
 class NotReady(Exception):
@@ -46,21 +46,12 @@ class Bootables:
         owners = {owner.uid for owner in config.metadata.owner_references if owner.controller}
         if window.config_uid and window.config_uid not in owners:
             raise NotReady(f"IPXEBootConfig {ref.namespace}/{ref.name} belongs to another ServerBootConfiguration")
-        return Bootable(config, self.plan(config))
-
-    def plan(self, config: IPXEBootConfig) -> Plan:
-        """The plan that an IPXEBootConfig carries. Raises NotReady when it carries none of ours."""
-        spec, notes = config.spec, config.metadata.annotations
+        if config.status.state != "Ready":
+            raise NotReady(f"IPXEBootConfig {ref.namespace}/{ref.name} is {config.status.state or 'Pending'}")
         try:
-            return Plan(
-                kernel=Blob.from_url(spec.kernel_url),
-                initramfs=Blob.from_url(spec.initrd_url),
-                squashfs=Blob.from_url(spec.squashfs_url) if spec.squashfs_url else None,
-                command_line=notes.get(f"{self._kinds.boot_group}/{COMMAND_LINE}", ""),
-                ignition=spec.ignition_secret_ref is not None,
-            )
+            return Bootable(config, plan_of(config, self._kinds))
         except ValueError as exc:
-            raise NotReady(f"IPXEBootConfig {config.metadata.name}: {exc}") from None
+            raise NotReady(f"IPXEBootConfig {ref.namespace}/{ref.name}: {exc}") from None
 
     async def ignition(self, config: IPXEBootConfig) -> bytes:
         """The validated Ignition of a config; an empty one where none is referenced. Raises NotReady, ApiError."""
@@ -74,6 +65,18 @@ class Bootables:
             raise NotReady(f"the Secret {config.metadata.namespace}/{ref.name} does not exist") from None
         except IgnitionError as exc:
             raise NotReady(f"the Secret {config.metadata.namespace}/{ref.name} is not valid: {exc}") from None
+
+
+def plan_of(config: IPXEBootConfig, kinds: Kinds) -> Plan:
+    """The plan that an IPXEBootConfig carries. Raises ValueError when it carries none of ours."""
+    spec = config.spec
+    return Plan(
+        kernel=Blob.from_url(spec.kernel_url),
+        initramfs=Blob.from_url(spec.initrd_url),
+        squashfs=Blob.from_url(spec.squashfs_url) if spec.squashfs_url else None,
+        command_line=config.metadata.annotations.get(f"{kinds.boot_group}/{COMMAND_LINE}", ""),
+        ignition=spec.ignition_secret_ref is not None,
+    )
 
 
 def ignition_of(secret: Secret) -> bytes:

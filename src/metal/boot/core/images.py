@@ -1,7 +1,7 @@
 """Images from reference to local files: resolve, pin by digest, fetch into the cache."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -60,6 +60,10 @@ class Images(Protocol):
 
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
         """Fetch what is missing in the background and keep it for `owner`; `wake` is called when something ended."""
+        ...
+
+    def keep(self, owner: str, digests: Collection[str]) -> bool:
+        """Keep these blobs for `owner` as far as they are here; whether all are."""
         ...
 
     def release(self, owner: str) -> None:
@@ -124,6 +128,11 @@ class RegistryImages:
             progress = self._cache.progress(blob.digest)
             done += progress[0] if progress else 0
         return Progress(done, sum(blob.size for blob in blobs), failure)
+
+    def keep(self, owner: str, digests: Collection[str]) -> bool:
+        """Keep these blobs for `owner` as far as they are here; whether all are."""
+        self._cache.hold(owner, digests)
+        return all(map(self._cache.has, digests))
 
     def release(self, owner: str) -> None:
         """The owner needs nothing any more."""

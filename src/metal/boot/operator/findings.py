@@ -1,0 +1,68 @@
+"""What one look at a boot configuration found, and the status that follows from it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from metal.api.claim import ServerBootConfiguration, ServerBootConfigurationStatus
+from metal.api.meta import Condition
+from metal.kube.conditions import set_condition
+
+READY, PENDING, ERROR = "Ready", "Pending", "Error"
+_WORST = (ERROR, PENDING, READY)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One aspect: how it is, why in one word and in a sentence, and when to look again (seconds; 0 never)."""
+
+    state: str
+    reason: str
+    message: str
+    condition: str = ""
+    """Type of the condition that tells it; empty for an aspect that is only part of waitingFor."""
+    again: float = 0.0
+
+
+def status_of(
+    config: ServerBootConfiguration, findings: Iterable[Finding], now: datetime
+) -> ServerBootConfigurationStatus:
+    """The new status: the worst state counts, and every aspect that is not ready is awaited by name."""
+    found = list(findings)
+    old = config.status
+    state = min((finding.state for finding in found), key=_WORST.index)
+    conditions = old.conditions
+    for finding in found:
+        if finding.condition:
+            conditions = set_condition(conditions, _condition(config, finding), now)
+    return ServerBootConfigurationStatus(
+        state=state,
+        since=old.since if old.state == state and old.since else now.replace(microsecond=0),
+        waiting_for="; ".join(finding.message for finding in found if finding.state != READY),
+        observed_generation=config.metadata.generation,
+        conditions=conditions,
+    )
+
+
+def again(findings: Iterable[Finding]) -> float:
+    """Seconds until the first finding wants another look; 0 for never."""
+    return min((finding.again for finding in findings if finding.again), default=0.0)
+
+
+def with_condition(
+    status: ServerBootConfigurationStatus, condition: Condition, now: datetime
+) -> ServerBootConfigurationStatus:
+    """The status with one condition more."""
+    return msgspec.structs.replace(status, conditions=set_condition(status.conditions, condition, now))
+
+
+def _condition(config: ServerBootConfiguration, finding: Finding) -> Condition:
+    return Condition(
+        type=finding.condition,
+        status={READY: "True", ERROR: "False"}.get(finding.state, "Unknown"),
+        reason=finding.reason,
+        message=finding.message,
+        observed_generation=config.metadata.generation,
+    )

@@ -1,0 +1,248 @@
+"""Makes boot configurations ready: image resolved and here, Ignition valid, IPXEBootConfig written, then Ready."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from metal.api.claim import ServerBootConfiguration, ServerBootConfigurationStatus
+from metal.api.core import SECRET
+from metal.api.ipxe import IPXEBootConfig
+from metal.api.kinds import Kinds
+from metal.api.meta import Condition
+from metal.api.server import Server
+from metal.boot.bootable import ignition_of, plan_of
+from metal.boot.core.errors import IgnitionError, ImageError, ScriptError
+from metal.boot.core.images import Image, Images, Progress
+from metal.boot.core.plan import Plan
+from metal.boot.operator import child as children
+from metal.boot.operator.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
+from metal.boot.operator.lookup import Lookups
+from metal.boot.settings import BootSettings
+from metal.kube import mergepatch
+from metal.kube.client import Client
+from metal.kube.clock import Clock
+from metal.kube.controller import Done, Requeue, Result
+from metal.kube.errors import NotFound
+from metal.kube.events import Recorder
+from metal.kube.informer import Informer
+from metal.kube.objects import Key
+from metal.kube.ownership import is_controlled_by
+
+_IMAGE, _IGNITION = "ImageValidation", "IgnitionValidation"
+_MIB = 1024 * 1024
+
+
+@dataclass
+class Deps:
+    """What the reconciler is made of."""
+
+    client: Client
+    kinds: Kinds
+    configs: Informer[ServerBootConfiguration]
+    servers: Informer[Server]
+    children: Informer[IPXEBootConfig]
+    images: Images
+    settings: BootSettings
+    clock: Clock
+    rng: random.Random
+    recorder: Recorder
+
+
+@dataclass
+class _Memo:
+    """What may be forgotten: it saves asking again."""
+
+    failures: int = 0
+    """Attempts to get the image that failed in a row."""
+    secret: tuple[str, str] = ("", "")
+    """UID and version of the Secret that was found valid last."""
+    resolved: tuple[str, int, Image] | None = None
+    """Reference, generation, and what it was resolved to; for the time of the download."""
+
+
+@dataclass
+class BootConfigurationReconciler:
+    """The single writer of a ServerBootConfiguration's readiness."""
+
+    deps: Deps
+    wake: Callable[[Key], None] = lambda _: None
+    """Queues a key again; set when the reconciler is wired to its controller."""
+    _memos: dict[Key, _Memo] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lookups = Lookups(self.deps.images)
+
+    async def reconcile(self, key: Key) -> Result:
+        """One look at one boot configuration. Never waits for a registry."""
+        config = self.deps.configs.get(key)
+        if config is None or config.metadata.deletion_timestamp is not None:
+            self._forget(key)
+            return Done()
+        findings = await self._findings(key, config)
+        await self._write(config, findings)
+        pause = again(findings)
+        return Requeue(pause * self.deps.rng.uniform(0.8, 1.2)) if pause else Done()
+
+    async def _findings(self, key: Key, config: ServerBootConfiguration) -> list[Finding]:
+        server = self.deps.servers.get(Key(config.spec.server_ref.name))
+        if server is None or not server.uuid:
+            name = config.spec.server_ref.name
+            return [Finding(PENDING, "ServerMissing", f"the Server {name} to exist, with a systemUUID")]
+        image, plan = await self._image(key, config)
+        findings = [image, await self._ignition(key, config)]
+        if plan is not None and all(finding.state == READY for finding in findings):
+            findings.append(await self._apply(config, server, plan))
+        return findings
+
+    async def _image(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
+        memo = self._memos.setdefault(key, _Memo())
+        try:
+            finding, plan = await self._fetch(key, config)
+        except ImageError as exc:
+            memo.failures += 1
+            return self._image_failed(exc, memo.failures), None
+        if finding.state == READY:
+            memo.failures = 0
+        return finding, plan
+
+    async def _fetch(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
+        """Raises ImageError."""
+        pinned = self._pinned(key, config)
+        if pinned is not None and self.deps.images.keep(str(key), [blob.digest for blob in pinned.blobs]):
+            return _ready(pinned), pinned
+        reference = str(pinned.kernel.image) if pinned is not None else config.spec.image
+        if not reference:
+            raise ImageError("ImageMissing", "spec.image is empty: name the OCI image that is to be booted")
+        image = await self._look(key, reference, config.metadata.generation)
+        if image is None:
+            return Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE), None
+        plan = image.plan(ignition=config.spec.ignition_secret_ref is not None)
+        try:
+            plan.check()
+        except ScriptError as exc:
+            raise ImageError("NotBootable", str(exc)) from None
+        progress = self.deps.images.prefetch(str(key), image, partial(self.wake, key))
+        if progress.failure is not None:
+            raise progress.failure
+        return (_ready(plan), plan) if progress.complete else (self._downloading(progress), None)
+
+    async def _look(self, key: Key, reference: str, generation: int) -> Image | None:
+        memo = self._memos.setdefault(key, _Memo())
+        if memo.resolved is not None and memo.resolved[:2] == (reference, generation):
+            return memo.resolved[2]
+        image = await self._lookups.look(str(key), reference, partial(self.wake, key))
+        memo.resolved = None if image is None else (reference, generation, image)
+        return image
+
+    def _pinned(self, key: Key, config: ServerBootConfiguration) -> Plan | None:
+        found = self.deps.children.get(key)
+        if found is None or not children.pins(found, config, self.deps.kinds):
+            return None
+        try:
+            return plan_of(found, self.deps.kinds)
+        except ValueError:  # somebody edited it: resolve anew and apply again
+            return None
+
+    def _downloading(self, progress: Progress) -> Finding:
+        told = f"downloading {progress.done // _MIB} of {-(-progress.total // _MIB)} MiB"
+        return Finding(PENDING, "Downloading", told, _IMAGE, self.deps.settings.progress_poll)
+
+    def _image_failed(self, exc: ImageError, failures: int) -> Finding:
+        settings = self.deps.settings
+        if exc.transient:
+            pause = min(settings.retry * 2 ** min(failures - 1, 16), settings.retry_slow)
+            return Finding(PENDING, exc.reason, str(exc), _IMAGE, pause)
+        return Finding(ERROR, "ValidationFailed", f"{exc.reason}: {exc}", _IMAGE, settings.retry_slow)
+
+    async def _ignition(self, key: Key, config: ServerBootConfiguration) -> Finding:
+        ref, settings = config.spec.ignition_secret_ref, self.deps.settings
+        if ref is None:
+            return Finding(READY, "NoIgnition", "no Ignition is asked for", _IGNITION)
+        try:
+            secret = await self.deps.client.get(SECRET, ref.name, config.metadata.namespace)
+            memo, version = (
+                self._memos.setdefault(key, _Memo()),
+                (secret.metadata.uid, secret.metadata.resource_version),
+            )
+            if memo.secret != version:
+                ignition_of(secret)
+                memo.secret = version
+        except NotFound:
+            told = f"the Secret {ref.name} does not exist in namespace {config.metadata.namespace}"
+            return Finding(ERROR, "SecretMissing", told, _IGNITION, settings.retry)
+        except IgnitionError as exc:
+            return Finding(ERROR, "ValidationFailed", f"Secret {ref.name}: {exc}", _IGNITION, settings.retry)
+        return Finding(READY, "Valid", f"the Ignition in Secret {ref.name} is valid", _IGNITION, settings.secret_poll)
+
+    async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan) -> Finding:
+        deps = self.deps
+        wanted = children.desired(config, server, plan, deps.settings.base_url, deps.kinds)
+        found = deps.children.get(Key(config.metadata.name, config.metadata.namespace))
+        if children.differs(found, config, wanted):
+            manager = f"{deps.kinds.boot_group}/controller-manager"
+            found = await deps.client.apply(deps.kinds.ipxe, wanted, manager=manager)
+            deps.children.observe(found)
+        await self._child_state(found, READY)
+        return Finding(READY, "BootConfigReady", "the IPXEBootConfig is ready")
+
+    async def _child_state(self, found: IPXEBootConfig | None, state: str) -> None:
+        if found is None or found.status.state == state:
+            return
+        meta, deps = found.metadata, self.deps
+        fresh = await deps.client.patch_status(deps.kinds.ipxe, meta.name, {"status": {"state": state}}, meta.namespace)
+        deps.children.observe(fresh)
+
+    async def _write(self, config: ServerBootConfiguration, findings: list[Finding]) -> None:
+        deps, meta = self.deps, config.metadata
+        status = self._fetched(config, status_of(config, findings, deps.clock()))
+        if status.state != READY:
+            found = deps.children.get(Key(meta.name, meta.namespace))
+            if found is not None and is_controlled_by(found, config):
+                await self._child_state(found, status.state)
+        patch = mergepatch.diff(msgspec.to_builtins(config.status), msgspec.to_builtins(status))
+        if not patch:
+            return
+        body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
+        fresh = await deps.client.patch_status(deps.kinds.boot_config, meta.name, body, meta.namespace)
+        deps.configs.observe(fresh)
+        if status.state != config.status.state:
+            self._tell(config, status, findings)
+
+    def _fetched(
+        self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus
+    ) -> ServerBootConfigurationStatus:
+        """Says what the machine has fetched in this configuration's last boot, as its window on the Server knows."""
+        server = self.deps.servers.get(Key(config.spec.server_ref.name))
+        window = server.status.boot_window if server is not None else None
+        if window is None or window.config_uid != config.metadata.uid:
+            return status
+        seen = (
+            ("IPXEScriptFetched", "IPXEScriptDelivered", window.script_served_at),
+            ("IgnitionDataFetched", "IgnitionDataDelivered", window.ignition_served_at),
+        )
+        for type, reason, at in seen:
+            if at is not None:
+                told = f"fetched in boot {window.id}"
+                status = with_condition(status, Condition(type=type, status="True", reason=reason, message=told), at)
+        return status
+
+    def _tell(
+        self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus, findings: list[Finding]
+    ) -> None:
+        worst = next((finding for finding in findings if finding.state == status.state), findings[0])
+        if status.state == PENDING:
+            return
+        type = "Warning" if status.state == ERROR else "Normal"
+        self.deps.recorder.event(config, self.deps.kinds.boot_config, type, worst.reason, worst.message)
+
+    def _forget(self, key: Key) -> None:
+        self._memos.pop(key, None)
+        self._lookups.drop(str(key))
+        self.deps.images.release(str(key))
+
+
+def _ready(plan: Plan) -> Finding:
+    return Finding(READY, "Resolved", f"{plan.kernel.image} is verified and local", _IMAGE)

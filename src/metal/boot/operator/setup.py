@@ -1,0 +1,61 @@
+"""Wires the reconciler to a runtime: which change wakes which boot configuration."""
+
+import random
+from collections.abc import Iterable
+
+from metal.api.claim import ServerBootConfiguration
+from metal.api.kinds import Kinds
+from metal.api.server import Server
+from metal.boot.core.images import Images
+from metal.boot.operator.reconciler import BootConfigurationReconciler, Deps
+from metal.boot.settings import BootSettings
+from metal.kube.clock import Clock
+from metal.kube.controller import owner_keys
+from metal.kube.events import Recorder
+from metal.kube.objects import Key, key_of
+from metal.kube.runtime import Runtime
+
+_BY_SERVER = "bootconfig-server"
+
+
+def setup_boot(
+    runtime: Runtime,
+    kinds: Kinds,
+    images: Images,
+    settings: BootSettings,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    rng: random.Random,
+    workers: int = 16,
+) -> BootConfigurationReconciler:
+    """Add the ServerBootConfiguration controller."""
+    deps = Deps(
+        client=runtime.client, kinds=kinds, configs=runtime.informer(kinds.boot_config),
+        servers=runtime.informer(kinds.server), children=runtime.informer(kinds.ipxe), images=images,
+        settings=settings, clock=clock, rng=rng, recorder=recorder,
+    )  # fmt: skip
+    deps.configs.add_index(_BY_SERVER, _server_of)
+    reconciler = BootConfigurationReconciler(deps)
+    controller = runtime.controller("serverbootconfiguration", reconciler.reconcile, workers=workers)
+    reconciler.wake = controller.queue.add
+
+    def of_server(server: Server) -> Iterable[Key]:
+        return map(key_of, deps.configs.by_index(_BY_SERVER, server.metadata.name))
+
+    controller.watches(deps.configs)
+    controller.watches(deps.servers, of_server, _matters)
+    controller.watches(deps.children, owner_keys(kinds.boot_config))
+    return reconciler
+
+
+def _server_of(config: ServerBootConfiguration) -> Iterable[str]:
+    """Index of boot configurations by the name of their server."""
+    return (config.spec.server_ref.name,)
+
+
+def _matters(old: Server | None, new: Server | None) -> bool:
+    """Whether a change of a server can change what is served to it."""
+    if old is None or new is None:
+        return True
+    return old.uuid != new.uuid or old.status.network_interfaces != new.status.network_interfaces
