@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from metal.apiserver.fieldset import FieldSet, is_member, merge_roots, union
+from metal.apiserver.fieldset import FieldSet, merge_roots
 
 Entry = Mapping[str, Any]
 APPLY, UPDATE = "Apply", "Update"
@@ -77,25 +77,26 @@ def well_formed(entries: Any) -> bool:
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:
     """Applies first, then by time and manager; of too many updates the oldest are folded into one."""
-    ranked = sorted(entries, key=lambda e: (e.get("operation", ""), e.get("time") or "", *identity(e)))
+    ranked = sorted(entries, key=_rank)
     updates = [entry for entry in ranked if entry.get("operation") == UPDATE]
     if len(updates) <= MAX_UPDATES:
         return ranked
-    return ordered(_fold(ranked, updates[: len(updates) - MAX_UPDATES + 1]))
+    return sorted(_fold(ranked, updates[: len(updates) - MAX_UPDATES + 1]), key=_rank)
+
+
+def _rank(entry: Entry) -> tuple[str, ...]:
+    return str(entry.get("operation") or ""), str(entry.get("time") or ""), *identity(entry)
 
 
 def _fold(entries: list[Entry], oldest: list[Entry]) -> list[Entry]:
+    """The oldest become one entry for each apiVersion that they wrote in."""
+    dropped = {id(entry) for entry in oldest}
     folded: dict[str, dict[str, Any]] = {}
     for entry in oldest:
         version = str(entry.get("apiVersion") or "")
-        known = folded.get(version)
-        owned = merge_roots(fields(known), fields(entry)) if known else fields(entry)
+        owned = merge_roots(fields(folded.get(version, {})), fields(entry))
         folded[version] = make_entry(ANCIENT, UPDATE, owned, api_version=version, time=str(entry.get("time") or ""))
-    dropped = {id(entry) for entry in oldest}
-    kept = [entry for entry in entries if id(entry) not in dropped]
-    if len(folded) + sum(e.get("operation") == UPDATE for e in kept) > MAX_UPDATES:
-        return kept + list(folded.values())[-(MAX_UPDATES - sum(e.get("operation") == UPDATE for e in kept)) :]
-    return [*kept, *folded.values()]
+    return [*(entry for entry in entries if id(entry) not in dropped), *folded.values()]
 
 
 def union_of(sets: Iterable[FieldSet]) -> FieldSet:
@@ -104,9 +105,3 @@ def union_of(sets: Iterable[FieldSet]) -> FieldSet:
     for one in sets:
         out = merge_roots(out, one)
     return out
-
-
-__all__ = [
-    "ANCIENT", "APPLY", "BEFORE_FIRST_APPLY", "UPDATE", "Entry", "fields", "identity", "is_member", "make_entry",
-    "ordered", "ownable", "timestamp", "union", "union_of", "well_formed",
-]  # fmt: skip
