@@ -1,6 +1,7 @@
 """Brings a machine's power to where it should be: asks once, watches, insists, and gives up at a deadline."""
 
 import asyncio
+import math
 from datetime import timedelta
 
 import msgspec
@@ -56,7 +57,10 @@ async def _insist(scope: Scope, request: PowerRequest, target: PowerState, why: 
         await scope.commit()
         return await _act(scope, target, force=True)
     _name_wait(scope, target, why)
-    if asyncio.get_running_loop().time() - scope.memo.acted_at >= _INSIST and not _moving(scope, target):
+    graceful = target is PowerState.OFF and request.forced_at is None
+    patience_left = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
+    idle = asyncio.get_running_loop().time() - scope.memo.acted_at
+    if (idle == math.inf or idle >= patience_left) and not _moving(scope, target):
         return await _act(scope, target, force=request.forced_at is not None)
     return _poll(scope, request)
 

@@ -1,0 +1,138 @@
+"""Claims and servers, many at a time: never two claims on one server, and every claim is told why it waits."""
+
+import asyncio
+
+import pytest
+
+from metal.api.server import Server
+from tests.controllers.fakebmc import FakeBMC
+from tests.controllers.world import KINDS, World, world
+
+pytestmark = pytest.mark.looptime
+
+
+async def _available(w: World, count: int) -> None:
+    """Servers that are Available without a walk through discovery."""
+    await w.runtime.stop(grace=0.0)
+    for n in range(count):
+        address = f"10.0.1.{n}"
+        uuid = f"11111111-2222-3333-4444-{n:012d}"
+        w.pool.bmcs[address] = FakeBMC(uuid=uuid)
+        await w.add_server(f"s{n}", address=address, uuid=uuid, labels={"rack": str(n % 2)})
+        await w.client.patch_status(KINDS.server, f"s{n}", {"status": {"state": "Available", "powerState": "Off"}})
+    await w.restart()
+
+
+async def _holders(w: World) -> list[str]:
+    servers: tuple[Server, ...] = (await w.client.list(KINDS.server)).items
+    return [s.spec.server_claim_ref.name for s in servers if s.spec.server_claim_ref]
+
+
+async def test_ten_servers_and_four_claims_make_exactly_four_pairs() -> None:
+    """Claims that come at once take different servers."""
+    async with world() as w:
+        await _available(w, 10)
+        await asyncio.gather(*(w.add_claim(f"c{n}", power="Off") for n in range(4)))
+        await asyncio.sleep(10)
+        held = await _holders(w)
+    assert sorted(held) == ["c0", "c1", "c2", "c3"]
+
+
+async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reasons() -> None:
+    """The others stay Unbound and say that the only server is held."""
+    async with world() as w:
+        await _available(w, 1)
+        await asyncio.gather(*(w.add_claim(f"c{n}", power="Off") for n in range(8)))
+        await asyncio.sleep(10)
+        held = await _holders(w)
+        claims = (await w.client.list(KINDS.claim, "default")).items
+    waiting = [c for c in claims if c.status.phase == "Unbound"]
+    assert len(held) == 1
+    assert len(waiting) == 7
+    for claim in waiting:
+        bound = next(c for c in claim.status.conditions if c.type == "Bound")
+        assert (bound.status, bound.reason) == ("False", "Claimed")
+        assert "none of 1 servers fits: 1 held by another claim" in bound.message
+
+
+async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
+    """An unbound claim is woken when a server that fits becomes free."""
+    async with world() as w:
+        await _available(w, 1)
+        await w.add_claim("first", power="Off")
+        await w.until_claim(lambda c: c.status.phase == "Bound", "first")
+        await w.add_claim("second", power="Off")
+        await w.until_claim(lambda c: c.status.phase == "Unbound", "second")
+        await w.client.delete(KINDS.claim, "first", "default")
+        claim = await w.until_claim(lambda c: c.status.phase == "Bound", "second")
+    assert claim.spec.server_ref is not None
+
+
+async def test_a_selector_takes_only_servers_with_its_labels() -> None:
+    """Two servers have the label, three claims ask for it: the third waits and says why."""
+    async with world() as w:
+        await _available(w, 4)
+        for n in range(3):
+            await w.add_claim(f"c{n}", power="Off", serverSelector={"matchLabels": {"rack": "1"}})
+        await asyncio.sleep(10)
+        held = await _holders(w)
+        claims = (await w.client.list(KINDS.claim, "default")).items
+    unbound = [c for c in claims if c.status.phase == "Unbound"]
+    assert len(held) == 2
+    assert len(unbound) == 1
+    assert "labels or name do not match" in next(c.message for c in unbound[0].status.conditions if c.type == "Bound")
+
+
+async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_it_comes() -> None:
+    """serverRef may be written before the server is there."""
+    async with world() as w:
+        await w.add_claim(power="Off", serverRef={"name": "s0"})
+        waiting = await w.until_claim(lambda c: c.status.phase == "Unbound")
+        await _available(w, 1)
+        claim = await w.until_claim(lambda c: c.status.phase == "Bound")
+    assert next(c.reason for c in waiting.status.conditions if c.type == "Bound") == "ServerNotFound"
+    assert claim.spec.server_ref is not None
+
+
+async def test_a_bound_claim_survives_a_cordon() -> None:
+    """unclaimable keeps new claims away, not the one that is there."""
+    async with world() as w:
+        await _available(w, 1)
+        await w.add_claim(power="Off")
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+        await w.client.patch(KINDS.server, "s0", {"spec": {"unclaimable": True}})
+        await asyncio.sleep(30)
+        claim = await w.claim()
+    assert claim.status.phase == "Bound"
+
+
+async def test_image_changes_after_the_first_boot_are_visible_and_not_applied() -> None:
+    """The running tenant is left alone; a condition says what was changed too late."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.boot_claim()
+        await w.client.patch(KINDS.claim, "c1", {"spec": {"image": "reg/os:2"}}, "default")
+        claim = await w.until_claim(
+            lambda c: any(x.type == "Current" and x.status == "False" for x in c.status.conditions)
+        )
+        await asyncio.sleep(120)
+        config = await w.config("c1", "default")
+    assert next(c.reason for c in claim.status.conditions if c.type == "Current") == "ChangedAfterBoot"
+    assert config.spec.image == "reg/os:1"
+    assert w.bmc.network_boots == 2
+
+
+async def test_image_changes_before_the_first_boot_are_taken() -> None:
+    """The boot configuration follows the claim until the machine has booted."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim(image="reg/os:1")
+        await w.until("Reserved")
+        await w.client.patch(KINDS.claim, "c1", {"spec": {"image": "reg/os:2"}}, "default")
+        await asyncio.sleep(5)
+        server = await w.boot_claim()
+    assert server.status.claim_boot is not None
+    assert server.status.claim_boot.image == "reg/os:2"
