@@ -1,6 +1,5 @@
 """Makes a `bmc.Access` out of API objects: where the BMC is, who we are, and which certificate is accepted."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
@@ -30,8 +29,8 @@ class AccessDefaults:
     """Whether certificates are verified; False accepts any and must be asked for."""
     ca_pem: str = field(default="", repr=False)
     """Certificates (PEM) that sign BMCs' certificates, beside those of the system."""
-    authorities: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """PEM text by name of the Secret, for tls.caSecretRef. Shared and filled by whoever reads those Secrets."""
+    authorities: dict[str, str] = field(default_factory=dict, repr=False)
+    """PEM text by name of the Secret, for tls.caSecretRef. The BMC reconciler fills it; all share this one."""
 
 
 @dataclass(frozen=True)

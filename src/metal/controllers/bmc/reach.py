@@ -73,7 +73,7 @@ async def _read_authority(scope: Scope) -> None:
     tls = scope.obj.spec.tls
     if tls is None or tls.ca_secret_ref is None:
         return
-    name, authorities = tls.ca_secret_ref.name, scope.deps.authorities
+    name, authorities = tls.ca_secret_ref.name, scope.deps.defaults.authorities
     try:
         secret = await scope.context.client.get(SECRET, name, scope.deps.settings.namespace)
     except NotFound:

@@ -1,7 +1,6 @@
 """Keeps a BMC's status true, and its systems enrolled as Servers."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
@@ -41,21 +40,13 @@ class BMCReconciler:
     """Checks a BMC at an interval: who it is, how it is, and which systems it has."""
 
     def __init__(
-        self,
-        context: Context,
-        runtime: Runtime,
-        pool: Pool,
-        defaults: AccessDefaults,
-        settings: BMCSettings,
-        authorities: dict[str, str] | None = None,
+        self, context: Context, runtime: Runtime, pool: Pool, defaults: AccessDefaults, settings: BMCSettings
     ) -> None:
         kinds = context.kinds
-        shared: dict[str, str] = {} if authorities is None else authorities
         self.deps = Deps(
             context,
             settings,
-            replace(defaults, authorities=shared),
-            shared,
+            defaults,
             pool,
             bmcs=runtime.informer(kinds.bmc),
             secrets=runtime.informer(kinds.bmc_secret),

@@ -31,7 +31,6 @@ class Deps:
     context: Context
     settings: BMCSettings
     defaults: AccessDefaults
-    authorities: dict[str, str]
     pool: Pool
     bmcs: Informer[BMC]
     secrets: Informer[BMCSecret]
