@@ -1,6 +1,6 @@
-"""Says what this machine lacks for `make images` and `make lab`. Standard library only: it runs before anything is set up.
+"""Says what this machine lacks for `make images` and `make lab`.
 
-Run as `python3 tests/lab/preflight.py images|lab`.
+Standard library only: it runs before anything is set up. Run as `python3 tests/lab/preflight.py images|lab`.
 """
 
 import os
@@ -25,7 +25,7 @@ LAB = {
     "libvirtd": "libvirt-daemon-system",
     "virsh": "libvirt-clients",
     "qemu-system-x86_64": "qemu-system-x86",
-    "/usr/lib/libvirt/connection-driver/libvirt_driver_qemu.so": "libvirt-daemon-driver-qemu",
+    "/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so": "libvirt-daemon-driver-qemu",
     "/usr/lib/ipxe/qemu/efi-virtio.rom": "ipxe-qemu",
     "/usr/share/seabios/bios-256k.bin": "seabios",
     "/usr/include/libvirt/libvirt.h": "libvirt-dev",
@@ -49,7 +49,7 @@ def _python_header() -> str:
 
 
 def _there(thing: str) -> bool:
-    return Path(thing).exists() if thing.startswith("/") else bool(_which(thing))
+    return any(Path("/").glob(thing.lstrip("/"))) if thing.startswith("/") else bool(_which(thing))
 
 
 def _which(program: str) -> "str | None":

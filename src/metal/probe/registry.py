@@ -66,7 +66,7 @@ class Registry:
         try:
             status, told, retry_after = self._post(body)
         except (OSError, http.client.HTTPException) as failure:
-            raise NotNow(f"the registry cannot be reached: {failure or type(failure).__name__}") from failure
+            raise NotNow(f"the registry cannot be reached: {str(failure) or type(failure).__name__}") from failure
         if status in REFUSED:
             raise Refused(f"{REFUSED[status]} ({status})")
         if status in MALFORMED:

@@ -19,15 +19,22 @@ Collectors = dict[str, "tuple[Callable[[], Any], Any]"]
 log = logging.getLogger("metalprobe")
 
 
-def collectors(host: Host, listener: Listener, lldp_seconds: float) -> Collectors:
+def collectors(
+    host: Host,
+    listener: Listener,
+    lldp_seconds: float,
+    *,
+    addresses: network.Addresses = netlink.addresses,
+    driver: Ethtool | None = None,
+) -> Collectors:
     """All of them; LLDP last, because its frames arrive while the others work."""
     return {
         "systemInfo": (lambda: system.collect(host), {}),
         "cpu": (lambda: cpu.collect(host), []),
-        "networkInterfaces": (lambda: network.collect(host, netlink.addresses), []),
+        "networkInterfaces": (lambda: network.collect(host, addresses), []),
         "storage": (lambda: storage.collect(host), []),
         "memory": (lambda: memory.collect(host), []),
-        "nics": (lambda: nics.collect(host, Ethtool()), []),
+        "nics": (lambda: nics.collect(host, driver or Ethtool()), []),
         "pciDevices": (lambda: pci.collect(host), []),
         "lldp": (lambda: neighbors.collect(listener, lldp_seconds), []),
     }
@@ -46,6 +53,6 @@ def _share(key: str, collect: Callable[[], Any], missing: Any, problems: list[st
     try:
         return collect()
     except Exception as failure:  # hardware and kernels fail in ways nobody lists
-        problems.append(f"{key}: {failure or type(failure).__name__}")
+        problems.append(f"{key}: {str(failure) or type(failure).__name__}")
         log.warning("%s", problems[-1])
         return missing

@@ -1,0 +1,1 @@
+"""metalprobe, against made-up machines and a loopback registry."""

@@ -1,0 +1,52 @@
+"""The report as a whole: its keys are the registry's, and one broken part never costs the others."""
+
+import json
+from pathlib import Path
+
+from metal.probe import report
+from metal.probe.listener import Listener
+from tests.probe import machines
+from tests.probe.machines import FakeMachine
+
+GOLDEN = Path(__file__).with_name("golden-report.json")
+
+
+def test_the_report_of_a_known_machine_is_the_known_report(tmp_path: Path) -> None:
+    """Keys, types and values, as the registry's API has them."""
+    chosen = report.collectors(
+        machines.server(tmp_path),
+        Listener([]),
+        0,
+        addresses=lambda: {"enp1s0f0": ["10.0.0.7"]},
+        driver=machines.SilentDriver(),
+    )
+
+    data = report.gather(chosen, wall=lambda: 1_700_000_000.0)
+
+    assert data == json.loads(GOLDEN.read_text())
+
+
+def test_a_machine_that_shows_nothing_still_reports(tmp_path: Path) -> None:
+    """Every failure is a sentence that names its part; nothing is missing from the keys."""
+    data = report.gather(report.collectors(FakeMachine(tmp_path), Listener([]), 0))
+
+    assert set(data) == set(json.loads(GOLDEN.read_text()))
+    assert {sentence.partition(":")[0] for sentence in data["problems"]} == {
+        "systemInfo",
+        "cpu",
+        "networkInterfaces",
+        "memory",
+    }
+    assert data["cpu"] == []
+
+
+def test_a_collector_may_fail_in_any_way() -> None:
+    """An exception without words is named by its kind."""
+
+    def breaks() -> object:
+        raise ZeroDivisionError
+
+    data = report.gather({"cpu": (breaks, []), "memory": (lambda: [1], [])})
+
+    assert data["problems"] == ["cpu: ZeroDivisionError"]
+    assert (data["cpu"], data["memory"]) == ([], [1])
