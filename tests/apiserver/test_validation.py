@@ -96,7 +96,8 @@ def test_int_or_string_takes_both(value: Any) -> None:
 
 def test_int_or_string_refuses_the_rest() -> None:
     """Neither a boolean nor a fraction is an int or a string."""
-    for value in (True, 1.5, []):
+    refused: tuple[object, ...] = (True, 1.5, [])
+    for value in refused:
         assert causes({"a": {"x-kubernetes-int-or-string": True}}, {"a": value})
 
 
