@@ -22,6 +22,7 @@ from images import debian, oci, rootfs, tree
 from images.debian import BuildError
 
 HERE = Path(__file__).resolve().parent
+OVERLAYS = HERE / "overlay"
 CACHE = HERE.parent / ".cache/images"
 VARIANTS = ("discovery", "demo")
 KERNELS = {"cloud": "linux-image-cloud-amd64", "generic": "linux-image-amd64"}
@@ -49,7 +50,7 @@ class Plan:
         """Names an image."""
         code = _files(*sorted(HERE.glob("*.py")), *sorted(HERE.glob("*.txt")))
         python = _tool(rootfs.compiler("python3.11"), "--version")
-        above = [tree.from_folder(HERE / "overlay" / name) for name in ("base", variant)]
+        above = [tree.from_folder(OVERLAYS / name) for name in ("base", variant)]
         contents = [(name, entry.mode, entry.data.hex()) for layer in above for name, entry in layer.items()]
         tools = [python, _tool("lz4", "--version"), _tool("depmod", "--version")]
         return _digest(self.root_digest(), self.kernel, self.kernel_version, code, contents, tools, COMMAND_LINE)
@@ -89,7 +90,7 @@ def assemble(plan: Plan, variant: str, cache: Path) -> tree.Tree:
     tree.overlay(contents, rootfs.modules(kernel_files(plan, cache), HERE / "modules.txt"))
     tree.overlay(contents, rootfs.skeleton(HERE / "masked-units.txt"))
     for layer in ("base", variant):
-        tree.overlay(contents, tree.from_folder(HERE / "overlay" / layer))
+        tree.overlay(contents, tree.from_folder(OVERLAYS / layer))
     tree.add_parents(contents)
     return contents
 

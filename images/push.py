@@ -4,6 +4,7 @@ Run as `python images/push.py LAYOUT http://HOST:PORT/REPOSITORY:TAG`.
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import sys
@@ -51,6 +52,10 @@ class Registry:
             self._manifest(described["digest"], body, described["mediaType"])
         self._manifest(tag, index, oci.INDEX)
 
+    def close(self) -> None:
+        """Closes the connection."""
+        self._connection.close()
+
     def _blob(self, layout: Path, digest: str, size: int) -> None:
         if self._ask("HEAD", f"blobs/{digest}", accept=(200, 404))[0] == 200:
             return
@@ -93,7 +98,8 @@ def push(layout: Path, reference: str) -> None:
     repository, _, tag = url.path.strip("/").rpartition(":")
     if not repository:
         raise PushError(f"{reference!r} names no tag: write http://HOST:PORT/REPOSITORY:TAG")
-    Registry(f"{url.scheme}://{url.netloc}", repository).push(layout, tag)
+    with contextlib.closing(Registry(f"{url.scheme}://{url.netloc}", repository)) as registry:
+        registry.push(layout, tag)
 
 
 def main() -> None:

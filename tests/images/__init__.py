@@ -1,0 +1,1 @@
+"""The image builder, without building an image."""
