@@ -91,7 +91,7 @@ def test_an_age_that_is_no_time_is_invalid() -> None:
     assert age("yesterday", NOW) == "<invalid>"
 
 
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "Power", "type": "string", "jsonPath": ".spec.power", "description": "What is wanted."},
     {"name": "Cores", "type": "integer", "jsonPath": ".spec.cores", "format": "int32", "priority": 1},
     {"name": "Load", "type": "number", "jsonPath": ".spec.load"},
