@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import structlog
+from prometheus_client import CollectorRegistry
 
 from metal.kube.clock import LoopClock
 from metal.kube.errors import ApiError, Forbidden, Unavailable
 from metal.kube.events import Recorder
+from metal.kube.metrics import Metrics
 from tests.kube.fakeapi import FakeAPI
 from tests.kube.things import EVENT, THING, WORLD, thing
 
@@ -166,3 +168,17 @@ async def test_long_texts_and_names_are_cut_to_what_the_api_takes() -> None:
 
     assert len(stored(api)[0]["message"]) == 1024
     assert len(stored(api)[0]["metadata"]["name"]) == 253
+
+
+async def test_metrics_tell_written_from_dropped() -> None:
+    """Operators see lost events without reading logs."""
+    registry = CollectorRegistry()
+    api = FakeAPI()
+    api.faults.next("create", Forbidden("no"))
+    async with recording(api, LoopClock(START), metrics=Metrics(registry)) as recorder:
+        for number in range(3):
+            recorder.event(thing("a"), THING, "Normal", "Reason", f"text {number}")
+        await recorder.flush()
+
+    assert registry.get_sample_value("kube_events_total", {"outcome": "written"}) == 2
+    assert registry.get_sample_value("kube_events_total", {"outcome": "dropped"}) == 1

@@ -39,7 +39,7 @@ class HTTPClient:
         total: float = 30.0,
         inactivity: float = 300.0,
         max_connections: int = 32,
-        user_agent: str = "metal",
+        user_agent: str = "kube-client",
         rng: random.Random | None = None,
     ) -> None:
         self._connection = connection
