@@ -1,0 +1,181 @@
+"""Rules between fields, as the embedded API enforces them."""
+
+import random
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from metal.api.crd import crds
+from metal.api.kinds import kinds
+from metal.apiserver.server import EmbeddedAPI
+from metal.kube.client import Client
+from metal.kube.errors import Invalid
+
+KINDS = kinds()
+PROTOCOL = {"name": "Redfish", "port": 443}
+BMC = {"bmcSecretRef": {"name": "s"}, "protocol": PROTOCOL}
+ENDPOINT = {"endpointRef": {"name": "e"}}
+ACCESS = {"access": {"ip": "192.0.2.1", "macAddress": "00:1A:2B:3C:4D:5E"}}
+EXACTLY_ONE = "exactly one of access or endpointRef needs to be set"
+UUID = "123e4567-e89b-12d3-a456-426614174000"
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    api = EmbeddedAPI(None, lambda: datetime(2026, 1, 1, tzinfo=UTC), rng=random.Random(0))
+    await api.start()
+    await api.install_crds(crds(KINDS))
+    yield api.client()
+    await api.stop()
+
+
+async def bmc(client: Client, **spec: Any) -> None:
+    await client.create(KINDS.bmc, {"metadata": {"name": "b"}, "spec": {**BMC, **spec}})
+
+
+async def change_bmc(client: Client, **spec: Any) -> None:
+    await client.patch(KINDS.bmc, "b", {"spec": spec})
+
+
+@pytest.mark.parametrize("spec", [{}, {**ENDPOINT, **ACCESS}], ids=["neither", "both"])
+async def test_a_bmc_needs_exactly_one_way_to_its_address(client: Client, spec: dict[str, Any]) -> None:
+    """Both forms, or neither, are refused with the Go operator's own words."""
+    with pytest.raises(Invalid, match=EXACTLY_ONE):
+        await bmc(client, **spec)
+
+
+@pytest.mark.parametrize(
+    ("first", "change"),
+    [
+        (ENDPOINT, {"endpointRef": None, **ACCESS}),
+        (ACCESS, {"access": None, **ENDPOINT}),
+        (ENDPOINT, {"hostname": "bmc-1"}),
+        (ACCESS, {"hostname": "bmc-1"}),
+    ],
+    ids=["endpointRef to access", "access to endpointRef", "endpointRef stays", "access stays"],
+)
+async def test_a_bmc_may_switch_its_form_in_one_update(
+    client: Client, first: dict[str, Any], change: dict[str, Any]
+) -> None:
+    """Switching between endpointRef and access at once is admitted, and so is any other change."""
+    await bmc(client, **first)
+    await change_bmc(client, **change)
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "message"),
+    [
+        (ENDPOINT, {"endpointRef": None}, EXACTLY_ONE),
+        (ACCESS, {"access": None}, EXACTLY_ONE),
+        (ENDPOINT, {"endpointRef": {"name": "other"}}, "endpointRef is immutable"),
+        (ACCESS, {"access": {"ip": "192.0.2.2"}}, "access is immutable"),
+    ],
+)
+async def test_a_bmc_keeps_its_address(
+    client: Client, first: dict[str, Any], change: dict[str, Any], message: str
+) -> None:
+    """Once set, the way to the BMC neither changes nor vanishes."""
+    await bmc(client, **first)
+    with pytest.raises(Invalid, match=message):
+        await change_bmc(client, **change)
+
+
+async def test_a_tls_policy_that_trusts_everybody_pins_nobody(client: Client) -> None:
+    """insecureSkipVerify beside a fingerprint is a contradiction, refused with the way out."""
+    await bmc(client, **ENDPOINT, tls={"fingerprint": "ab" * 32})
+    with pytest.raises(Invalid, match="accepts any certificate"):
+        await change_bmc(client, tls={"insecureSkipVerify": True})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": {"password": "eA=="}},
+        {"data": None},
+        {"stringData": {"password": "x"}},
+        {"immutable": False},
+        {"immutable": None},
+    ],
+    ids=["changed", "removed", "stringData", "unlocked", "unset"],
+)
+async def test_an_immutable_secret_stays_as_it_is(client: Client, change: dict[str, Any]) -> None:
+    """immutable: true forbids every change of the values, and of itself."""
+    values = {"username": "Zm9v", "password": "YmFy"}
+    await client.create(KINDS.bmc_secret, {"metadata": {"name": "s"}, "immutable": True, "data": values})
+    with pytest.raises(Invalid, match="immutable"):
+        await client.patch(KINDS.bmc_secret, "s", change)
+    await client.patch(KINDS.bmc_secret, "s", {"metadata": {"labels": {"a": "b"}}})
+
+
+async def test_a_mutable_secret_changes_and_can_be_locked(client: Client) -> None:
+    """Without immutable everything may change, until it is set."""
+    await client.create(KINDS.bmc_secret, {"metadata": {"name": "s"}, "stringData": {"username": "a"}})
+    await client.patch(KINDS.bmc_secret, "s", {"data": {"username": "Yg=="}, "stringData": None})
+    await client.patch(KINDS.bmc_secret, "s", {"immutable": True})
+    with pytest.raises(Invalid):
+        await client.patch(KINDS.bmc_secret, "s", {"data": {"username": "Yw=="}})
+
+
+async def server(client: Client, **spec: Any) -> None:
+    await client.create(KINDS.server, {"metadata": {"name": "srv"}, "spec": spec})
+
+
+async def test_a_server_is_named_by_either_spelling_of_its_uuid(client: Client) -> None:
+    """systemUUID or uuid is needed; both together must say the same, in whatever case."""
+    with pytest.raises(Invalid, match="systemUUID is needed"):
+        await server(client)
+    with pytest.raises(Invalid, match="systemUUID is needed"):
+        await server(client, systemUUID="")
+    with pytest.raises(Invalid, match="must be equal"):
+        await server(client, systemUUID=UUID, uuid=UUID.replace("1", "2"))
+    await server(client, systemUUID=UUID, uuid=UUID.upper())
+
+
+async def test_an_inline_bmc_is_at_one_place(client: Client) -> None:
+    """An address or an Endpoint, not both and not neither."""
+    inline = {"protocol": PROTOCOL, "bmcSecretRef": {"name": "s"}}
+    for where in ({}, {"address": ""}, {"address": "192.0.2.1", "endpointRef": {"name": "e"}}):
+        with pytest.raises(Invalid, match="says where the BMC is"):
+            await server(client, uuid=UUID, bmc={**inline, **where})
+    await server(client, uuid=UUID, bmc={**inline, "endpointRef": {"name": "e"}})
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"namespace": "other"}])
+async def test_a_claim_reference_does_not_change_its_target(client: Client, change: dict[str, str]) -> None:
+    """A server goes from one claim to another only through no claim at all."""
+    await server(client, uuid=UUID, serverClaimRef={"namespace": "default", "name": "c"})
+    with pytest.raises(Invalid, match="serverClaimRef is immutable"):
+        await client.patch(KINDS.server, "srv", {"spec": {"serverClaimRef": change}})
+    await client.patch(KINDS.server, "srv", {"spec": {"serverClaimRef": None}})
+    reference = {"namespace": "default", "name": "c", **change}
+    await client.patch(KINDS.server, "srv", {"spec": {"serverClaimRef": reference}})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "other"),
+    [
+        ("serverRef", {"name": "a"}, {"name": "b"}),
+        ("serverSelector", {"matchLabels": {"a": "b"}}, {"matchLabels": {"a": "c"}}),
+    ],
+)
+async def test_what_a_claim_asks_for_stays(client: Client, field: str, value: Any, other: Any) -> None:
+    """serverRef and serverSelector may be added once; then they neither change nor go."""
+    spec = {"power": "On", "image": "os:1"}
+    await client.create(KINDS.claim, {"metadata": {"name": "c", "namespace": "default"}, "spec": spec})
+    await client.patch(KINDS.claim, "c", {"spec": {field: value}}, "default")
+    await client.patch(KINDS.claim, "c", {"spec": {field: value, "power": "Off"}}, "default")
+    with pytest.raises(Invalid, match=f"{field} is immutable"):
+        await client.patch(KINDS.claim, "c", {"spec": {field: other}}, "default")
+    with pytest.raises(Invalid, match=f"{field} is required once set"):
+        await client.patch(KINDS.claim, "c", {"spec": {field: None}}, "default")
+
+
+async def test_taints_are_told_apart_by_key_value_and_effect(client: Client) -> None:
+    """The same taint twice is refused; another value is another taint. The effect defaults to NoBind."""
+    await server(client, uuid=UUID, taints=[{"key": "a"}, {"key": "a", "value": "x"}])
+    read = await client.get(KINDS.server, "srv")
+    assert [taint.effect for taint in read.spec.taints] == ["NoBind", "NoBind"]
+    with pytest.raises(Invalid):
+        await client.patch(KINDS.server, "srv", {"spec": {"taints": [{"key": "b"}, {"key": "b", "effect": "NoBind"}]}})

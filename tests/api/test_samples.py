@@ -1,0 +1,55 @@
+"""The manifests that users were promised, and our own samples."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metal.controllers import macprefixes
+from tests.api.schemas import SAMPLES, documents, problems
+
+MANIFESTS = sorted(path for path in SAMPLES.rglob("*.yaml") if path.name != "mac-prefixes.yaml")
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(SAMPLES))
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=identify)
+def test_every_sample_validates_against_the_generated_schema(path: Path) -> None:
+    """Every sample is valid, down to the last field: nothing is pruned."""
+    ours = [document for document in documents(path) if document["apiVersion"] != "v1"]
+    assert ours
+    for document in ours:
+        group = document["apiVersion"].split("/")[0]
+        metal = "metal.ironcore.dev" if group.startswith("boot.") else group
+        assert problems(document, metal) == []
+
+
+def test_the_promised_manifests_are_all_there() -> None:
+    """Ten manifests were promised; they cover all kinds that users write."""
+    seeds = [document for path in sorted((SAMPLES / "seed").glob("*.yaml")) for document in documents(path)]
+    kinds = sorted(document["kind"] for document in seeds)
+    assert kinds == [
+        "BMC", "BMC", "BMC", "Endpoint", "Server", "Server", "Server", "ServerBootConfiguration", "ServerClaim",
+        "ServerClaim",
+    ]  # fmt: skip
+
+
+def test_a_wrong_field_is_found() -> None:
+    """The validator is not blind: a misspelt field, a wrong enum and a bad address are each found."""
+    server: dict[str, Any] = documents(SAMPLES / "server-inline-bmc.yaml")[0]
+    server["spec"]["indicatorLED"] = "Sparkling"
+    server["spec"]["systemUuid"] = "x"
+    endpoint: dict[str, Any] = documents(SAMPLES / "endpoint.yaml")[0]
+    endpoint["spec"]["ip"] = "192.0.2.300"
+    assert len(problems(server)) == 2
+    assert len(problems(endpoint)) == 1
+
+
+def test_the_sample_of_the_mac_prefix_file_is_read() -> None:
+    """The sample of the MAC prefix file is one that the manager accepts."""
+    prefixes = macprefixes.parse((SAMPLES / "mac-prefixes.yaml").read_text())
+    found = prefixes.lookup("A0-B1-C2-FF-00-01")
+    assert found is not None
+    assert found.insecure_skip_verify
