@@ -113,7 +113,9 @@ class BlobCache:
         """Begin a download, or join the one in progress."""
         download = self._downloads.get(blob.digest)
         if download is None:
-            task = asyncio.get_running_loop().create_task(self._fetch(blob, source), name=f"blob {blob.digest[:19]}")
+            reserved = sum(other.size for other in self._downloads.values())
+            fetching = self._fetch(blob, source, reserved)
+            task = asyncio.get_running_loop().create_task(fetching, name=f"blob {blob.digest[:19]}")
             download = self._downloads[blob.digest] = _Download(task, blob.size)
             task.add_done_callback(lambda task: self._finished(blob.digest, task))
         return download.task
@@ -137,8 +139,7 @@ class BlobCache:
             if not self._used[digest]:
                 del self._used[digest]
 
-    async def _fetch(self, blob: Descriptor, source: Source) -> Path:
-        reserved = sum(other.size for digest, other in self._downloads.items() if digest != blob.digest)
+    async def _fetch(self, blob: Descriptor, source: Source, reserved: int) -> Path:
         self._make_room(blob.size + reserved)
         temporary = self._temporary / self._path(blob.digest).name
         try:

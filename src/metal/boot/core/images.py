@@ -39,16 +39,14 @@ class Image:
 
 @dataclass(frozen=True)
 class Progress:
-    """How much of an image is here, in bytes. `failure` is why it stopped, when it did."""
+    """How much of an image is here, in bytes."""
 
     done: int
     total: int
+    complete: bool = False
+    """Whether every blob is here and verified; the last byte alone does not make it so."""
     failure: ImageError | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Everything is here."""
-        return self.done >= self.total and self.failure is None
+    """Why it stopped, when it did."""
 
 
 class Images(Protocol):
@@ -115,11 +113,9 @@ class RegistryImages:
         """Fetch what is missing in the background and keep it for `owner`; `wake` is called when something ended."""
         blobs = image.parts.blobs
         self._cache.hold(owner, [blob.digest for blob in blobs])
-        done, failure = 0, None
-        for blob in blobs:
-            if self._cache.has(blob.digest):
-                done += blob.size
-                continue
+        missing = [blob for blob in blobs if not self._cache.has(blob.digest)]
+        done, failure = sum(blob.size for blob in blobs if blob not in missing), None
+        for blob in missing:
             if problem := self._failures.pop((owner, blob.digest), None):
                 failure = problem  # told once; the next call begins anew
                 continue
@@ -127,7 +123,7 @@ class RegistryImages:
             self._waiting[blob.digest][owner] = wake
             progress = self._cache.progress(blob.digest)
             done += progress[0] if progress else 0
-        return Progress(done, sum(blob.size for blob in blobs), failure)
+        return Progress(done, sum(blob.size for blob in blobs), not missing, failure)
 
     def keep(self, owner: str, digests: Collection[str]) -> bool:
         """Keep these blobs for `owner` as far as they are here; whether all are."""

@@ -102,7 +102,7 @@ class BootConfigurationReconciler:
         try:
             finding, plan = await self._fetch(key, config)
         except ImageError as exc:
-            memo.failures += 1
+            memo.failures, memo.resolved = memo.failures + 1, None
             return self._image_failed(exc, memo.failures), None
         if finding.state == READY:
             memo.failures = 0
