@@ -405,3 +405,14 @@ def test_a_client_may_hand_over_ownership() -> None:
     )
     new = {**before, "metadata": {**before["metadata"], "managedFields": [entry]}}
     assert owned(track_update(before, new, manager="e", schema=SCHEMA, now=LATER)) == {"heir": {".spec.text"}}
+
+
+def test_unknown_fields_come_through_but_belong_to_nobody() -> None:
+    """The caller reports and prunes them; ownership and times know nothing of them."""
+    live = put(None, {"text": "x"})
+    after = put(live, {"text": "x", "typo": 1, "nested": {"typo": 2}}, now=LATER + timedelta(days=1))
+    assert (after["spec"]["typo"], after["spec"]["nested"]) == (1, {"typo": 2})
+    assert owned(after) == {"applier": {".spec.text", ".spec.nested"}}
+    again = put(live, {"text": "x", "typo": 1}, now=LATER + timedelta(days=1))
+    assert again["metadata"] == live["metadata"]
+    assert SCHEMA.prune(again) == live

@@ -10,6 +10,7 @@ from metal.apiserver.fieldset import FieldSet, difference, fields_of, intersecti
 from metal.apiserver.lastapplied import last_applied
 from metal.apiserver.managed import APPLY, UPDATE, Entry
 from metal.apiserver.merge import cut, merge
+from metal.apiserver.prune import prune
 from metal.apiserver.structural import IDENTITY, Node
 
 Obj = dict[str, Any]
@@ -131,17 +132,26 @@ def apply(
     """The object after a server-side apply. Equal to `live` when nothing changes.
 
     Fields that this manager applied before and no longer mentions go, unless somebody else owns them. `reset` names the
-    top-level fields that only a subresource may write. Raises ApplyConflict unless `force`.
+    top-level fields that only a subresource may write. Fields that the schema does not know come out as they went in,
+    for the caller to report and prune; nobody owns them. Raises ApplyConflict unless `force`.
     """
     root = _root(schema)
+    given = _config(applied, subresource, reset)
+    config = given if schema is None else prune(schema.root, given)
+    result = _applied(root, live, config, manager=manager, force=force, now=now, subresource=subresource)
+    return result if config == given else {**merge(root, result, given)}
+
+
+def _applied(
+    root: Node, live: Obj | None, config: Obj, *, manager: str, force: bool, now: datetime, subresource: str
+) -> Obj:
     before = _untracked(live or {})
-    config = _config(applied, subresource, reset)
     entries = _entries_for_apply(root, live)
     mine = managed.make_entry(
         manager,
         APPLY,
         managed.ownable(fields_of(root, config, applied=True)),
-        api_version=str(applied.get("apiVersion") or ""),
+        api_version=str(config.get("apiVersion") or ""),
         time=managed.timestamp(now),
         subresource=subresource,
     )
@@ -163,8 +173,8 @@ def _merged(root: Node, before: Obj, config: Obj, last: Entry | None, entries: l
     merged: Obj = merge(root, before, config)
     if last is None:
         return merged
-    owned = managed.union_of(managed.fields(entry) for entry in entries)
-    owned.setdefault("f:metadata", {".": {}})
+    # metadata itself never goes, whoever owns something in it.
+    owned = {"f:metadata": {".": {}}, **managed.union_of(managed.fields(entry) for entry in entries)}
     return {**cut(root, merged, managed.fields(last), owned)}
 
 

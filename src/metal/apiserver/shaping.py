@@ -67,9 +67,11 @@ def check_identity(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
 def with_other_half(ctx: RequestContext, obj: Obj, old: Obj, *, applied: bool) -> Obj:
     """The new object with what this endpoint may not change taken from the old: status, or everything but status.
 
-    applied: managedFields were computed already and stand.
+    applied: managedFields were computed already and stand. Else a client may still hand over or reset ([{}]) them.
     """
-    managed = (obj if applied else old)["metadata"].get("managedFields")
+    managed = obj["metadata"].get("managedFields")
+    if not applied and (ctx.subresource or not managed):
+        managed = old["metadata"].get("managedFields")
     if ctx.subresource == "status":
         wanted = obj.get("status")
         obj = {**old, "metadata": dict(old["metadata"])}
