@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from metal.api.crd import crds
 from metal.api.kinds import kinds
@@ -22,13 +23,26 @@ EXACTLY_ONE = "exactly one of access or endpointRef needs to be set"
 UUID = "123e4567-e89b-12d3-a456-426614174000"
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[Client]:
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api() -> AsyncIterator[EmbeddedAPI]:
+    """One API for all tests of the module: its CRDs take longer than any test."""
     api = EmbeddedAPI(None, lambda: datetime(2026, 1, 1, tzinfo=UTC), rng=random.Random(0))
     await api.start()
     await api.install_crds(crds(KINDS))
-    yield api.client()
+    yield api
     await api.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(api: EmbeddedAPI) -> AsyncIterator[Client]:
+    client = api.client()
+    yield client
+    for kind in KINDS.all():
+        for obj in (await client.list(kind)).items:
+            await client.delete(kind, obj.metadata.name, obj.metadata.namespace)
 
 
 async def bmc(client: Client, **spec: Any) -> None:
