@@ -1,0 +1,49 @@
+"""An async Redfish client (DSP0266, DSP0268) that bears real BMCs. Knows no Kubernetes."""
+
+from metal.redfish.client import Limits, RedfishClient, Reply, Resource
+from metal.redfish.collections import members, resolve
+from metal.redfish.errors import (
+    BMCAuthError,
+    BMCBadRequest,
+    BMCBusy,
+    BMCConflict,
+    BMCError,
+    BMCForbidden,
+    BMCNotFound,
+    BMCNotSupported,
+    BMCProtocolError,
+    BMCServerError,
+    BMCTimeout,
+    BMCTLSError,
+    BMCUnreachable,
+)
+from metal.redfish.http import HTTPTransport
+from metal.redfish.tls import Trust
+from metal.redfish.transport import ConnectionDropped, Response, Transport
+
+__all__ = [
+    "BMCAuthError",
+    "BMCBadRequest",
+    "BMCBusy",
+    "BMCConflict",
+    "BMCError",
+    "BMCForbidden",
+    "BMCNotFound",
+    "BMCNotSupported",
+    "BMCProtocolError",
+    "BMCServerError",
+    "BMCTLSError",
+    "BMCTimeout",
+    "BMCUnreachable",
+    "ConnectionDropped",
+    "HTTPTransport",
+    "Limits",
+    "RedfishClient",
+    "Reply",
+    "Resource",
+    "Response",
+    "Transport",
+    "Trust",
+    "members",
+    "resolve",
+]

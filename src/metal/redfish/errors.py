@@ -73,15 +73,16 @@ class BMCBadRequest(BMCError):
 
 
 class BMCServerError(BMCError):
-    """5xx: the BMC is ill. 503 has reason ConnectionFailed in conditions of the Go operator; here ServiceUnavailable."""
+    """5xx: the BMC is ill."""
 
     reason = "InternalServerError"
 
 
 class BMCBusy(BMCServerError):
-    """503: temporarily unavailable."""
+    """503: temporarily unavailable. `retry_after` holds the seconds the BMC asked for, when it did."""
 
     reason = "ServiceUnavailable"
+    retry_after: float | None = None
 
 
 class BMCProtocolError(BMCError):

@@ -1,0 +1,288 @@
+"""One BMC's resources as JSON: authenticated, bounded in time, number and size, failures as sentences."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from metal.redfish import messages
+from metal.redfish.decode import decode
+from metal.redfish.errors import (
+    BMCBadRequest,
+    BMCConflict,
+    BMCError,
+    BMCProtocolError,
+    BMCServerError,
+    BMCTimeout,
+    BMCUnreachable,
+)
+from metal.redfish.paths import ROOT, SESSIONS, redirect_path
+from metal.redfish.resources import ServiceRoot
+from metal.redfish.session import Grant, Session
+from metal.redfish.tasks import Task, parse_task
+from metal.redfish.transport import ConnectionDropped, Response, Transport
+
+T = TypeVar("T", bound=msgspec.Struct)
+JSON = dict[str, Any]
+Observer = Callable[[str, str], None]
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTS = 4
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one BMC is asked to bear, and for how long it is waited for."""
+
+    deadline: float = 30.0
+    """Seconds for one request; waiting for a free slot, logging in and the one repetition included."""
+    reads: int = 2
+    """GETs in flight; management controllers are slow and some fall over at five."""
+    writes: int = 1
+    """Changes in flight; more than one meet each other's locks."""
+    cooldown: float = 900.0
+    """Seconds for which a refused password is not tried again: one try in 15 minutes locks no account we know of."""
+    logout_deadline: float = 1.5
+    """Seconds a logout may take; a process that stops has two."""
+    pages: int = 64
+    """Pages of one collection."""
+    members: int = 2048
+    """Members of one collection."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What a GET brought: the JSON object, and its ETag where the BMC has them."""
+
+    path: str
+    data: JSON = field(repr=False)
+    etag: str = ""
+
+    def decode(self, kind: type[T]) -> T:
+        """The typed view of it."""
+        return decode(self.data, kind)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a change. `task` is set when the BMC goes on working on it (202)."""
+
+    status: int
+    data: JSON = field(default_factory=dict, repr=False)
+    task: Task | None = None
+
+
+class RedfishClient:
+    """Requests to one BMC. Shared by all who talk to it; safe for concurrent use in one event loop.
+
+    Args: origin is scheme://host:port; observer hears of each request's method and outcome (2xx, …, timeout).
+    Raises, from every method: BMCError in one of its kinds, within `limits.deadline` seconds of each request.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        origin: str,
+        username: str = "",
+        password: str = "",
+        limits: Limits | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.name = origin.rpartition("//")[2]
+        self.requests = 0
+        self._transport = transport
+        self._origin = origin
+        self._password = password
+        self._observer = observer or (lambda method, outcome: None)
+        self._reads = asyncio.Semaphore(self.limits.reads)
+        self._writes = asyncio.Semaphore(self.limits.writes)
+        self._root: ServiceRoot | None = None
+        self._root_lock = asyncio.Lock()
+        self._closed = False
+        self.session = Session(
+            self._send,
+            self._find_sessions,
+            name=self.name,
+            username=username,
+            password=password,
+            cooldown=self.limits.cooldown,
+        )
+
+    def __repr__(self) -> str:
+        return f"<RedfishClient {self._origin} {self.requests} requests{' closed' if self._closed else ''}>"
+
+    async def root(self) -> ServiceRoot:
+        """The service root, read once, with credentials only if the BMC insists."""
+        async with self._deadline("GET", ROOT):
+            return self._root or await self._read_root(with_login=True)
+
+    async def get(self, path: str) -> Resource:
+        """The resource at this path; a redirect within the BMC is followed."""
+        async with self._deadline("GET", path):
+            return self._resource(path, await self._read(path))
+
+    async def patch(self, path: str, body: JSON, *, etag: str = "") -> Reply:
+        """Change properties; with If-Match where an ETag is given.
+
+        After 412 or 428 it is tried once more with a fresh ETag, or without one if the BMC's ETags prove useless.
+        Raises: BMCConflict when that did not help.
+        """
+        async with self._deadline("PATCH", path):
+            response = await self._write("PATCH", path, body, etag)
+            if response.status in (412, 428):
+                fresh = self._resource(path, await self._read(path)).etag
+                response = await self._write("PATCH", path, body, "" if fresh == etag else fresh)
+            return self._reply("PATCH", path, response)
+
+    async def post(self, path: str, body: JSON) -> Reply:
+        """Run an action or create a member. Never with If-Match: some BMCs answer 412 to it on actions."""
+        async with self._deadline("POST", path):
+            return self._reply("POST", path, await self._write("POST", path, body))
+
+    async def delete(self, path: str) -> Reply:
+        """Delete a resource."""
+        async with self._deadline("DELETE", path):
+            return self._reply("DELETE", path, await self._write("DELETE", path, None))
+
+    async def aclose(self) -> None:
+        """Log out, within `limits.logout_deadline`, and close the connections. Later requests fail."""
+        try:
+            async with asyncio.timeout(self.limits.logout_deadline):
+                await self.session.close()
+        except TimeoutError:
+            self._observer("DELETE", "timeout")
+        finally:
+            self._closed = True
+            await self._transport.aclose()
+
+    @asynccontextmanager
+    async def _deadline(self, method: str, path: str) -> AsyncIterator[None]:
+        if self._closed:
+            raise BMCUnreachable(f"The connection to {self.name} was closed on our side.")
+        try:
+            async with asyncio.timeout(self.limits.deadline):
+                yield
+        except TimeoutError:
+            text = f"{self.name} did not answer {method} {path} within {self.limits.deadline:g} s."
+            raise BMCTimeout(text) from None
+
+    async def _find_sessions(self) -> str:
+        root = self._root or await self._read_root(with_login=False)
+        if root is None:
+            return SESSIONS
+        service = root.session_service.odata_id
+        return root.links.sessions.odata_id or (f"{service.rstrip('/')}/Sessions" if service else "")
+
+    async def _read_root(self, *, with_login: bool) -> Any:
+        """The root, or None where it is closed to strangers and `with_login` is False."""
+        async with self._root_lock:
+            if self._root is not None:
+                return self._root
+            response = await self._follow(ROOT, {})
+        if response.status in (401, 403):
+            response = await self._read(ROOT) if with_login else response
+        if response.status in (401, 403) and not with_login:
+            return None
+        root = self._resource(ROOT, response).decode(ServiceRoot)
+        if not (root.redfish_version or root.systems.odata_id or "ServiceRoot" in root.odata_type):
+            raise BMCProtocolError(f"{self.name} has no Redfish service root at {ROOT}: is this address a BMC?")
+        self._root = root
+        return root
+
+    async def _read(self, path: str) -> Response:
+        return await self._authenticated(lambda grant: self._follow(path, grant.headers))
+
+    async def _write(self, method: str, path: str, body: JSON | None, etag: str = "") -> Response:
+        content = None if body is None else msgspec.json.encode(body)
+        match = {"if-match": etag} if etag else {}
+        return await self._authenticated(lambda grant: self._send(method, path, {**grant.headers, **match}, content))
+
+    async def _authenticated(self, exchange: Callable[[Grant], Any]) -> Response:
+        """One exchange, and one more with a new login after 401."""
+        grant = await self.session.grant()
+        response: Response = await exchange(grant)
+        if response.status != 401:
+            return response
+        grant = await self.session.renew(grant)
+        response = await exchange(grant)
+        if response.status == 401:
+            raise self.session.reject(grant)
+        return response
+
+    async def _follow(self, path: str, headers: Mapping[str, str]) -> Response:
+        for _ in range(_MOST_REDIRECTS + 1):
+            response = await self._send("GET", path, headers, None)
+            if response.status not in _REDIRECTS or "location" not in response.headers:
+                return response
+            path = redirect_path(response.headers["location"], self._origin)
+        raise BMCProtocolError(f"{self.name} redirects in circles; the last was to {path}.")
+
+    async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        """One request in its slot; a GET is repeated once when the connection broke under it."""
+        own = {"accept": "application/json", "odata-version": "4.0"}
+        own |= {"content-type": "application/json"} if body is not None else {}
+        path = path.partition("#")[0]
+        async with self._reads if method == "GET" else self._writes:
+            try:
+                return await self._observed(method, path, own | dict(headers), body)
+            except ConnectionDropped:
+                if method != "GET":
+                    raise
+                return await self._observed(method, path, own | dict(headers), body)
+
+    async def _observed(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        self.requests += 1
+        outcome = "cancelled"
+        try:
+            response = await self._transport.request(
+                method, path, headers=headers, body=body, timeout=self.limits.deadline
+            )
+            outcome = f"{response.status // 100}xx"
+            return response
+        except BMCError as error:
+            outcome = error.reason
+            raise
+        finally:
+            self._observer(method, outcome)
+
+    def _resource(self, path: str, response: Response) -> Resource:
+        data = self._object("GET", path, response)
+        if "error" in data and "@odata.id" not in data:
+            words = messages.sentence(data) or "no message."
+            raise BMCServerError(self._clean(f"{self.name} answered GET {path} with an error: {words}"))
+        etag = response.headers.get("etag") or data.get("@odata.etag")
+        return Resource(path, data, etag if isinstance(etag, str) else "")
+
+    def _reply(self, method: str, path: str, response: Response) -> Reply:
+        self._raise_for_status(method, path, response)
+        body = messages.parse(response.body)
+        data: JSON = body if isinstance(body, dict) else {}
+        if messages.failed_inside(data):
+            raise BMCBadRequest(
+                self._clean(f"{self.name} did not carry out {method} {path}: {messages.sentence(data)}")
+            )
+        task = parse_task(response.headers, data) if response.status == 202 else None
+        return Reply(response.status, data, task)
+
+    def _object(self, method: str, path: str, response: Response) -> JSON:
+        self._raise_for_status(method, path, response)
+        data = messages.parse(response.body)
+        if not isinstance(data, dict):
+            raise BMCProtocolError(f"{self.name} answered {method} {path} with something that is no JSON object.")
+        return data
+
+    def _raise_for_status(self, method: str, path: str, response: Response) -> None:
+        if response.status in (412, 428):
+            raise BMCConflict(f"{self.name} refused {method} {path} as outdated twice; something else changes it too.")
+        if response.status >= 300:
+            error = messages.error_for(response, f"{method} {path} on {self.name}")
+            error.args = (self._clean(str(error)),)
+            raise error
+
+    def _clean(self, text: str) -> str:
+        """BMCs quote what they were sent; the password must not come back that way."""
+        return text.replace(self._password, "***") if self._password else text

@@ -1,0 +1,144 @@
+"""The transport over real sockets: aiohttp, one keep-alive pool per BMC, its errors mapped here and nowhere else."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import NoReturn
+
+import aiohttp
+from yarl import URL
+
+from metal.redfish import tls
+from metal.redfish.errors import BMCProtocolError, BMCTimeout, BMCTLSError, BMCUnreachable
+from metal.redfish.transport import ConnectionDropped, Response
+
+MAX_BODY = 8 * 1024 * 1024
+
+
+class HTTPTransport:
+    """Requests to one BMC over HTTP. Redirects are handed back, never followed, so credentials stay with this BMC.
+
+    Args: connect_timeout and keepalive in seconds (an idle connection is closed after keepalive), max_body in bytes.
+    Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        port: int = 443,
+        scheme: str = "https",
+        trust: tls.Trust = tls.VERIFY,
+        connect_timeout: float = 5.0,
+        keepalive: float = 75.0,
+        max_body: int = MAX_BODY,
+    ) -> None:
+        if scheme not in ("https", "http"):
+            raise ValueError(f"scheme must be https or http, not {scheme!r}")
+        self._base = URL.build(scheme=scheme, host=address, port=port)
+        self._name = f"{address}:{port}"
+        self._ssl = tls.policy(trust)
+        self._connect_timeout = connect_timeout
+        self._keepalive = keepalive
+        self._max_body = max_body
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<HTTPTransport {self._base}>"
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        timeout: float,
+    ) -> Response:
+        """See Transport."""
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._open().request(
+                    method, self._url(path), headers=headers, data=body, allow_redirects=False
+                ) as answer,
+            ):
+                content = await self._read(answer)
+                names = {name.lower(): value for name, value in answer.headers.items()}
+                return Response(answer.status, names, content)
+        except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
+            self._fail(error, method, timeout)
+
+    async def aclose(self) -> None:
+        """Close the pool."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise BMCUnreachable(f"The connection to {self._name} was closed on our side.")
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=self._ssl, limit=8, keepalive_timeout=self._keepalive)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
+            )
+        return self._session
+
+    def _url(self, path: str) -> URL:
+        if not path.startswith("/") or any(ord(char) <= 32 or ord(char) == 127 for char in path):
+            raise BMCProtocolError(f"{self._name} named the resource {path[:80]!r}, which is no path.")
+        return URL(f"{self._base.origin()}{path}", encoded=path.isascii())
+
+    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in answer.content.iter_any():
+            size += len(chunk)
+            if size > self._max_body:
+                answer.close()
+                raise BMCProtocolError(
+                    f"{self._name} sent a body of more than {self._max_body} bytes; it was not read."
+                )
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _fail(self, error: Exception, method: str, timeout: float) -> NoReturn:
+        """Raise ours without the original in the chain: aiohttp's carry the request's headers, hence the token."""
+        raise self._mapped(error, method, timeout) from None
+
+    def _mapped(self, error: Exception, method: str, timeout: float) -> Exception:
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return BMCUnreachable(f"No connection to {self._name} within {self._connect_timeout:g} s.")
+        if isinstance(error, TimeoutError):
+            return BMCTimeout(f"{self._name} did not answer {method} within {timeout:g} s.")
+        if (trust := self._mapped_tls(error)) is not None:
+            return trust
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return BMCUnreachable(f"No connection to {self._name}: {_os_reason(error.os_error)}.")
+        if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | OSError):
+            return ConnectionDropped(f"{self._name} closed the connection before its answer to {method} was complete.")
+        return BMCProtocolError(f"{self._name} did not answer {method} in HTTP ({type(error).__name__}).")
+
+    def _mapped_tls(self, error: Exception) -> BMCTLSError | None:
+        if isinstance(error, aiohttp.ServerFingerprintMismatch):
+            seen = error.got.hex()
+            return BMCTLSError(f"The certificate of {self._name} is not the pinned one: its SHA-256 is {seen}.")
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return BMCTLSError(f"The certificate of {self._name} is not trusted: {_verify_reason(error)}.")
+        if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+            return BMCTLSError(f"TLS with {self._name} failed; is {self._base.scheme} the right scheme for this port?")
+        return None
+
+
+def _os_reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _verify_reason(error: aiohttp.ClientConnectorCertificateError) -> str:
+    cause = error.certificate_error
+    return str(getattr(cause, "verify_message", "") or "it does not verify").rstrip(".")

@@ -1,0 +1,131 @@
+"""Turns what a BMC says about a failure into one sentence and one exception (DSP0266, error responses)."""
+
+import http
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from metal.redfish.errors import (
+    BMCAuthError,
+    BMCBadRequest,
+    BMCBusy,
+    BMCConflict,
+    BMCError,
+    BMCForbidden,
+    BMCNotFound,
+    BMCNotSupported,
+    BMCProtocolError,
+    BMCServerError,
+)
+from metal.redfish.transport import Response
+
+LONGEST = 400
+_GENERAL = ("GeneralError", "Success")
+_BY_STATUS: Mapping[int, type[BMCError]] = {
+    401: BMCAuthError,
+    403: BMCForbidden,
+    404: BMCNotFound,
+    405: BMCNotSupported,
+    408: BMCBusy,
+    409: BMCConflict,
+    410: BMCNotFound,
+    412: BMCConflict,
+    423: BMCConflict,
+    428: BMCConflict,
+    429: BMCBusy,
+    501: BMCNotSupported,
+    503: BMCBusy,
+}
+
+
+def parse(body: bytes) -> Any:
+    """The JSON value of a body, or None where it is no JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
+
+
+def extended_info(value: object) -> Iterator[Mapping[str, Any]]:
+    """Every message object of an error response or of an annotated success."""
+    if not isinstance(value, dict):
+        return
+    inner = value.get("error")
+    for holder in (inner, value):
+        if isinstance(holder, dict):
+            infos = holder.get("@Message.ExtendedInfo")
+            infos = infos if isinstance(infos, list) else [infos]
+            yield from (info for info in infos if isinstance(info, dict))
+
+
+def sentence(value: object) -> str:
+    """What the BMC says, in its own words, one line of at most LONGEST characters; empty when it says nothing."""
+    specific: list[str] = []
+    general: list[str] = []
+    for info in extended_info(value):
+        identity, text = _text(info.get("MessageId")), _text(info.get("Message"))
+        words = text or identity
+        target = general if identity.endswith(_GENERAL) else specific
+        if words and words not in target:
+            target.append(words)
+    if not specific and isinstance(value, dict) and isinstance(value.get("error"), dict):
+        specific = [_text(value["error"].get("message"))]
+    return _clip(" ".join(_stopped(words) for words in (specific or general) if words) or " ".join(general))
+
+
+def message_ids(value: object) -> tuple[str, ...]:
+    """The last part of each MessageId, for instance SessionLimitExceeded."""
+    return tuple(_text(info.get("MessageId")).rpartition(".")[2] for info in extended_info(value))
+
+
+def failed_inside(value: object) -> bool:
+    """True for the body of a success status that reports a failure all the same.
+
+    HPE reports successes inside `error`, so only a critical severity counts.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("error"), dict):
+        return False
+    severities = [_text(info.get("MessageSeverity") or info.get("Severity")) for info in extended_info(value)]
+    return "Critical" in severities
+
+
+def error_for(response: Response, what: str, *, retry_after: float | None = None) -> BMCError:
+    """The exception for an answer of 3xx or more. `what` says who was asked for what, as the start of a sentence."""
+    words = sentence(parse(response.body))
+    status = f"{response.status} {_phrase(response.status)}".strip()
+    text = f"{what} was answered {status}" + (f": {words}" if words else ".")
+    error = _kind(response.status)(text)
+    if isinstance(error, BMCBusy):
+        error.retry_after = retry_after if retry_after is not None else _seconds(response.headers.get("retry-after"))
+    return error
+
+
+def _kind(status: int) -> type[BMCError]:
+    if status < 400:
+        return BMCProtocolError
+    return _BY_STATUS.get(status, BMCServerError if status >= 500 else BMCBadRequest)
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text and re.fullmatch(r"\d{1,6}", text.strip()) else None
+
+
+def _phrase(status: int) -> str:
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _text(value: object) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in value).split()) if isinstance(value, str) else ""
+
+
+def _stopped(words: str) -> str:
+    return words if words.endswith((".", "!", "?")) else f"{words}."
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

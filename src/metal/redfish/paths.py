@@ -1,0 +1,47 @@
+"""Keeps every request on the BMC it was meant for, whatever URLs the BMC hands out."""
+
+from urllib.parse import SplitResult, urlsplit
+
+from metal.redfish.errors import BMCProtocolError
+
+ROOT = "/redfish/v1/"
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+
+
+def local_path(url: str) -> str:
+    """Path and query of a link; its host, if any, is dropped, as BMCs name themselves as they like.
+
+    Raises: BMCProtocolError when nothing usable is left.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise BMCProtocolError(f"The BMC sent the link {url[:80]!r}, which is no URL.") from None
+    path = "/" + parts.path.lstrip("/")
+    if not parts.path.startswith("/") or any(ord(char) <= 32 or ord(char) == 127 for char in url):
+        raise BMCProtocolError(f"The BMC sent the link {url[:80]!r}, which is no path on it.")
+    return f"{path}?{parts.query}" if parts.query else path
+
+
+def redirect_path(url: str, origin: str) -> str:
+    """Where to go on this BMC after a redirect.
+
+    Raises: BMCProtocolError when it leads to another host, port or scheme.
+    """
+    path = local_path(url)
+    there, here = urlsplit(url), urlsplit(origin)
+    if there.netloc and _place(there, here.scheme) != _place(here, here.scheme):
+        raise BMCProtocolError(
+            f"{here.netloc} redirects to {there.scheme or here.scheme}://{there.netloc}, which is not followed. "
+            "Set the BMC's address, port and scheme to that one if it is the right one."
+        )
+    return path
+
+
+def _place(parts: SplitResult, scheme: str) -> tuple[str, str, int | None]:
+    scheme = parts.scheme or scheme
+    try:
+        port = parts.port
+    except ValueError:
+        raise BMCProtocolError("The BMC sent a link with a port that is no number.") from None
+    return scheme, parts.hostname or "", port or {"https": 443, "http": 80}.get(scheme)

@@ -1,0 +1,284 @@
+"""The fields we use of the Redfish resources we use (DSP0268), each with a default for BMCs that leave it out."""
+
+from typing import Any
+
+import msgspec
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """A link to another resource."""
+
+    odata_id: str = msgspec.field(default="", name="@odata.id")
+
+
+class Status(msgspec.Struct, frozen=True, rename="pascal"):
+    """Resource.Status."""
+
+    state: str = ""
+    health: str = ""
+
+
+class RootLinks(msgspec.Struct, frozen=True, rename="pascal"):
+    """Links of the service root."""
+
+    sessions: Ref = Ref()
+
+
+class ExpandQuery(msgspec.Struct, frozen=True, rename="pascal"):
+    """Whether `$expand` works (ProtocolFeaturesSupported)."""
+
+    no_links: bool = False
+    expand_all: bool = False
+    levels: bool = False
+
+
+class ProtocolFeatures(msgspec.Struct, frozen=True, rename="pascal"):
+    """What the service root says about the protocol."""
+
+    expand_query: ExpandQuery = ExpandQuery()
+
+
+class ServiceRoot(msgspec.Struct, frozen=True, rename="pascal"):
+    """The entry point."""
+
+    odata_type: str = msgspec.field(default="", name="@odata.type")
+    redfish_version: str = ""
+    uuid: str = msgspec.field(default="", name="UUID")
+    vendor: str = ""
+    product: str = ""
+    systems: Ref = Ref()
+    managers: Ref = Ref()
+    session_service: Ref = Ref()
+    links: RootLinks = RootLinks()
+    protocol_features_supported: ProtocolFeatures = ProtocolFeatures()
+
+
+class Action(msgspec.Struct, frozen=True):
+    """An action with what it allows, or where that is described."""
+
+    target: str = ""
+    reset_types: tuple[str, ...] = msgspec.field(default=(), name="ResetType@Redfish.AllowableValues")
+    action_info: str = msgspec.field(default="", name="@Redfish.ActionInfo")
+
+
+class SystemActions(msgspec.Struct, frozen=True):
+    """Actions of a ComputerSystem."""
+
+    reset: Action = msgspec.field(default=Action(), name="#ComputerSystem.Reset")
+
+
+class ManagerActions(msgspec.Struct, frozen=True):
+    """Actions of a Manager."""
+
+    reset: Action = msgspec.field(default=Action(), name="#Manager.Reset")
+
+
+class Parameter(msgspec.Struct, frozen=True, rename="pascal"):
+    """One parameter of an ActionInfo."""
+
+    name: str = ""
+    allowable_values: tuple[str, ...] = ()
+
+
+class ActionInfo(msgspec.Struct, frozen=True, rename="pascal"):
+    """What an action's parameters may be."""
+
+    parameters: tuple[Parameter, ...] = ()
+
+
+class Boot(msgspec.Struct, frozen=True, rename="pascal"):
+    """ComputerSystem.Boot."""
+
+    boot_source_override_enabled: str = ""
+    boot_source_override_target: str = ""
+    boot_source_override_mode: str = ""
+    http_boot_uri: str = ""
+    boot_order: tuple[str, ...] = ()
+    enabled_values: tuple[str, ...] = msgspec.field(
+        default=(), name="BootSourceOverrideEnabled@Redfish.AllowableValues"
+    )
+    target_values: tuple[str, ...] = msgspec.field(default=(), name="BootSourceOverrideTarget@Redfish.AllowableValues")
+    mode_values: tuple[str, ...] = msgspec.field(default=(), name="BootSourceOverrideMode@Redfish.AllowableValues")
+
+
+class MemorySummary(msgspec.Struct, frozen=True, rename="pascal"):
+    """ComputerSystem.MemorySummary."""
+
+    total_system_memory_gib: float = msgspec.field(default=0.0, name="TotalSystemMemoryGiB")
+
+
+class SystemLinks(msgspec.Struct, frozen=True, rename="pascal"):
+    """Links of a ComputerSystem."""
+
+    chassis: tuple[Ref, ...] = ()
+
+
+class Settings(msgspec.Struct, frozen=True, rename="pascal"):
+    """@Redfish.Settings: where changes go that apply later."""
+
+    settings_object: Ref = Ref()
+
+
+class System(msgspec.Struct, frozen=True, rename="pascal"):
+    """ComputerSystem."""
+
+    odata_id: str = msgspec.field(default="", name="@odata.id")
+    uuid: str = msgspec.field(default="", name="UUID")
+    manufacturer: str = ""
+    model: str = ""
+    sku: str = msgspec.field(default="", name="SKU")
+    serial_number: str = ""
+    bios_version: str = ""
+    power_state: str = ""
+    indicator_led: str = msgspec.field(default="", name="IndicatorLED")
+    location_indicator_active: bool | None = None
+    memory_summary: MemorySummary = MemorySummary()
+    boot: Boot = Boot()
+    actions: SystemActions = SystemActions()
+    links: SystemLinks = SystemLinks()
+    settings: Settings = msgspec.field(default=Settings(), name="@Redfish.Settings")
+    bios: Ref = Ref()
+    processors: Ref = Ref()
+    memory: Ref = Ref()
+    storage: Ref = Ref()
+    simple_storage: Ref = Ref()
+    ethernet_interfaces: Ref = Ref()
+
+
+class GraphicalConsole(msgspec.Struct, frozen=True, rename="pascal"):
+    """Manager.GraphicalConsole."""
+
+    max_concurrent_sessions: int = 0
+    connect_types_supported: tuple[str, ...] = ()
+
+
+class Manager(msgspec.Struct, frozen=True, rename="pascal"):
+    """Manager, the BMC itself."""
+
+    odata_id: str = msgspec.field(default="", name="@odata.id")
+    uuid: str = msgspec.field(default="", name="UUID")
+    manufacturer: str = ""
+    model: str = ""
+    part_number: str = ""
+    serial_number: str = ""
+    firmware_version: str = ""
+    power_state: str = ""
+    last_reset_time: str = ""
+    status: Status = Status()
+    graphical_console: GraphicalConsole = GraphicalConsole()
+    actions: ManagerActions = ManagerActions()
+
+
+class Processor(msgspec.Struct, frozen=True, rename="pascal"):
+    """Processor."""
+
+    id: str = ""
+    processor_type: str = ""
+    processor_architecture: str = ""
+    instruction_set: str = ""
+    manufacturer: str = ""
+    model: str = ""
+    max_speed_mhz: int = msgspec.field(default=0, name="MaxSpeedMHz")
+    total_cores: int = 0
+    total_threads: int = 0
+    status: Status = Status()
+
+
+class MemoryModule(msgspec.Struct, frozen=True, rename="pascal"):
+    """Memory."""
+
+    id: str = ""
+    capacity_mib: int = msgspec.field(default=0, name="CapacityMiB")
+    memory_device_type: str = ""
+    operating_speed_mhz: int = 0
+    manufacturer: str = ""
+    part_number: str = ""
+    serial_number: str = ""
+    status: Status = Status()
+
+
+class Drive(msgspec.Struct, frozen=True, rename="pascal"):
+    """Drive, and a device of SimpleStorage."""
+
+    id: str = ""
+    name: str = ""
+    media_type: str = ""
+    protocol: str = ""
+    capacity_bytes: int = 0
+    manufacturer: str = ""
+    model: str = ""
+    serial_number: str = ""
+    status: Status = Status()
+
+
+class Volume(msgspec.Struct, frozen=True, rename="pascal"):
+    """Volume."""
+
+    id: str = ""
+    name: str = ""
+    capacity_bytes: int = 0
+    raid_type: str = msgspec.field(default="", name="RAIDType")
+    volume_usage: str = ""
+    status: Status = Status()
+
+
+class Storage(msgspec.Struct, frozen=True, rename="pascal"):
+    """Storage. Drives stay raw: some BMCs put the whole drive where the link should be."""
+
+    id: str = ""
+    name: str = ""
+    status: Status = Status()
+    drives: tuple[dict[str, Any], ...] = ()
+    volumes: Ref = Ref()
+
+
+class SimpleStorage(msgspec.Struct, frozen=True, rename="pascal"):
+    """SimpleStorage."""
+
+    id: str = ""
+    name: str = ""
+    status: Status = Status()
+    devices: tuple[Drive, ...] = ()
+
+
+class EthernetInterface(msgspec.Struct, frozen=True, rename="pascal"):
+    """EthernetInterface."""
+
+    id: str = ""
+    mac_address: str = msgspec.field(default="", name="MACAddress")
+    permanent_mac_address: str = msgspec.field(default="", name="PermanentMACAddress")
+    link_status: str = ""
+    status: Status = Status()
+
+
+class Chassis(msgspec.Struct, frozen=True, rename="pascal"):
+    """Chassis."""
+
+    network_adapters: Ref = Ref()
+
+
+class NetworkAdapter(msgspec.Struct, frozen=True, rename="pascal"):
+    """NetworkAdapter."""
+
+    id: str = ""
+    network_device_functions: Ref = Ref()
+
+
+class EthernetFunction(msgspec.Struct, frozen=True, rename="pascal"):
+    """NetworkDeviceFunction.Ethernet."""
+
+    mac_address: str = msgspec.field(default="", name="MACAddress")
+    permanent_mac_address: str = msgspec.field(default="", name="PermanentMACAddress")
+
+
+class NetworkDeviceFunction(msgspec.Struct, frozen=True, rename="pascal"):
+    """NetworkDeviceFunction."""
+
+    id: str = ""
+    ethernet: EthernetFunction = EthernetFunction()
+
+
+class Bios(msgspec.Struct, frozen=True, rename="pascal"):
+    """Bios."""
+
+    attributes: dict[str, Any] = {}
