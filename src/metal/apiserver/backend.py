@@ -1,7 +1,7 @@
 """The API itself, free of any transport: every verb on every resource."""
 
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
 from metal.apiserver import crds, shaping, status
@@ -107,7 +107,7 @@ class Backend:
         """A page of a collection."""
         return self._reader.page(ctx, options)
 
-    def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncIterator[WatchItem]:
+    def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
         """Changes of a collection, in order, until the timeout or `stop`."""
         return self._reader.watch(ctx, options)
 

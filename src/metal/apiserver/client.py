@@ -1,6 +1,7 @@
 """The Kubernetes client of `metal.kube` straight into a backend: no sockets, no second copy of the object."""
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,7 +11,6 @@ from metal.apiserver.records import Record
 from metal.apiserver.requests import (
     DeleteOptions,
     FieldValidation,
-    ItemType,
     ListOptions,
     PatchType,
     Propagation,
@@ -63,10 +63,10 @@ class InProcessClient:
         """Changes after resource_version, with bookmarks. Ends when the backend stops; raises Expired."""
         options = WatchOptions(labels=labels, fields=fields, resource_version=resource_version, bookmarks=True)
         try:
-            async for item in self._backend.watch(self._context(kind, namespace), options):
-                found = None if item.type is ItemType.BOOKMARK or item.record is None else item.record
-                obj = None if found is None else self._decode(kind, found)
-                yield WatchEvent(EventType(item.type.value), obj, str(item.resource_version))
+            async with aclosing(self._backend.watch(self._context(kind, namespace), options)) as items:
+                async for item in items:
+                    obj = None if item.record is None else self._decode(kind, item.record)
+                    yield WatchEvent(EventType(item.type.value), obj, str(item.resource_version))
         except StatusError as refused:
             raise _error(refused) from None
 

@@ -1,6 +1,7 @@
 """CustomResourceDefinitions: the kind itself, and the resources that one defines."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
@@ -9,7 +10,7 @@ from metal.apiserver import builtin_schemas as schemas
 from metal.apiserver import crdcheck
 from metal.apiserver.metadata import timestamp
 from metal.apiserver.records import CRDS, ResourceKey
-from metal.apiserver.resources import Registry, Resource, Strategy
+from metal.apiserver.resources import ALL_VERBS, Registry, Resource, Strategy
 from metal.apiserver.schema import Compiled
 from metal.apiserver.table import columns_for
 from metal.apiserver.tablebuiltin import builtin_columns
@@ -29,7 +30,10 @@ def _compiled(text: str) -> Compiled:
 def resources_of(crd: Obj) -> list[Resource]:
     """What an established CRD serves: one resource a served version."""
     stored = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), "")
-    return [_resource(crd["spec"], version, stored) for version in crd["spec"]["versions"] if version.get("served")]
+    # A CRD that goes away takes no new objects.
+    verbs = tuple(v for v in ALL_VERBS if v != "create" or "deletionTimestamp" not in crd["metadata"])
+    served = [version for version in crd["spec"]["versions"] if version.get("served")]
+    return [replace(_resource(crd["spec"], version, stored), verbs=verbs) for version in served]
 
 
 def _resource(spec: Obj, version: Obj, stored: str) -> Resource:

@@ -111,6 +111,10 @@ class Hub:
         """Append an event to its collection's log."""
         self._logs[resource].publish(event)
 
+    def log(self, resource: ResourceKey) -> Log:
+        """The log of a collection."""
+        return self._logs[resource]
+
     def open(self, resource: ResourceKey, after: int) -> Cursor:
         """A cursor at the first event newer than `after`. Raises StatusError 410."""
         log = self._logs[resource]

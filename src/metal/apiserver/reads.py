@@ -5,7 +5,7 @@ import base64
 import json
 import random
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from metal.apiserver import status
@@ -90,7 +90,7 @@ class Reader:
         while len(self._snapshots) > SNAPSHOTS:
             self._snapshots.popitem(last=False)
 
-    async def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncIterator[WatchItem]:
+    async def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
         """Changes of the collection as they are committed. Raises StatusError 400, 410 or 504; ends at the timeout."""
         accepted = parse_filter(ctx, options.labels, options.fields)
         asked = _number(options.resource_version)
@@ -115,7 +115,7 @@ class Reader:
             items.append(WatchItem(ItemType.BOOKMARK, None, version, initial_end=True))
         return items
 
-    async def _follow(self, cursor: Cursor, options: WatchOptions, accepted: Filter) -> AsyncIterator[WatchItem]:
+    async def _follow(self, cursor: Cursor, options: WatchOptions, accepted: Filter) -> AsyncGenerator[WatchItem, None]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (options.timeout or self._rng.uniform(1800, 3600))
         while True:

@@ -41,6 +41,8 @@ class SqliteJournal:
         self._waiting: list[tuple[Change, Done]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._db: sqlite3.Connection | None = None
+        self.transactions = 0
+        """How many were committed."""
 
     def __repr__(self) -> str:
         return f"<SqliteJournal {self._path} waiting={len(self._waiting)}>"
@@ -124,6 +126,7 @@ class SqliteJournal:
                     db.execute(_PUT, (*where, c.resource_version, c.body))
             db.execute("UPDATE newest SET version = ?", (changes[-1].resource_version,))
             db.execute("COMMIT")
+            self.transactions += 1
         except BaseException:
             if db.in_transaction:
                 db.execute("ROLLBACK")

@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import structlog
+
 from metal.apiserver.hub import Hub
 from metal.apiserver.journal import Change as JournalChange
 from metal.apiserver.journal import Journal
 from metal.apiserver.records import Change, Event, ObjectKey, Record, ResourceKey, encode
+
+log = structlog.get_logger("metal.apiserver")
 
 Listener = Callable[[Event], None]
 Bucket = dict[str, dict[str, Record]]
@@ -142,7 +146,11 @@ class Store:
         event = Event(kind, shown, before, version)
         self.hub.publish(key.resource, event)
         for listener in self._listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception:
+                # The write is done; whoever cannot follow it must not keep others from hearing of it.
+                log.exception("store.listener_failed", key=str(key))
 
     def _forget(self) -> None:
         self._staged.clear()

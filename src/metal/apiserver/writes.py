@@ -92,6 +92,8 @@ class Writer:
     async def _create(self, ctx: RequestContext, obj: Obj, *, applied: bool = False) -> Record:
         resource = ctx.resource
         meta = obj["metadata"]
+        if "create" not in resource.verbs:
+            raise status.method_not_allowed()
         if resource.namespaced and not ctx.namespace:
             raise status.bad_request("an empty namespace may not be set during creation")
         metadata.check_namespace(meta, ctx.namespace)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from functools import partial
 
 import structlog
@@ -125,11 +126,11 @@ class ResourceHandler:
             wanted = _only(wanted, ctx.name)
         response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
         lines = _Lines(self._renderer(request, ctx.resource, form), response, partial(response.prepare, request))
-        items = self._backend.watch(ctx, wanted)
         try:
             await lines.open_soon()
-            async for item in items:
-                await lines.send(item.type, item.record, item.resource_version, initial_end=item.initial_end)
+            async with aclosing(self._backend.watch(ctx, wanted)) as items:
+                async for item in items:
+                    await lines.send(item.type, item.record, item.resource_version, initial_end=item.initial_end)
         except status.StatusError as refused:
             await lines.refuse(refused)
         except (ConnectionResetError, TimeoutError):
