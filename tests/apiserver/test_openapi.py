@@ -99,6 +99,27 @@ def test_object_meta_tells_kubectl_how_lists_merge() -> None:
     assert all(schema["description"] for schema in fields.values())
 
 
+def test_only_builtin_kinds_offer_strategic_merge() -> None:
+    """kubectl apply picks the patch type from this list; custom kinds take no strategic merge patches."""
+    strategic = "application/strategic-merge-patch+json"
+    custom = document("metal.example.com/v1", [Doc()])["paths"][f"{THINGS}/{{name}}"]["patch"]
+    assert strategic not in custom["requestBody"]["content"]
+    builtin = document("v1", [Doc(group="", custom=False)])["paths"]["/api/v1/namespaces/{namespace}/things/{name}"]
+    assert strategic in builtin["patch"]["requestBody"]["content"]
+
+
+def test_kubectl_learns_the_merge_keys_that_the_server_uses() -> None:
+    """A patch that kubectl computes and the merge that the server does agree on lists."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"secrets": {"type": "array", "items": {"type": "object"}}},
+    }
+    doc = Doc(group="", kind="ServiceAccount", openapi=schema, custom=False)
+    fields = document("v1", [doc])["components"]["schemas"]["io.k8s.api.core.v1.ServiceAccount"]["properties"]
+    assert fields["secrets"]["x-kubernetes-patch-merge-key"] == "name"
+    assert "x-kubernetes-patch-merge-key" not in schema["properties"]["secrets"]
+
+
 @pytest.mark.parametrize(
     ("doc", "name"),
     [

@@ -1,18 +1,18 @@
 """OpenAPI v3 of the API, as far as kubectl reads it: explain, field validation, dry run, patch strategies."""
 
+import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from metal.apiserver import openapimeta as meta
+from metal.apiserver.strategic import merge_keys
 
 Schema = dict[str, Any]
 
-_PATCHES = (
-    "application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-)  # fmt: skip
+_PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+_STRATEGIC = "application/strategic-merge-patch+json"
 _JSON = "application/json"
 
 
@@ -89,7 +89,7 @@ def _gvk(resource: ResourceDoc, kind: str = "") -> dict[str, str]:
 
 def _components(resource: ResourceDoc) -> Schema:
     name = component_name(resource)
-    own = dict(resource.openapi)
+    own = dict(resource.openapi) if resource.custom else _with_merge_keys(resource)
     properties = {
         **(own.get("properties") or {}),
         "apiVersion": meta.text(meta.API_VERSION),
@@ -110,6 +110,20 @@ def _components(resource: ResourceDoc) -> Schema:
         "x-kubernetes-group-version-kind": [_gvk(resource, resource.list_kind)],
     }
     return {name: single, f"{name}List": many}
+
+
+def _with_merge_keys(resource: ResourceDoc) -> Schema:
+    """The schema with the merge keys that strategic merge patches of this kind use, for kubectl to agree with."""
+    schema = copy.deepcopy(dict(resource.openapi))
+    for path, key in merge_keys(resource.kind).items():
+        place: Schema | None = schema
+        for name in path:
+            place = ((place or {}).get("properties") or {}).get(name)
+        if place is not None and place.get("type") == "array":
+            place["x-kubernetes-patch-strategy"] = "merge"
+            if key:
+                place["x-kubernetes-patch-merge-key"] = key
+    return schema
 
 
 def _paths(prefix: str, resource: ResourceDoc) -> Schema:
@@ -134,10 +148,12 @@ def _collection(resource: ResourceDoc) -> Schema:
 
 def _item(resource: ResourceDoc, subresource: str) -> Schema:
     own = component_name(resource)
+    # kubectl apply sends a strategic merge patch wherever it is listed.
+    patches = _PATCHES if resource.custom else (*_PATCHES, _STRATEGIC)
     out = {
         "get": _operation(resource, "get", ()),
         "put": _operation(resource, "put", _WRITE, body=own),
-        "patch": _operation(resource, "patch", (*_WRITE, _FORCE), media=_PATCHES),
+        "patch": _operation(resource, "patch", (*_WRITE, _FORCE), media=patches),
         "parameters": _path_parameters(resource, named=True),
     }
     if not subresource:

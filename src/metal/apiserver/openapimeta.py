@@ -71,7 +71,7 @@ _FIELDS: Schema = {
     },
     "ownerReferences": {
         "type": "array",
-        "items": described(OWNER_REFERENCE, "An owner."),
+        "items": {"allOf": [ref(OWNER_REFERENCE)], "default": {}},
         "description": "Objects that this one depends on: when all of them are gone, it is deleted too.",
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["uid"],
@@ -80,7 +80,7 @@ _FIELDS: Schema = {
     },
     "managedFields": {
         "type": "array",
-        "items": described(MANAGED_FIELDS, "Fields of one manager."),
+        "items": {"allOf": [ref(MANAGED_FIELDS)], "default": {}},
         "description": "Which manager wrote which fields, kept by the server for server-side apply.",
         "x-kubernetes-list-type": "atomic",
     },

@@ -13,7 +13,6 @@ _EVERY_KIND: dict[Path, str] = {
 _BY_KIND: dict[str, dict[Path, str]] = {
     "ServiceAccount": {("secrets",): "name", ("imagePullSecrets",): "name"},
     "Namespace": {("status", "conditions"): "type"},
-    "CustomResourceDefinition": {},
 }
 _REPLACE, _DELETE, _MERGE = "replace", "delete", "merge"
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
@@ -28,8 +27,12 @@ def strategic_merge(target: Mapping[str, Any], patch: Mapping[str, Any], kind: s
     """The target after a strategic merge patch of an object of a built-in kind. Raises PatchError."""
     if not isinstance(patch, Mapping):
         raise PatchError("a strategic merge patch is an object")
-    keys = _EVERY_KIND | _BY_KIND.get(kind, {})
-    return _merge_map(target, patch, (), keys)
+    return _merge_map(target, patch, (), merge_keys(kind))
+
+
+def merge_keys(kind: str) -> dict[Path, str]:
+    """Lists of a built-in kind that merge: their paths and the key of their items, "" for lists of plain values."""
+    return _EVERY_KIND | _BY_KIND.get(kind, {})
 
 
 def _merge_map(target: Any, patch: Mapping[str, Any], path: Path, keys: dict[Path, str]) -> dict[str, Any]:
