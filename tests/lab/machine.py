@@ -35,11 +35,7 @@ class Libvirt:
         sockets = home / "sockets"
         sockets.mkdir()
         self.uri = f"qemu+unix:///system?socket={sockets}/libvirt-sock"
-        mounts = []
-        for path in STATE:
-            own = home / path.strip("/").replace("/", "-")
-            own.mkdir()
-            mounts.append(f"mkdir -p {path} && mount --bind {shlex.quote(str(own))} {path}")
+        mounts = [_own_folder(home, path) for path in STATE] + [_with_user(home, path) for path in ("passwd", "group")]
         (home / "etc-libvirt/qemu.conf").write_text(QEMU_CONF)
         config = home / "libvirtd.conf"
         config.write_text(LIBVIRTD_CONF.format(sockets=sockets))
@@ -54,6 +50,25 @@ class Libvirt:
         if done.returncode:
             raise RuntimeError(f"virsh {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout.strip()
+
+
+def _own_folder(home: Path, path: str) -> str:
+    own = home / path.strip("/").replace("/", "-")
+    own.mkdir()
+    return f"mkdir -p {path} && mount --bind {shlex.quote(str(own))} {path}"
+
+
+def _with_user(home: Path, name: str) -> str:
+    """libvirtd insists on Debian's user libvirt-qemu, although our machines run as root."""
+    path, own = Path("/etc", name), home / name
+    text = path.read_text()
+    more = (
+        "libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin\n"
+        if name == "passwd"
+        else "libvirt-qemu:x:64055:\n"
+    )
+    own.write_text(text if "\nlibvirt-qemu:" in text else text + more)
+    return f"mount --bind {shlex.quote(str(own))} {path}"
 
 
 class Machine:

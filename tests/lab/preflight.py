@@ -22,7 +22,7 @@ LAB = {
     "busybox": "busybox-static",
     "dnsmasq": "dnsmasq-base",
     "docker-registry": "docker-registry",
-    "libvirtd": "libvirt-daemon-system",
+    "libvirtd": "libvirt-daemon",
     "virsh": "libvirt-clients",
     "qemu-system-x86_64": "qemu-system-x86",
     "/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so": "libvirt-daemon-driver-qemu",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from images import oci
 
+from images import oci
 from metal.probe.bundle import zipapp
 from tests.lab import site as places
 from tests.lab.bmc import ForeignBMC
@@ -18,6 +18,7 @@ from tests.lab.dhcp import Dnsmasq, hook_script
 from tests.lab.machine import Libvirt, Machine
 from tests.lab.run import Run
 from tests.lab.site import BRIDGE, HOST, Site
+from tests.lab.switch import Switch
 from tests.lab.webserver import WebServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -31,8 +32,7 @@ UNIT = f"""\
 Wants=network-online.target
 After=network-online.target
 [Service]
-ExecStart=/usr/bin/python3 /opt/metalprobe.pyz --registry-url={BASE} --server-uuid=%s --token=@/etc/token \
-  --lldp-duration=1
+ExecStart=/usr/bin/python3 /opt/metalprobe.pyz --registry-url={BASE} --server-uuid=%s --token=@/etc/token
 Restart=on-failure
 RestartPreventExitStatus=65 77
 StandardError=journal+console
@@ -94,12 +94,19 @@ boot
 
 
 def test_a_machine_that_boots_the_discovery_image_reports_its_hardware(
-    run: Run, site: Site, web: WebServer, machine: Machine, say: Callable[[str], None]
+    request: pytest.FixtureRequest,
+    run: Run,
+    site: Site,
+    web: WebServer,
+    machine: Machine,
+    say: Callable[[str], None],
 ) -> None:
     """Redfish power-on, DHCP, iPXE, kernel, Ignition, metalprobe: the report names the machine's own parts."""
     probe = zipapp()
     web.files = {"/boot.ipxe": SCRIPT.encode(), "/ignition": ignition(machine, probe), "/metalprobe.pyz": probe}
     web.files |= {f"/{name}": data for name, data in parts(IMAGES / "discovery").items()}
+    switch = Switch(site.operator, BRIDGE)
+    request.addfinalizer(switch.close)
     dhcp = Dnsmasq(run, site.operator, BRIDGE, boot_url=f"{BASE}/boot.ipxe", hook=hook_script(run, ["true"]))
     uri = machine.libvirt.uri
     bmc = ForeignBMC(run, site.bmc, dhcp, uri, mac=places.BMC_MAC, user="admin", password="secret")
@@ -126,5 +133,7 @@ def test_a_machine_that_boots_the_discovery_image_reports_its_hardware(
     assert sum(module["size"] for module in data["memory"]) == machine.memory_size
     assert sum(socket["totalHardwareThreads"] for socket in data["cpu"]) == 1
     assert data["systemInfo"]["systemInformation"]["uuid"] == machine.uuid
+    (neighbor,) = data["lldp"][0]["neighbors"]
+    assert (neighbor["systemName"], neighbor["chassisId"]) == ("lab-switch", switch.mac)
     assert data["nics"][0]["driver"] == "virtio_net"
     assert f"add {places.BMC_MAC}" in run.path("lease-hook.log").read_text()
