@@ -35,6 +35,10 @@ generate-check: setup ## fail when a generated file is stale
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
 	$(RUN) pytest $(ARGS)
 
+.PHONY: kubectl
+kubectl: ## find kubectl, or build one, for the tests that use the real one
+	@echo "kubectl for the tests: $$(tools/kubectl)"
+
 .PHONY: fmt
 fmt: setup ## format the code
 	$(RUN) ruff format .

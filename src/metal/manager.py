@@ -1,1 +1,168 @@
-"""The one place where everything is put together."""
+"""The one place where everything is put together: controllers, boot server and registry over one client."""
+
+import contextlib
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from metal.api.core import EVENT, NAMESPACE
+from metal.api.kinds import Kinds, kinds
+from metal.api.server import Server
+from metal.bmc.protocols import Pool
+from metal.boot.core.cache import BlobCache
+from metal.boot.core.images import RegistryImages
+from metal.boot.core.remote import Remote, RemoteSettings
+from metal.boot.http import routes as boot_routes
+from metal.boot.operator.setup import setup_boot
+from metal.boot.service import BootService
+from metal.boot.settings import BootSettings
+from metal.config import Config
+from metal.config.check import split_listen
+from metal.controllers import bmcsecret, endpoint
+from metal.controllers.access import AccessDefaults
+from metal.controllers.bmc import reconciler as bmc
+from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.scope import Context
+from metal.controllers.settings import BMCSettings, ClaimSettings, EndpointSettings
+from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.gate.directory import CachedDirectory
+from metal.gate.http import Listening, make_app, serve
+from metal.gate.refusals import Refusals
+from metal.kube.client import Client
+from metal.kube.clock import Clock, system_clock
+from metal.kube.errors import AlreadyExists
+from metal.kube.events import Recorder
+from metal.kube.runtime import Runtime
+from metal.probe.bundle import zipapp
+from metal.registry.http import routes as registry_routes
+from metal.registry.service import RegistryService, RegistrySettings
+
+
+@dataclass
+class Parts:
+    """What a manager is made of; tests replace some."""
+
+    client: Client
+    pool: Pool
+    config: Config
+    prefixes: PrefixFile
+    image_cache: Path
+    clock: Clock = system_clock
+    rng: random.Random = field(default_factory=random.Random)
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    remote: Remote | None = None
+    """Client of OCI registries; made from the configuration when None."""
+
+
+class Manager:
+    """Runs the controllers, the boot server and the registry. `start`, then `listen`, in the end `stop`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.config = parts, parts.config
+        self.kinds: Kinds = kinds(self.config.api_group, self.config.boot_group)
+        self.runtime = Runtime(parts.client, rng=parts.rng, registry=parts.registry)
+        self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock)
+        self.runtime.background("events", self.recorder.run)
+        self.images = self._images()
+        self._controllers()
+        refusals = Refusals(parts.clock, event=self._event, registry=parts.registry)
+        directory = CachedDirectory(
+            self.runtime.informer(self.kinds.server), self.runtime.informer(self.kinds.endpoint)
+        )
+        self.boot = BootService(
+            parts.client, self.kinds, directory, self.images, refusals, self._boot_settings(), clock=parts.clock
+        )
+        reports = RegistrySettings(namespace=self.config.namespace)
+        self.registry = RegistryService(parts.client, self.kinds, directory, refusals, reports, clock=parts.clock)
+        self._refusals = refusals
+        self._listening: list[Listening] = []
+        self._metrics: web.AppRunner | None = None
+        self._ready = False
+
+    def _boot_settings(self) -> BootSettings:
+        return BootSettings(
+            base_url=self.config.boot_url, cache=self.parts.image_cache, cache_bytes=self.config.registries.cache_size
+        )
+
+    def _images(self) -> RegistryImages:
+        listed = self.config.registries
+        remote = self.parts.remote or Remote(RemoteSettings(allowed=listed.allowed, insecure=listed.insecure))
+        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size))
+
+    def _controllers(self) -> None:
+        parts, config, runtime = self.parts, self.config, self.runtime
+        defaults = self._access_defaults()
+        context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder)
+        endpoints = endpoint.EndpointReconciler(
+            context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings()
+        )
+        endpoint.setup(endpoints, runtime)
+        checks = BMCSettings(namespace=config.namespace, interval=config.bmc.check_interval)
+        bmc.setup(bmc.BMCReconciler(context, runtime, parts.pool, defaults, checks), runtime)
+        bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
+        env = Environment(runtime, self.kinds, parts.pool, self.recorder, parts.clock, parts.rng, defaults)
+        setup_servers(env, config.server_settings(zipapp()))
+        setup_claims(env, ClaimSettings())
+        setup_boot(
+            runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
+        )
+
+    def _access_defaults(self) -> AccessDefaults:
+        options = self.config.bmc
+        pem = Path(options.ca_file).read_text() if options.ca_file else ""
+        return AccessDefaults(scheme=options.scheme, verify=options.verify, ca_pem=pem)
+
+    def _event(self, server: Server, kind: str, reason: str, message: str) -> None:
+        self.recorder.event(server, self.kinds.server, kind, reason, message)
+
+    async def start(self) -> None:
+        """Make the manager's namespace, open the image cache, start the controllers. Raises ApiError and OSError."""
+        with contextlib.suppress(AlreadyExists):
+            await self.parts.client.create(NAMESPACE, {"metadata": {"name": self.config.namespace}})
+        await self.images.start()
+        await self.runtime.start()
+        self._ready = True
+
+    async def listen(self) -> None:
+        """Answer machines, and Prometheus. Raises OSError with the address when one is taken."""
+        for routes, address in (
+            (boot_routes(self.boot), self.config.listen.boot),
+            (registry_routes(self.registry), self.config.listen.registry),
+        ):
+            host, port = split_listen(address)
+            self._listening.append(await serve(make_app(routes, self._refusals), host, port))
+        if self.config.listen.metrics:
+            await self._listen_metrics()
+
+    async def _listen_metrics(self) -> None:
+        app = web.Application()
+        app.router.add_get("/metrics", self._show_metrics)
+        app.router.add_get("/healthz", self._healthy)
+        app.router.add_get("/readyz", self._readiness)
+        self._metrics = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await self._metrics.setup()
+        host, port = split_listen(self.config.listen.metrics)
+        await web.TCPSite(self._metrics, host, port).start()
+
+    async def _show_metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(self.parts.registry), content_type="text/plain")
+
+    async def _healthy(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _readiness(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok" if self._ready else "starting", status=200 if self._ready else 503)
+
+    async def stop(self, *, grace: float = 1.0) -> None:
+        """Stop answering, let reconciles in progress end for up to `grace` seconds, log out of BMCs."""
+        self._ready = False
+        if self._metrics is not None:
+            await self._metrics.cleanup()
+        for listening in self._listening:
+            await listening.aclose()
+        await self.runtime.stop(grace=grace)
+        await self.images.aclose()
+        await self.parts.pool.aclose()

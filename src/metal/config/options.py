@@ -52,8 +52,8 @@ class Registries:
 
     insecure: tuple[str, ...] = ()
     """Registries (host or host:port) that are spoken to over plain http; all others need https."""
-    allowed: tuple[str, ...] = ()
-    """Registries that images may come from; empty allows every registry."""
+    allowed: tuple[str, ...] = ("ghcr.io",)
+    """Registries that images may come from, as host or host:port; the insecure ones are allowed too."""
     cache_size: int = 20 << 30
     """Most bytes that the image cache keeps; images in use are never removed. 20 GiB hold some hundred images."""
 

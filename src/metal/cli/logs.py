@@ -1,0 +1,41 @@
+"""Where log lines go: to the terminal, or to a file while a table occupies it."""
+
+import logging
+from pathlib import Path
+from typing import TextIO
+
+import structlog
+
+
+def to_stream(stream: TextIO, *, colours: bool) -> None:
+    """Readable lines, with local time, to a stream."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=0),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+
+
+def to_file(path: Path) -> TextIO:
+    """One JSON object a line, appended to a file of mode 0600; returns it so that it can be closed."""
+    path.touch(mode=0o600, exist_ok=True)
+    stream = path.open("a", buffering=1)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    return stream

@@ -1,0 +1,58 @@
+"""A control plane with its own API in this process, with or without a simulated fleet."""
+
+from pathlib import Path
+
+import structlog
+
+from metal.api.crd import crds
+from metal.api.kinds import kinds
+from metal.api.server import Server
+from metal.apiserver.server import EmbeddedAPI
+from metal.bmc.pool import RedfishPool
+from metal.config import Config
+from metal.config.check import split_listen
+from metal.controllers.prefixfile import PrefixFile
+from metal.kube.clock import system_clock
+from metal.kube.informer import Informer
+from metal.manager import Manager, Parts
+
+_log = structlog.get_logger("metal")
+
+
+class Standalone:
+    """Everything of `metalctl up`: `start`, then look at `servers`, in the end `stop`."""
+
+    def __init__(self, data: Path, config: Config, fleet: int) -> None:
+        self.data, self.config = data, config
+        self.api = EmbeddedAPI(data, system_clock)
+        prefixes = PrefixFile(Path(config.mac_prefixes_file) if config.mac_prefixes_file else None)
+        self.manager = Manager(Parts(self.api.client(), RedfishPool(), config, prefixes, data / "images"))
+
+    @property
+    def servers(self) -> Informer[Server]:
+        """All servers, live."""
+        return self.manager.runtime.informer(self.manager.kinds.server)
+
+    async def start(self) -> None:
+        """Start the parts in the order in which they need each other. Raises OSError when an address is taken."""
+        await self.api.start()
+        await self.api.install_crds(crds(kinds(self.config.api_group, self.config.boot_group)))
+        await self.api.listen(*split_listen(self.config.listen.api))
+        await self.manager.listen()
+        await self.manager.start()
+        _log.info("control plane is up", api=self.api.url, boot=self.config.boot_url, registry=self.config.registry_url)
+
+    async def stop(self) -> None:
+        """Stop the parts in the reverse order; what was acknowledged is kept."""
+        await self.manager.stop()
+        await self.api.stop()
+
+    def greeting(self) -> str:
+        """Where the kubeconfig is, and what to try next."""
+        path = self.api.kubeconfig
+        return (
+            f"\nkubeconfig: {path}   (Ctrl-C stops; the same command continues)\ntry:\n"
+            f"  kubectl --kubeconfig {path} get servers -w\n"
+            f"  kubectl --kubeconfig {path} apply -f config/samples/first-claim.yaml\n"
+            f"  metalctl status --kubeconfig {path}"
+        )

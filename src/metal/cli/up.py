@@ -1,0 +1,106 @@
+"""metalctl up: the whole control plane in one process, in the foreground."""
+
+import asyncio
+import dataclasses
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from metal.cli import logs
+from metal.cli.datadir import InUse, locked
+from metal.cli.standalone import Standalone
+from metal.cli.watching import narrate, table
+from metal.config import Config, ConfigError, load
+from metal.config.check import split_listen
+
+
+def _address(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        try:
+            split_listen(value)
+        except ValueError as exc:
+            raise click.BadParameter(str(exc), param=parameter) from None
+    return value
+
+
+@click.command("up")
+@click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), default=Path(".metal"), show_default=True,
+    help="Folder for everything that is kept: objects, keys, images.",
+)  # fmt: skip
+@click.option("--fleet", type=click.IntRange(0, 5000), default=0, show_default=True, help="Simulated servers to run.")
+@click.option(
+    "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
+    help="Configuration file; `metalctl config` prints one with every option.",
+)  # fmt: skip
+@click.option("--api-group", default=None, help="API group of the kinds, such as metal.openkcm.dev.")
+@click.option("--api-listen", callback=_address, default=None, help="Address:port of the API [127.0.0.1:8443].")
+@click.option(
+    "--boot-listen", callback=_address, default=None, help="Address:port of the boot server [127.0.0.1:8082]."
+)
+@click.option(
+    "--registry-listen", callback=_address, default=None, help="Address:port of the registry [127.0.0.1:10000]."
+)
+def command(
+    data: Path,
+    fleet: int,
+    config_file: Path | None,
+    api_group: str | None,
+    api_listen: str | None,
+    boot_listen: str | None,
+    registry_listen: str | None,
+) -> None:
+    """Run everything on this machine: embedded API, controllers, boot server and registry.
+
+    With --fleet N also N simulated servers, which walk to Available by themselves. Ctrl-C stops it; started again with
+    the same --data, everything is as it was.
+    """
+    config = _load(config_file)
+    given = {"api": api_listen, "boot": boot_listen, "registry": registry_listen}
+    listen = dataclasses.replace(config.listen, **{name: value for name, value in given.items() if value})
+    config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
+    try:
+        with locked(data):
+            uvloop.run(_run(data, fleet, config))
+    except (InUse, OSError, ConfigError) as exc:
+        raise click.ClickException(str(exc)) from None
+
+
+def _load(path: Path | None) -> Config:
+    try:
+        return load(path)
+    except ConfigError as exc:
+        raise click.UsageError(str(exc)) from None
+
+
+async def _run(data: Path, fleet: int, config: Config) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    interactive = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    stream = logs.to_file(data / "log") if interactive else None
+    if stream is None:
+        logs.to_stream(sys.stdout, colours=False)
+    plane = Standalone(data, config, fleet)
+    try:
+        await plane.start()
+        await _show(plane, stop, interactive=interactive)
+    finally:
+        await plane.stop()
+        if stream is not None:
+            stream.close()
+
+
+async def _show(plane: Standalone, stop: asyncio.Event, *, interactive: bool) -> None:
+    if not interactive:
+        narrate(plane.servers)
+        click.echo(plane.greeting())
+        await stop.wait()
+        return
+    with table(plane.servers, plane.greeting()):
+        await stop.wait()
