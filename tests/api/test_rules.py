@@ -186,10 +186,10 @@ async def test_what_a_claim_asks_for_stays(client: Client, field: str, value: An
         await client.patch(KINDS.claim, "c", {"spec": {field: None}}, "default")
 
 
-async def test_taints_are_told_apart_by_key_value_and_effect(client: Client) -> None:
-    """The same taint twice is refused; another value is another taint. The effect defaults to NoBind."""
-    await server(client, uuid=UUID, taints=[{"key": "a"}, {"key": "a", "value": "x"}])
+async def test_taints_are_told_apart_by_key_and_effect(client: Client) -> None:
+    """The same key and effect twice are refused, as on a Node; the effect defaults to NoBind before they are compared."""
+    await server(client, uuid=UUID, taints=[{"key": "a"}, {"key": "a", "effect": "Evict"}, {"key": "b"}])
     read = await client.get(KINDS.server, "srv")
-    assert [taint.effect for taint in read.spec.taints] == ["NoBind", "NoBind"]
+    assert [taint.effect for taint in read.spec.taints] == ["NoBind", "Evict", "NoBind"]
     with pytest.raises(Invalid):
-        await client.patch(KINDS.server, "srv", {"spec": {"taints": [{"key": "b"}, {"key": "b", "effect": "NoBind"}]}})
+        await client.patch(KINDS.server, "srv", {"spec": {"taints": [{"key": "c"}, {"key": "c", "effect": "NoBind"}]}})

@@ -29,7 +29,7 @@ class Taint(Model, frozen=True, kw_only=True):
 
     key: Annotated[str, Length(1)]
     """Name of the taint."""
-    value: Annotated[str, Defaulted()] = ""
+    value: str = ""
     """Value that a toleration with operator Equal must repeat."""
     effect: Annotated[str, Choice("NoBind", "Evict"), Defaulted()] = "NoBind"
     """NoBind keeps new claims away; Evict is reserved and has no behaviour."""

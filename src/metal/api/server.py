@@ -136,8 +136,8 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     """Persistent boot order."""
     bios: tuple[BIOSSettings, ...] = msgspec.field(name="BIOS", default=())
     """BIOS settings by BIOS version."""
-    taints: Annotated[tuple[Taint, ...], ListMap("key", "value", "effect")] = ()
-    """Keep claims away that do not tolerate them."""
+    taints: Annotated[tuple[Taint, ...], ListMap("key", "effect")] = ()
+    """Keep claims away that do not tolerate them. As on a Node, key and effect tell them apart."""
     unclaimable: Annotated[bool, Defaulted()] = False
     """True (cordon) keeps new claims away; a bound claim stays."""
     server_maintenance_ref: ObjectRef | None = None
