@@ -1,0 +1,132 @@
+"""From Redfish resources to what controllers see."""
+
+import re
+
+from metal.bmc import protocols as ours
+from metal.redfish import resources as theirs
+
+_GIB = 1024**3
+_MIB = 1024**2
+_MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
+
+
+def power_state(text: str) -> ours.PowerState:
+    """UNKNOWN for what is missing or made up."""
+    try:
+        return ours.PowerState(text)
+    except ValueError:
+        return ours.PowerState.UNKNOWN
+
+
+def mac(text: str) -> str:
+    """Lower case with colons; empty when it is no MAC address, or only zeros."""
+    digits = re.sub(r"[\s:.-]", "", text.lower())
+    if not _MAC_DIGITS.fullmatch(digits) or not digits.strip("0"):
+        return ""
+    return ":".join(digits[i : i + 2] for i in range(0, 12, 2))
+
+
+def boot_override(boot: theirs.Boot) -> ours.BootOverride:
+    """The override as reported."""
+    return ours.BootOverride(
+        enabled=boot.boot_source_override_enabled,
+        target=boot.boot_source_override_target,
+        mode=boot.boot_source_override_mode,
+        http_boot_uri=boot.http_boot_uri,
+    )
+
+
+def indicator(system: theirs.System) -> str:
+    """The LED; LocationIndicatorActive, which replaces it in newer schemas, as Lit or Off."""
+    if system.indicator_led or system.location_indicator_active is None:
+        return system.indicator_led
+    return "Lit" if system.location_indicator_active else "Off"
+
+
+def system_info(uri: str, system: theirs.System) -> ours.SystemInfo:
+    """One system under the name it is asked by."""
+    boot = system.boot
+    return ours.SystemInfo(
+        uri=uri,
+        uuid=system.uuid.lower(),
+        manufacturer=system.manufacturer.strip(),
+        model=system.model.strip(),
+        sku=system.sku.strip(),
+        serial_number=system.serial_number.strip(),
+        bios_version=system.bios_version.strip(),
+        power_state=power_state(system.power_state),
+        indicator_led=indicator(system),
+        total_memory_bytes=max(0, int(system.memory_summary.total_system_memory_gib * _GIB)),
+        boot=boot_override(boot),
+        boot_order=boot.boot_order,
+        bootable=bool(boot.boot_source_override_enabled or boot.boot_source_override_target or boot.target_values),
+    )
+
+
+def manager_info(uri: str, manager: theirs.Manager) -> ours.ManagerInfo:
+    """The BMC itself; sku is its part number, as in the Go operator."""
+    return ours.ManagerInfo(
+        uri=uri,
+        uuid=manager.uuid.lower(),
+        manufacturer=manager.manufacturer.strip(),
+        model=manager.model.strip(),
+        sku=manager.part_number.strip(),
+        serial_number=manager.serial_number.strip(),
+        firmware_version=manager.firmware_version.strip(),
+        state=manager.status.state,
+        power_state=power_state(manager.power_state),
+        last_reset_time=manager.last_reset_time,
+    )
+
+
+def processor(cpu: theirs.Processor) -> ours.Processor:
+    """One package."""
+    return ours.Processor(
+        id=cpu.id,
+        type=cpu.processor_type,
+        architecture=cpu.processor_architecture,
+        instruction_set=cpu.instruction_set,
+        manufacturer=cpu.manufacturer.strip(),
+        model=cpu.model.strip(),
+        max_speed_mhz=cpu.max_speed_mhz,
+        total_cores=cpu.total_cores,
+        total_threads=cpu.total_threads,
+    )
+
+
+def memory_module(module: theirs.MemoryModule) -> ours.MemoryModule:
+    """One module."""
+    return ours.MemoryModule(
+        id=module.id,
+        size_bytes=module.capacity_mib * _MIB,
+        type=module.memory_device_type,
+        speed_mhz=module.operating_speed_mhz,
+        manufacturer=module.manufacturer.strip(),
+        part_number=module.part_number.strip(),
+        serial_number=module.serial_number.strip(),
+    )
+
+
+def drive(disk: theirs.Drive) -> ours.Drive:
+    """One drive."""
+    return ours.Drive(
+        name=disk.name or disk.id,
+        media_type=disk.media_type,
+        type=disk.protocol,
+        capacity_bytes=disk.capacity_bytes,
+        vendor=disk.manufacturer.strip(),
+        model=disk.model.strip(),
+        serial_number=disk.serial_number.strip(),
+        state=disk.status.state,
+    )
+
+
+def volume(part: theirs.Volume) -> ours.Volume:
+    """One volume."""
+    return ours.Volume(
+        name=part.name or part.id,
+        capacity_bytes=part.capacity_bytes,
+        state=part.status.state,
+        raid_type=part.raid_type,
+        usage=part.volume_usage,
+    )

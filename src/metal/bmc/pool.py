@@ -1,0 +1,127 @@
+"""One Redfish client for each BMC, shared by all controllers, replaced when the way to the BMC changes."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter
+
+from metal.bmc.protocols import BMC, Access
+from metal.bmc.redfish import RedfishBMC
+from metal.redfish import HTTPTransport, Limits, RedfishClient, Transport, Trust
+
+TransportFactory = Callable[[Access], Transport]
+CLOSE_DEADLINE = 1.8
+"""Seconds that closing everything may take; a process that is told to stop has about two."""
+
+
+def http_transport(access: Access) -> Transport:
+    """The transport over real sockets for this access.
+
+    Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
+    """
+    return HTTPTransport(
+        access.address,
+        port=access.port,
+        scheme=access.scheme,
+        trust=Trust(access.verify, access.ca_pem, access.fingerprint),
+    )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    access: Access
+    client: RedfishClient
+    bmc: RedfishBMC
+
+
+class RedfishPool:
+    """See protocols.Pool. Connections are made, and sessions opened, with the first request.
+
+    Args: registry, if given, gets metal_bmc_requests_total by method and outcome; no label names a BMC.
+    """
+
+    def __init__(
+        self,
+        transport_factory: TransportFactory = http_transport,
+        *,
+        limits: Limits | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self._make_transport = transport_factory
+        self._limits = limits or Limits()
+        self._entries: dict[str, _Entry] = {}
+        self._requests: dict[str, int] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._counter = Counter(
+            "metal_bmc_requests",
+            "Requests sent to BMCs.",
+            ["method", "outcome"],
+            registry=registry or CollectorRegistry(),
+        )
+
+    def __repr__(self) -> str:
+        return f"<RedfishPool {len(self._entries)} BMCs {self.total_requests} requests>"
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """Requests sent so far, by Access.key, also to BMCs that were dropped since."""
+        return dict(self._requests)
+
+    @property
+    def total_requests(self) -> int:
+        """Requests sent so far."""
+        return sum(self._requests.values())
+
+    def get(self, access: Access) -> BMC:
+        """The client for this access; one for another access of the same key is logged out in the background.
+
+        Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
+        """
+        entry = self._entries.get(access.key)
+        if entry is not None and entry.access == access:
+            return entry.bmc
+        fresh = self._connect(access)
+        if entry is not None:
+            self._retire(entry)
+        self._entries[access.key] = fresh
+        return fresh.bmc
+
+    async def drop(self, key: str) -> None:
+        """Log out and forget; a later get starts anew, also after refused credentials."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            await self._retire(entry)
+
+    async def aclose(self) -> None:
+        """Log out everywhere at once, within CLOSE_DEADLINE; sessions that do not answer end by their own timeout."""
+        for entry in self._entries.values():
+            self._retire(entry)
+        self._entries.clear()
+        if self._closing:
+            _, late = await asyncio.wait(self._closing, timeout=CLOSE_DEADLINE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _connect(self, access: Access) -> _Entry:
+        address = f"[{access.address}]" if ":" in access.address else access.address
+        client = RedfishClient(
+            self._make_transport(access),
+            origin=f"{access.scheme}://{address}:{access.port}",
+            username=access.username,
+            password=access.password,
+            limits=self._limits,
+            observer=lambda method, outcome: self._count(access.key, method, outcome),
+        )
+        return _Entry(access, client, RedfishBMC(client))
+
+    def _retire(self, entry: _Entry) -> asyncio.Task[None]:
+        task = asyncio.create_task(entry.client.aclose(), name=f"log out of {entry.access.key}")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return task
+
+    def _count(self, key: str, method: str, outcome: str) -> None:
+        self._requests[key] = self._requests.get(key, 0) + 1
+        self._counter.labels(method, outcome).inc()
