@@ -187,7 +187,7 @@ async def test_what_a_claim_asks_for_stays(client: Client, field: str, value: An
 
 
 async def test_taints_are_told_apart_by_key_and_effect(client: Client) -> None:
-    """The same key and effect twice are refused, as on a Node; the effect defaults to NoBind before they are compared."""
+    """The same key and effect twice are refused, as on a Node; effects default to NoBind before they are compared."""
     await server(client, uuid=UUID, taints=[{"key": "a"}, {"key": "a", "effect": "Evict"}, {"key": "b"}])
     read = await client.get(KINDS.server, "srv")
     assert [taint.effect for taint in read.spec.taints] == ["NoBind", "Evict", "NoBind"]
