@@ -135,7 +135,7 @@ class BootService:
             return boot_window.contest(window)
 
         with suppress(Refused):
-            await self._windows.change(server, step)
+            await self._windows.change(await self._windows.again(server), step)
 
     def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Answer:
         return self._refusals.refuse(endpoint, reason, client, why, server)

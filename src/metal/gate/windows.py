@@ -41,6 +41,10 @@ class Windows:
             found = [server for server in found if is_open(server.status.boot_window, now)]
         return found[0] if len(found) == 1 else None
 
+    async def again(self, server: Server) -> Server:
+        """The same Server as it is now. Raises ApiError."""
+        return await self._client.get(self._kinds.server, server.metadata.name)
+
     async def change(self, server: Server, step: Step) -> Server:
         """Persist `step` of the server's window, unless somebody else was first: then decide again.
 
@@ -51,7 +55,7 @@ class Windows:
             try:
                 return await self._write(server, window)
             except Conflict:
-                server = await self._client.get(self._kinds.server, server.metadata.name)
+                server = await self.again(server)
         raise Busy(f"the Server {server.metadata.name} is being changed by others again and again")
 
     async def _get(self, name: str) -> Server | None:
