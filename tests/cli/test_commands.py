@@ -1,0 +1,88 @@
+"""metalctl as somebody types it."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from metal.cli.datadir import InUse, locked
+from metal.cli.main import COMMANDS, main
+from metal.config import Config, parse
+
+
+def run(*args: str) -> tuple[int, str]:
+    """Exit code and everything printed."""
+    result = CliRunner().invoke(main, list(args))
+    return result.exit_code, result.output
+
+
+def test_help_lists_every_command_with_a_sentence() -> None:
+    """A newcomer sees what there is and where to begin."""
+    code, text = run("--help")
+    assert code == 0
+    assert "First steps" in text
+    for name in COMMANDS:
+        assert name in text
+
+
+def test_config_prints_a_file_that_is_valid() -> None:
+    """The printed defaults are the defaults."""
+    code, text = run("config")
+    assert code == 0
+    assert parse(text, "printed") == Config()
+
+
+def test_config_check_names_the_line(tmp_path: Path) -> None:
+    """A broken file is a usage error, exit code 2."""
+    file = tmp_path / "metal.yaml"
+    file.write_text("listen:\n  api: nowhere\n")
+    code, text = run("config", "--check", str(file))
+    assert code == 2
+    assert f"{file} line 2: api is 'nowhere'" in " ".join(text.split())
+
+
+def test_config_check_of_a_good_file_says_fine(tmp_path: Path) -> None:
+    """And exits with 0."""
+    file = tmp_path / "metal.yaml"
+    file.write_text("namespace: metal\n")
+    assert run("config", "--check", str(file)) == (0, f"{file}: fine\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("up", "--api-listen", "8443"), "write address:port"),
+        (("up", "--fleet", "-1"), "--fleet"),
+        (("up", "--config", "/nonexistent.yaml"), "cannot be read"),
+        (("lease-hook", "steal", "a", "b"), "it must be add, old or del"),
+        (("nonsense",), "No such command"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_2_and_a_sentence(args: tuple[str, ...], complaint: str) -> None:
+    """Nothing is started."""
+    code, text = run(*args)
+    assert code == 2
+    assert complaint in text
+
+
+def test_status_without_a_control_plane_says_how_to_start_one(tmp_path: Path) -> None:
+    """The way out is in the sentence."""
+    code, text = run("status", "--kubeconfig", str(tmp_path / "none"))
+    assert code == 1
+    assert "metalctl up" in text
+
+
+def test_other_calls_of_dnsmasq_are_ignored() -> None:
+    """--dhcp-script is called for more than leases."""
+    assert run("lease-hook", "init") == (0, "")
+
+
+def test_a_data_folder_is_private_and_used_by_one_process_at_a_time(tmp_path: Path) -> None:
+    """A second one is told, instead of two writers on one database."""
+    folder = tmp_path / "data"
+    with locked(folder):
+        assert folder.stat().st_mode & 0o777 == 0o700
+        with pytest.raises(InUse, match="choose another --data"), locked(folder):
+            pass
+    with locked(folder):
+        assert (folder / "lock").exists()

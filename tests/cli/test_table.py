@@ -1,0 +1,58 @@
+"""What people see of servers."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.console import Console
+
+from metal.api.common import ObjectRef
+from metal.api.meta import ObjectMeta
+from metal.api.server import Server, ServerSpec, ServerStatus
+from metal.cli.table import age, render, rows
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _server(name: str, **status: object) -> Server:
+    return Server(metadata=ObjectMeta(name=name), status=ServerStatus(**status))  # type: ignore[arg-type]  # status fields
+
+
+def test_a_row_says_state_since_power_claim_and_wait() -> None:
+    """One row holds what an operator asks first."""
+    server = Server(
+        metadata=ObjectMeta(name="a"),
+        spec=ServerSpec(server_claim_ref=ObjectRef(namespace="default", name="c")),
+        status=ServerStatus(state="Reserved", since=NOW - timedelta(minutes=5), power_state="On", waiting_for="x"),
+    )
+    (row,) = rows([server], NOW)
+    assert row.as_json() == {
+        "server": "a", "state": "Reserved", "since": "5m", "power": "On", "claim": "default/c", "waitingFor": "x",
+    }  # fmt: skip
+
+
+def test_rows_are_sorted_and_unknowns_are_words() -> None:
+    """A server without status is Initial, its power Unknown."""
+    found = rows([_server("b"), _server("a")], NOW)
+    assert [(r.server, r.state, r.power) for r in found] == [("a", "Initial", "Unknown"), ("b", "Initial", "Unknown")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172800, "2d"), (-5, "0s")],
+)
+def test_ages_read_like_those_of_kubectl(seconds: int, text: str) -> None:
+    """Seconds below two minutes, minutes below two hours, and so on; a clock that went back is 0s."""
+    assert age(NOW - timedelta(seconds=seconds), NOW) == text
+
+
+def test_a_table_with_a_limit_counts_the_rest() -> None:
+    """A terminal of twenty lines does not scroll with a thousand servers."""
+    console = Console(width=100, record=True, file=None, quiet=True)
+    table = render(rows([_server(f"s{n:04}") for n in range(1000)], NOW), limit=3)
+    console = Console(width=100, record=True)
+    with console.capture() as capture:
+        console.print(table)
+    text = capture.get()
+    assert "s0002" in text
+    assert "s0003" not in text
+    assert "… and 997 more" in text

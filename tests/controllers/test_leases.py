@@ -1,0 +1,91 @@
+"""What a DHCP server says becomes Endpoints."""
+
+import random
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metal.api.crd import crds
+from metal.api.endpoint import Endpoint
+from metal.api.kinds import kinds
+from metal.apiserver.server import EmbeddedAPI
+from metal.controllers.leases import canonical_mac, endpoint_name, lease_ended, lease_given
+from metal.kube.client import Client
+
+KINDS = kinds()
+MAC, OTHER = "52:54:00:00:00:01", "52:54:00:00:00:02"
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """A client of an API with our kinds."""
+    api = EmbeddedAPI(None, lambda: datetime(2026, 1, 1, tzinfo=UTC), rng=random.Random(0))
+    await api.start()
+    await api.install_crds(crds(KINDS))
+    yield api.client()
+    await api.stop()
+
+
+async def _all(client: Client) -> dict[str, str | None]:
+    items: tuple[Endpoint, ...] = (await client.list(KINDS.endpoint)).items
+    return {e.spec.mac_address: e.spec.ip for e in items}
+
+
+async def test_a_lease_makes_an_endpoint_named_by_its_mac(client: Client) -> None:
+    """Whatever way the MAC is written."""
+    made = await lease_given(client, KINDS, "52-54-00-00-00-01", "10.0.0.1")
+    assert made.metadata.name == "mac-52-54-00-00-00-01"
+    assert await _all(client) == {MAC: "10.0.0.1"}
+
+
+async def test_a_renewed_lease_changes_nothing_and_a_new_address_is_followed(client: Client) -> None:
+    """The Endpoint always has the address of the last lease."""
+    first = await lease_given(client, KINDS, MAC, "10.0.0.1")
+    again = await lease_given(client, KINDS, MAC, "10.0.0.1")
+    await lease_given(client, KINDS, MAC, "10.0.0.7")
+    assert first.metadata.resource_version == again.metadata.resource_version
+    assert await _all(client) == {MAC: "10.0.0.7"}
+
+
+async def test_an_address_that_goes_to_another_device_is_taken_from_the_first(client: Client) -> None:
+    """Else the new holder of the address would be taken for the old machine, and be served its boot script."""
+    await lease_given(client, KINDS, MAC, "10.0.0.1")
+    await lease_given(client, KINDS, OTHER, "10.0.0.1")
+    assert await _all(client) == {MAC: None, OTHER: "10.0.0.1"}
+
+
+async def test_an_ended_lease_leaves_the_endpoint_without_an_address(client: Client) -> None:
+    """Only when it is still that address."""
+    await lease_given(client, KINDS, MAC, "10.0.0.1")
+    await lease_ended(client, KINDS, MAC, "10.0.0.9")
+    before = await _all(client)
+    await lease_ended(client, KINDS, MAC, "10.0.0.1")
+    assert before == {MAC: "10.0.0.1"}
+    assert await _all(client) == {MAC: None}
+
+
+async def test_an_endpoint_that_somebody_named_otherwise_is_updated(client: Client) -> None:
+    """One MAC has one Endpoint, whoever made it."""
+    body = {"metadata": {"name": "node7"}, "spec": {"macAddress": MAC.upper(), "ip": "10.0.0.1"}}
+    await client.create(KINDS.endpoint, body)
+    await lease_given(client, KINDS, MAC, "10.0.0.2")
+    items = (await client.list(KINDS.endpoint)).items
+    assert [(e.metadata.name, e.spec.ip) for e in items] == [("node7", "10.0.0.2")]
+
+
+@pytest.mark.parametrize("text", ["", "52:54", "52:54:00:00:00:zz", "52:54:00:00:00:01:02:03"])
+def test_what_is_no_mac_is_refused_with_a_sentence(text: str) -> None:
+    """Nothing is recorded for it."""
+    with pytest.raises(ValueError, match="is not a MAC address"):
+        canonical_mac(text)
+
+
+@given(st.binary(min_size=6, max_size=6), st.sampled_from(":-"), st.booleans(), st.booleans())
+def test_every_spelling_of_a_mac_has_one_name(raw: bytes, separator: str, upper: bool, typed: bool) -> None:
+    """Case, separator and dnsmasq's hardware type make no difference."""
+    plain = raw.hex(":")
+    text = ("06-" if typed else "") + plain.replace(":", separator)
+    assert endpoint_name(text.upper() if upper else text) == "mac-" + plain.replace(":", "-")
