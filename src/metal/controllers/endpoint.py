@@ -22,6 +22,8 @@ from metal.kube.objects import Key, key_of
 from metal.kube.runtime import Runtime
 
 Scope = StatusScope[Endpoint]
+BY_MAC = "mac-digits"
+"""Index of Endpoints by the digits of their MAC address."""
 
 
 def by_mac(endpoint: Endpoint) -> Iterable[str]:
@@ -53,7 +55,7 @@ class EndpointReconciler:
         self.endpoints: Informer[Endpoint] = runtime.informer(kinds.endpoint)
         self.bmcs: Informer[BMC] = runtime.informer(kinds.bmc)
         self.secrets: Informer[BMCSecret] = runtime.informer(kinds.bmc_secret)
-        self.endpoints.add_index("mac", by_mac)
+        self.endpoints.add_index(BY_MAC, by_mac)
         self.bmcs.add_index("access-mac", bmc_by_mac)
         self.enrolment = Enrolment(context, self.bmcs, self.secrets, pool, defaults, settings)
         self._backoffs: dict[Key, Backoff] = {}
@@ -151,7 +153,7 @@ class EndpointReconciler:
 
     def _elder(self, endpoint: Endpoint, digits: str) -> str:
         """Name of the Endpoint that has this MAC address with more right, or empty."""
-        eldest = min(self.endpoints.by_index("mac", digits), key=_age, default=endpoint)
+        eldest = min(self.endpoints.by_index(BY_MAC, digits), key=_age, default=endpoint)
         return "" if eldest.metadata.name == endpoint.metadata.name else eldest.metadata.name
 
     def _backoff(self, key: Key) -> Backoff:
@@ -172,7 +174,7 @@ def setup(reconciler: EndpointReconciler, runtime: Runtime) -> Controller:
     endpoints = reconciler.endpoints
 
     def twins(endpoint: Endpoint) -> list[Key]:
-        same = [twin for digits in by_mac(endpoint) for twin in endpoints.by_index("mac", digits)]
+        same = [twin for digits in by_mac(endpoint) for twin in endpoints.by_index(BY_MAC, digits)]
         return [key_of(endpoint), *map(key_of, same)]
 
     def everybody() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from metal.api.server import Server
 from metal.bmc.protocols import SystemInfo
-from metal.controllers.bmc.scope import Scope
+from metal.controllers.bmc.scope import BY_UUID, Scope
 from metal.kube.controller import Result
 from metal.kube.errors import AlreadyExists, Conflict
 from metal.kube.objects import Key
@@ -81,7 +81,7 @@ async def _one(scope: Scope, uuid: str, system: SystemInfo, outcome: Outcome) ->
 
 def _existing(scope: Scope, uuid: str) -> Server | None:
     """The Server of this system, ours before another's: whoever created it, there must not be two."""
-    found = scope.deps.servers.by_index("uuid", uuid)
+    found = scope.deps.servers.by_index(BY_UUID, uuid)
     found.sort(key=lambda server: (not _is_ours(scope, server), server.metadata.name))
     server = found[0] if found else None
     if server is not None and _is_ours(scope, server) and uuid not in scope.status.systems:

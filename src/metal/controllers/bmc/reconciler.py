@@ -12,7 +12,7 @@ from metal.controllers.bmc.finalize import finalize
 from metal.controllers.bmc.observe import observe
 from metal.controllers.bmc.operate import operate
 from metal.controllers.bmc.reach import find_access, let_rest
-from metal.controllers.bmc.scope import Deps, Scope
+from metal.controllers.bmc.scope import BY_UUID, Deps, Scope
 from metal.controllers.predicates import matters
 from metal.controllers.scope import Context
 from metal.controllers.settings import BMCSettings
@@ -55,7 +55,7 @@ class BMCReconciler:
         )
         self.deps.bmcs.add_index("secret", by_secret)
         self.deps.bmcs.add_index("endpoint", by_endpoint)
-        self.deps.servers.add_index("uuid", by_uuid)
+        self.deps.servers.add_index(BY_UUID, by_uuid)
 
     async def reconcile(self, key: Key) -> Result:
         """One step for one BMC."""

@@ -15,6 +15,10 @@ from metal.kube.informer import Informer
 from metal.kube.objects import Key, key_of
 
 
+BY_UUID = "system-uuid"
+"""Index of Servers by the UUID of their system."""
+
+
 @dataclass
 class Memo:
     """What this process remembers of a BMC. Losing it costs a request, never correctness."""
