@@ -1,7 +1,7 @@
 """One BMC's resources as JSON: authenticated, bounded in time, number and size, failures as sentences."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -201,17 +201,18 @@ class RedfishClient:
         match = {"if-match": etag} if etag else {}
         return await self._authenticated(lambda grant: self._send(method, path, {**grant.headers, **match}, content))
 
-    async def _authenticated(self, exchange: Callable[[Grant], Any]) -> Response:
+    async def _authenticated(self, exchange: Callable[[Grant], Awaitable[Response]]) -> Response:
         """One exchange, and one more with a new login after 401."""
-        grant = await self.session.grant()
-        response: Response = await exchange(grant)
-        if response.status != 401:
+        async with self.session.admission() as grant:
+            response = await exchange(grant)
+            if response.status == 401:
+                grant = await self.session.renew(grant)
+                response = await exchange(grant)
+            if response.status == 401:
+                raise self.session.reject(grant)
+            if response.status < 500:
+                self.session.prove(grant)
             return response
-        grant = await self.session.renew(grant)
-        response = await exchange(grant)
-        if response.status == 401:
-            raise self.session.reject(grant)
-        return response
 
     async def _follow(self, path: str, headers: Mapping[str, str]) -> Response:
         for _ in range(_MOST_REDIRECTS + 1):

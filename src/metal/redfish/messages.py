@@ -72,7 +72,7 @@ def sentence(value: object) -> str:
             target.append(words)
     if not specific and isinstance(value, dict) and isinstance(value.get("error"), dict):
         specific = [_text(value["error"].get("message"))]
-    return _clip(" ".join(_stopped(words) for words in (specific or general) if words) or " ".join(general))
+    return _clip(" ".join(_stopped(words) for words in (specific or general) if words))
 
 
 def message_ids(value: object) -> tuple[str, ...]:
@@ -91,14 +91,14 @@ def failed_inside(value: object) -> bool:
     return "Critical" in severities
 
 
-def error_for(response: Response, what: str, *, retry_after: float | None = None) -> BMCError:
+def error_for(response: Response, what: str) -> BMCError:
     """The exception for an answer of 3xx or more. `what` says who was asked for what, as the start of a sentence."""
     words = sentence(parse(response.body))
     status = f"{response.status} {_phrase(response.status)}".strip()
     text = f"{what} was answered {status}" + (f": {words}" if words else ".")
     error = _kind(response.status)(text)
     if isinstance(error, BMCBusy):
-        error.retry_after = retry_after if retry_after is not None else _seconds(response.headers.get("retry-after"))
+        error.retry_after = _seconds(response.headers.get("retry-after"))
     return error
 
 

@@ -4,7 +4,8 @@ import asyncio
 import base64
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,6 +19,7 @@ STOPGAP = 300.0
 """Seconds for which basic authentication stands in after all of the BMC's sessions were in use."""
 SUSPICION = 60.0
 """Seconds without a try after a fresh login did not help; shorter than for a refused password."""
+_FULL = frozenset({"SessionLimitExceeded", "CreateLimitReachedForResource", "RAC0218"})
 
 Send = Callable[[str, str, Mapping[str, str], bytes | None], Awaitable[Response]]
 FindCollection = Callable[[], Awaitable[str]]
@@ -69,7 +71,9 @@ class Session:
         self._cooldown = cooldown
         self._grant: Grant | None = None
         self._refusal: _Refusal | None = None
+        self._proven: Grant | None = None
         self._lock = asyncio.Lock()
+        self._proof = asyncio.Lock()
 
     def __repr__(self) -> str:
         state = "none" if self._grant is None else "basic" if self._grant.basic else "session"
@@ -99,6 +103,23 @@ class Session:
             if (grant := self._live()) is None:
                 grant = self._grant = await self._login()
             return grant
+
+    @asynccontextmanager
+    async def admission(self) -> AsyncIterator[Grant]:
+        """A grant to use inside. Basic credentials not yet known to be right are used by one request at a time.
+
+        Otherwise concurrent requests would offer a wrong password as often, and lock the account.
+        """
+        grant = await self.grant()
+        if not grant.basic or grant is self._proven:
+            yield grant
+            return
+        async with self._proof:
+            yield await self.grant()
+
+    def prove(self, grant: Grant) -> None:
+        """The BMC has let this grant in."""
+        self._proven = grant
 
     async def renew(self, stale: Grant) -> Grant:
         """A new grant after 401 with `stale`; another caller's, when one is there already.
@@ -167,7 +188,7 @@ class Session:
             words = messages.sentence(messages.parse(response.body)).replace(self._password or "\0", "***")
             text = f"{self._name} refused the user name or password{f': {words}' if words else '.'}"
             raise self._remember(BMCAuthError, text, self._cooldown)
-        full = "SessionLimitExceeded" in messages.message_ids(messages.parse(response.body))
+        full = not _FULL.isdisjoint(messages.message_ids(messages.parse(response.body)))
         if full or status == 503:
             return self._basic(stopgap=True)
         if status < 300 or status in (400, 404, 405, 501):
