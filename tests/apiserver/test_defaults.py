@@ -56,3 +56,11 @@ def test_a_whole_default_spec_can_appear() -> None:
     """A default at the top fills in a part that the user left out."""
     schema = {"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {"a": FIVE}}}}
     assert Compiled(schema).default({"kind": "Thing"}) == {"kind": "Thing", "spec": {"a": 5}}
+
+
+def test_an_object_with_nothing_to_default_comes_back_equal() -> None:
+    """Defaulting twice changes nothing more, and the result is another dict."""
+    thing = compiled({"a": FIVE, "l": {"type": "array", "items": {"type": "object", "properties": {"b": FIVE}}}})
+    once = thing.default(obj({"l": [{}, {"b": 2}]}))
+    assert thing.default(once) == once
+    assert thing.default(once) is not once

@@ -79,3 +79,12 @@ def test_pruning_twice_changes_nothing_more(value: Any) -> None:
     once = thing.prune(obj(value))
     assert thing.prune(once) == once
     assert thing.unknown_fields(once) == []
+
+
+@given(json_values)
+def test_fields_are_unknown_exactly_where_pruning_changes_something(value: Any) -> None:
+    """The report and the pruning agree, also on objects with nothing to prune."""
+    thing = Compiled(THING)
+    given = obj(value)
+    assert (thing.unknown_fields(given) == []) == (thing.prune(given) == given)
+    assert thing.prune(given) is not given

@@ -6,13 +6,38 @@ from typing import Any
 
 from metal.apiserver.structural import IDENTITY, Node
 
+_CONTAINERS = frozenset((dict, list))
+
 
 def default(root: Node, obj: Mapping[str, Any]) -> dict[str, Any]:
     """The object with defaults filled in and with null removed where the schema does not allow it."""
+    if _is_complete(root, {key: value for key, value in obj.items() if key not in IDENTITY}):
+        return dict(obj)
     return {
         **_mapping(root, {key: value for key, value in obj.items() if key not in IDENTITY}),
         **{key: obj[key] for key in IDENTITY if key in obj},
     }
+
+
+def _is_complete(node: Node, value: Any) -> bool:
+    """Whether there is nothing to fill in or to take out: the usual case, found out without building anything."""
+    if type(value) is dict:
+        return _is_complete_mapping(node, value)
+    if type(value) is list and node.items is not None:
+        items = node.items
+        return all(item is not None and _is_complete(items, item) for item in value)
+    return True
+
+
+def _is_complete_mapping(node: Node, value: dict[str, Any]) -> bool:
+    for key, item in value.items():
+        if item is None:
+            return False
+        if type(item) in _CONTAINERS:
+            sub = node.fields.get(key) or node.extra
+            if sub is not None and not _is_complete(sub, item):
+                return False
+    return not node.any_defaults or all(key in value for key, sub in node.fields.items() if sub.has_default)
 
 
 def _walk(node: Node, value: Any) -> Any:

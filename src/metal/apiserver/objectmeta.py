@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from metal.apiserver.causes import Cause, forbidden, invalid, required, too_long
+from metal.apiserver.causes import Cause, forbidden, invalid, required, show, too_long
 from metal.apiserver.structural import Node, compile_node
 
 _STRING_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -196,6 +196,6 @@ def _immutable(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
     if old.get("deletionTimestamp"):
         added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
-            detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
+            detail = f"no new finalizers can be added if the object is being deleted, found new: {show(added)}"
             causes.append(forbidden("metadata.finalizers", detail))
     return causes

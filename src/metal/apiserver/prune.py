@@ -11,17 +11,20 @@ Path = tuple[str | int, ...]
 Report = Callable[[Path], None]
 
 _NOTHING = Node()
+_ANYTHING = Node(preserve=True)
+_CONTAINERS = frozenset((dict, list))
 
 
 def prune(root: Node, obj: Mapping[str, Any]) -> dict[str, Any]:
     """The object without unknown fields. apiVersion, kind and metadata stay; metadata is pruned by its own schema."""
-    return _resource(root, obj, (), _ignore)
+    return dict(obj) if _is_clean_resource(root, obj) else _resource(root, obj, (), _ignore)
 
 
 def unknown_fields(root: Node, obj: Mapping[str, Any]) -> list[str]:
     """Paths of the fields that pruning would drop, in document order."""
     found: list[str] = []
-    _resource(root, obj, (), lambda path: found.append(path_text(path)))
+    if not _is_clean_resource(root, obj):
+        _resource(root, obj, (), lambda path: found.append(path_text(path)))
     return found
 
 
@@ -34,6 +37,31 @@ def unknown_below(node: Node, value: Any) -> list[str]:
 
 def _ignore(path: Path) -> None:
     """Pruning itself reports to nobody."""
+
+
+def _is_clean_resource(node: Node, obj: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to prune: the usual case, found out without building anything."""
+    return _is_clean(objectmeta.NODE, obj.get("metadata")) and all(
+        _is_clean_field(node, key, value) for key, value in obj.items() if key not in IDENTITY
+    )
+
+
+def _is_clean_field(node: Node, key: str, value: Any) -> bool:
+    sub = node.fields.get(key) or node.extra
+    if sub is None:
+        return node.preserve
+    return type(value) not in _CONTAINERS or _is_clean(sub, value)
+
+
+def _is_clean(node: Node, value: Any) -> bool:
+    if isinstance(value, dict):
+        if node.embedded:
+            return _is_clean_resource(node, value)
+        return all(_is_clean_field(node, key, item) for key, item in value.items())
+    if isinstance(value, list):
+        items = node.items or (_ANYTHING if node.preserve else _NOTHING)
+        return all(type(item) not in _CONTAINERS or _is_clean(items, item) for item in value)
+    return True
 
 
 def _resource(node: Node, obj: Mapping[str, Any], path: Path, report: Report) -> dict[str, Any]:
