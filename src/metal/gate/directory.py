@@ -28,16 +28,16 @@ class CachedDirectory:
     """Looks into informers: no request to the API."""
 
     def __init__(self, servers: Informer[Server], endpoints: Informer[Endpoint]) -> None:
-        servers.add_index("uuid", by_uuid)
-        endpoints.add_index("mac", by_mac)
+        servers.add_index("gate-uuid", by_uuid)
+        endpoints.add_index("gate-mac", by_mac)
         self._servers, self._endpoints = servers, endpoints
 
     async def servers(self, uuid: str) -> list[str]:
-        found = (server for form in spellings(uuid) for server in self._servers.by_index("uuid", form))
+        found = (server for form in spellings(uuid) for server in self._servers.by_index("gate-uuid", form))
         return sorted({server.metadata.name for server in found})
 
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
-        return _addresses(obj for mac in macs for obj in self._endpoints.by_index("mac", plain_mac(mac)))
+        return _addresses(obj for mac in macs for obj in self._endpoints.by_index("gate-mac", plain_mac(mac)))
 
 
 class ListingDirectory:
