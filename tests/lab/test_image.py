@@ -1,15 +1,18 @@
-"""The image alone: a machine boots it over the network, Ignition writes what it is told, and metalprobe reports."""
+"""The image alone: a machine boots it with our scripts, Ignition writes what we generate, and metalprobe reports.
 
-import hashlib
+A tiny web server stands for boot server and registry; there is no controller.
+"""
+
 import json
-import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from images import oci
+from metal.boot.core import script
+from metal.boot.core.ignition import add_file
+from metal.controllers.server.ignition import TOKEN_PATH, discovery
 from metal.probe.bundle import zipapp
 from tests.lab import site as places
 from tests.lab.bmc import ForeignBMC
@@ -27,18 +30,6 @@ BASE = f"http://{HOST}:8082"
 TOKEN = "a-token-of-this-boot"
 REPORT_SECONDS = 240
 """Ten times what a quiet machine needs from power-on to the report."""
-UNIT = f"""\
-[Unit]
-Wants=network-online.target
-After=network-online.target
-[Service]
-ExecStart=/usr/bin/python3 /opt/metalprobe.pyz --registry-url={BASE} --server-uuid=%s --token=@/etc/token
-Restart=on-failure
-RestartPreventExitStatus=65 77
-StandardError=journal+console
-[Install]
-WantedBy=multi-user.target
-"""
 
 
 @pytest.fixture(scope="module")
@@ -56,41 +47,28 @@ def machine(run: Run, site: Site) -> Iterator[Machine]:
 
 
 def parts(layout: Path) -> dict[str, bytes]:
-    """The layers of an OCI layout by the last word of their media type."""
+    """The layers of an OCI layout by the last word of their media type, and its config as `json`."""
     index = json.loads((layout / "index.json").read_text())
     manifest = json.loads(oci.blob(layout, index["manifests"][0]["digest"]).read_bytes())
-    return {
-        part["mediaType"].rpartition(".")[2]: oci.blob(layout, part["digest"]).read_bytes()
-        for part in manifest["layers"]
+    found = [(part["mediaType"].rpartition(".")[2], part["digest"]) for part in manifest["layers"]]
+    found.append(("json", manifest["config"]["digest"]))
+    return {name: oci.blob(layout, digest).read_bytes() for name, digest in found}
+
+
+def put_boot_chain(web: WebServer, machine: Machine) -> None:
+    """What the boot server would answer: its scripts, the image, and the discovery Ignition with a token."""
+    image = parts(IMAGES / "discovery")
+    command_line = json.loads(image["json"])["commandLine"]
+    arguments = ["ignition.firstboot", "ignition.platform.id=metal", f"ignition.config.url={BASE}/ignition"]
+    boot = script.Boot(f"{BASE}/kernel", (f"{BASE}/initramfs",), (*script.tokens(command_line), *arguments))
+    config = discovery(zipapp(), BASE, machine.uuid).encode()
+    web.files = {
+        "/ipxe": script.chainload(BASE).encode(),
+        f"/ipxe/{machine.uuid}": boot.render().encode(),
+        "/kernel": image["kernel"],
+        "/initramfs": image["initramfs"],
+        "/ignition": add_file(config, TOKEN_PATH, TOKEN.encode()),
     }
-
-
-def ignition(machine: Machine, probe: bytes) -> bytes:
-    """A config with a host name, a token, the probe checked by its digest, and a unit that starts it."""
-
-    def inline(path: str, content: str) -> dict[str, Any]:
-        return {"path": path, "mode": 0o600, "contents": {"source": "data:," + urllib.parse.quote(content)}}
-
-    digest = hashlib.sha512(probe).hexdigest()
-    fetched = {"source": f"{BASE}/metalprobe.pyz", "verification": {"hash": f"sha512-{digest}"}}
-    files = [
-        inline("/etc/hostname", "node0\n"),
-        inline("/etc/token", TOKEN),
-        {"path": "/opt/metalprobe.pyz", "contents": fetched},
-    ]
-    unit = {"name": "metalprobe.service", "enabled": True, "contents": UNIT % machine.uuid}
-    return json.dumps(
-        {"ignition": {"version": "3.3.0"}, "storage": {"files": files}, "systemd": {"units": [unit]}}
-    ).encode()
-
-
-SCRIPT = f"""\
-#!ipxe
-kernel {BASE}/kernel initrd=initrd.img console=ttyS0,115200 loglevel=5 ignition.firstboot ignition.platform.id=metal \
-ignition.config.url={BASE}/ignition BOOTIF=01-${{net0/mac:hexhyp}}
-initrd --name initrd.img {BASE}/initramfs
-boot
-"""
 
 
 def test_a_machine_that_boots_the_discovery_image_reports_its_hardware(
@@ -102,12 +80,10 @@ def test_a_machine_that_boots_the_discovery_image_reports_its_hardware(
     say: Callable[[str], None],
 ) -> None:
     """Redfish power-on, DHCP, iPXE, kernel, Ignition, metalprobe: the report names the machine's own parts."""
-    probe = zipapp()
-    web.files = {"/boot.ipxe": SCRIPT.encode(), "/ignition": ignition(machine, probe), "/metalprobe.pyz": probe}
-    web.files |= {f"/{name}": data for name, data in parts(IMAGES / "discovery").items()}
+    put_boot_chain(web, machine)
     switch = Switch(site.operator, BRIDGE)
     request.addfinalizer(switch.close)
-    dhcp = Dnsmasq(run, site.operator, BRIDGE, boot_url=f"{BASE}/boot.ipxe", hook=hook_script(run, ["true"]))
+    dhcp = Dnsmasq(run, site.operator, BRIDGE, boot_url=f"{BASE}/ipxe", hook=hook_script(run, ["true"]))
     uri = machine.libvirt.uri
     bmc = ForeignBMC(run, site.bmc, dhcp, uri, mac=places.BMC_MAC, user="admin", password="secret")
 

@@ -31,7 +31,7 @@ class WebServer:
 def _handler(server: WebServer, note: Callable[[str], None]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = server.files.get(self.path)
+            body = server.files.get(self.path.partition("?")[0])
             note(f"GET {self.path} from {self.client_address[0]}")
             self._answer(404 if body is None else 200, body or b"")
 
