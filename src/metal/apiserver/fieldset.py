@@ -61,21 +61,6 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
     return {} if len(out) == 1 and "." in out else out
 
 
-def without_below(one: FieldSet, other: FieldSet) -> FieldSet | None:
-    """Like `difference`, but a member of `other` takes everything below it along."""
-    if is_member(other):
-        return None
-    out: FieldSet = {}
-    for key, sub in one.items():
-        theirs = other.get(key)
-        left = sub if theirs is None else without_below(sub, theirs)
-        if left is not None:
-            out[key] = left
-    if not out:
-        return {} if not one else None
-    return {} if len(out) == 1 and "." in out else out
-
-
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet | None:
     """What is in both; None if nothing is."""
     out: FieldSet = {}
