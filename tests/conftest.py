@@ -1,7 +1,45 @@
 """What holds for every test."""
 
 import asyncio
+import os
+import shutil
+from pathlib import Path
+
+import pytest
 
 # On Python 3.11 asking for "the current loop" before one was ever set makes a loop that nobody closes; pytest-asyncio
 # asks, and the ResourceWarning is an error here. Saying "there is none" first avoids it.
 asyncio.set_event_loop(None)
+
+_BUILT_KUBECTL = sorted(Path(__file__).parent.parent.glob(".cache/kubectl/*/kubectl"))
+_LEFT_OUT: dict[str, int] = {}
+
+if not os.environ.get("KUBECTL") and not shutil.which("kubectl") and _BUILT_KUBECTL:
+    os.environ["KUBECTL"] = str(_BUILT_KUBECTL[-1])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests whose foreign program is not on this machine, unless METAL_REQUIRE=all (as in CI)."""
+    if os.environ.get("METAL_REQUIRE") == "all":
+        return
+    kept, left_out = [], []
+    for item in items:
+        missing = [p for mark in item.iter_markers("needs") for p in mark.args if not _present(p)]
+        for program in missing:
+            _LEFT_OUT[program] = _LEFT_OUT.get(program, 0) + 1
+        (left_out if missing else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+def _present(program: str) -> bool:
+    named = os.environ.get(program.upper().replace("-", "_"), "")
+    return bool(named and os.access(named, os.X_OK)) or shutil.which(program) is not None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what did not run, and how to make it run."""
+    for program, count in sorted(_LEFT_OUT.items()):
+        way = "make kubectl" if program == "kubectl" else f"apt-get install {program}"
+        terminalreporter.write_line(f"{count} tests did not run: {program} is not on this machine ({way})", yellow=True)
