@@ -22,7 +22,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests whose foreign program is not on this machine, unless METAL_REQUIRE=all (as in CI)."""
     if os.environ.get("METAL_REQUIRE") == "all":
         return
-    kept, left_out = [], []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         missing = [p for mark in item.iter_markers("needs") for p in mark.args if not _present(p)]
         for program in missing:
