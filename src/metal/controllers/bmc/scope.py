@@ -14,7 +14,6 @@ from metal.kube.backoff import Backoff
 from metal.kube.informer import Informer
 from metal.kube.objects import Key, key_of
 
-
 BY_UUID = "system-uuid"
 """Index of Servers by the UUID of their system."""
 
