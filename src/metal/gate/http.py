@@ -211,7 +211,12 @@ async def serve(app: web.Application, host: str, port: int) -> Listening:
     """Listen. Raises OSError when the address cannot be had."""
     limits = app[_LIMITS]
     runner = web.AppRunner(
-        app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0, keepalive_timeout=limits.idle_seconds
+        app,
+        handler_cancellation=True,
+        access_log=None,  # it would show tokens
+        shutdown_timeout=1.0,
+        keepalive_timeout=limits.idle_seconds,
+        lingering_time=2.0,
     )
     await runner.setup()
     site = web.TCPSite(runner, host, port)

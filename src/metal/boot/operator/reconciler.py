@@ -1,8 +1,9 @@
 """Makes boot configurations ready: image resolved and here, Ignition valid, IPXEBootConfig written, then Ready."""
 
+import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
@@ -61,6 +62,10 @@ class _Memo:
     """UID and version of the Secret that was found valid last."""
     resolved: tuple[str, int, Image] | None = None
     """Reference, generation, and what it was resolved to; for the time of the download."""
+    failed: tuple[str, int, Finding] | None = None
+    """Image, generation, and why it cannot be had; true until `retry_at`, whatever else wakes the configuration."""
+    retry_at: float = 0.0
+    """Loop time at which the registry is asked again."""
 
 
 @dataclass
@@ -98,14 +103,19 @@ class BootConfigurationReconciler:
         return findings
 
     async def _image(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
-        memo = self._memos.setdefault(key, _Memo())
+        memo, now = self._memos.setdefault(key, _Memo()), asyncio.get_running_loop().time()
+        wanted = (config.spec.image, config.metadata.generation)
+        if memo.failed is not None and memo.failed[:2] == wanted and now < memo.retry_at:
+            return replace(memo.failed[2], again=memo.retry_at - now), None
         try:
             finding, plan = await self._fetch(key, config)
         except ImageError as exc:
             memo.failures, memo.resolved = memo.failures + 1, None
-            return self._image_failed(exc, memo.failures), None
+            failed = self._image_failed(exc, memo.failures)
+            memo.failed, memo.retry_at = (*wanted, failed), now + failed.again
+            return failed, None
         if finding.state == READY:
-            memo.failures = 0
+            memo.failures, memo.failed = 0, None
         return finding, plan
 
     async def _fetch(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:

@@ -1,0 +1,388 @@
+"""Boot configurations become ready, and say why when they do not."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from metal.api.claim import ServerBootConfiguration
+from metal.api.core import EVENT, SECRET
+from metal.api.ipxe import IPXEBootConfig
+from metal.boot.core.errors import ImageError
+from metal.boot.core.images import Image
+from metal.boot.operator.setup import setup_boot
+from metal.kube.clock import LoopClock
+from metal.kube.conditions import find
+from metal.kube.errors import NotFound
+from metal.kube.events import Recorder
+from metal.kube.runtime import Runtime
+from tests.gate.world import IGNITION, IMAGE, NEIGHBOR, UUID, Clock, World, image, secret
+
+pytestmark = pytest.mark.looptime
+REFERENCE = "registry.test:5000/team/os:1"
+
+
+class Site:
+    """A running controller over the API in memory."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.api, self.kinds = world, world.api, world.kinds
+        self.runtime = Runtime(self.api, rng=random.Random(1))
+        self.clock = LoopClock(Clock().now)
+        self.recorder = Recorder(self.api, EVENT, component="test", clock=self.clock)
+        setup_boot(
+            self.runtime, self.kinds, world.images, world.settings, self.recorder,
+            clock=self.clock, rng=random.Random(1),
+        )  # fmt: skip
+        self.runtime.background("events", self.recorder.run)
+
+    async def server(self, name: str = "s1") -> None:
+        interfaces = [{"name": "eth0", "macAddress": "52:54:00:00:00:01", "ips": ["10.0.0.7", "fd00::7"]}]
+        body = {"metadata": {"name": name}, "spec": {"systemUUID": UUID}, "status": {"networkInterfaces": interfaces}}
+        await self.api.create(self.kinds.server, body)
+
+    async def configure(self, image: str = REFERENCE, ignition: str = "ignition", **more: Any) -> None:
+        ref = {"ignitionSecretRef": {"name": ignition}} if ignition else {}
+        meta = {"name": "sbc", "namespace": "ns", "generation": 1}
+        spec = {"serverRef": {"name": "s1"}, "image": image, **ref, **more}
+        await self.api.create(self.kinds.boot_config, {"metadata": meta, "spec": spec})
+
+    async def change(self, generation: int, **spec: Any) -> None:
+        body = {"metadata": {"generation": generation}, "spec": spec}
+        await self.api.patch(self.kinds.boot_config, "sbc", body, "ns")
+
+    async def secret(self, content: Any = IGNITION, **more: bytes) -> None:
+        await self.api.apply(SECRET, secret("ignition", ignition=json.dumps(content).encode(), **more), manager="t")
+
+    async def config(self) -> ServerBootConfiguration:
+        await asyncio.sleep(1)
+        return await self.api.get(self.kinds.boot_config, "sbc", "ns")
+
+    async def child(self) -> IPXEBootConfig:
+        return await self.api.get(self.kinds.ipxe, "sbc", "ns")
+
+    async def condition(self, type: str) -> tuple[str, str, str]:
+        found = find((await self.config()).status.conditions, type)
+        assert found is not None
+        return found.status, found.reason, found.message
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    made = Site(World(tmp_path))
+    await made.runtime.start()
+    yield made
+    await made.runtime.stop(grace=1.0)
+
+
+async def test_a_configuration_becomes_ready(site: Site) -> None:
+    """Its IPXEBootConfig has the same name, belongs to it, and names the blobs by digest."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    config, child = await site.config(), await site.child()
+    assert (config.status.state, config.status.waiting_for, config.status.observed_generation) == ("Ready", "", 1)
+    assert config.status.since is not None
+    assert (await site.condition("ImageValidation"))[:2] == ("True", "Resolved")
+    assert (await site.condition("IgnitionValidation"))[:2] == ("True", "Valid")
+    (owner,) = child.metadata.owner_references
+    assert (owner.uid, owner.controller, owner.block_owner_deletion) == (config.metadata.uid, True, True)
+    assert child.spec.system_uuid == UUID
+    assert child.spec.system_ips == ("10.0.0.7", "fd00::7")
+    assert child.spec.ignition_secret_ref is not None
+    assert IMAGE.digest.replace(":", "%3A") in child.spec.kernel_url
+    assert child.status.state == "Ready"
+
+
+async def test_what_is_ready_is_what_the_boot_server_serves(site: Site) -> None:
+    """The two ends fit: a window opened on it gets a script."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    await site.world.open("Claim")
+    answer = await site.world.boot.script(UUID, "10.0.0.7")
+    assert answer.status == 200
+    assert b"rdinit=/init" in answer.body
+
+
+async def test_nothing_is_written_when_nothing_changes(site: Site) -> None:
+    """An hour of looking at a ready configuration reads its Secret and writes nothing."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    before = site.api.version
+    calls = len(site.api.calls)
+    await asyncio.sleep(3600)
+    assert site.api.version == before
+    assert {verb for verb, plural, _ in site.api.calls[calls:] if verb != "watch"} <= {"get", "list"}
+    assert len(site.api.calls) - calls < 200
+
+
+async def test_without_a_secret_reference_no_ignition_is_needed(site: Site) -> None:
+    """Ready, and no Secret is read."""
+    await site.server()
+    await site.configure(ignition="")
+    assert (await site.config()).status.state == "Ready"
+    assert not any(plural == "secrets" for _, plural, _ in site.api.calls)
+    assert (await site.child()).spec.ignition_secret_ref is None
+
+
+async def test_a_missing_server_is_awaited(site: Site) -> None:
+    """Pending until it is there."""
+    await site.secret()
+    await site.configure()
+    config = await site.config()
+    assert (config.status.state, config.status.waiting_for) == ("Pending", "the Server s1 to exist, with a systemUUID")
+    await site.server()
+    assert (await site.config()).status.state == "Ready"
+
+
+async def test_a_secret_that_appears_late_is_found(site: Site) -> None:
+    """Error names it; without any other change the configuration becomes ready."""
+    await site.server()
+    await site.configure()
+    assert (await site.config()).status.state == "Error"
+    status, reason, message = await site.condition("IgnitionValidation")
+    assert (status, reason) == ("False", "SecretMissing")
+    assert "Secret ignition does not exist in namespace ns" in message
+    await site.secret()
+    await asyncio.sleep(10)
+    assert (await site.config()).status.state == "Ready"
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "says"),
+    [
+        ({"ignition": {"version": "3.3.0"}, "storage": {"files": [{"path": "x"}]}}, {}, "$.storage.files[0].path"),
+        ({"ignition": {"version": "2.1.0"}}, {}, "$.ignition.version"),
+        (IGNITION, {"format": b"fcos"}, "butane"),
+    ],
+)
+async def test_an_invalid_ignition_is_a_condition_with_its_json_path(
+    site: Site, content: Any, more: dict[str, bytes], says: str
+) -> None:
+    """Nothing is served; once it is corrected, all is well."""
+    await site.server()
+    await site.secret(content, **more)
+    await site.configure()
+    config = await site.config()
+    assert config.status.state == "Error"
+    status, reason, message = await site.condition("IgnitionValidation")
+    assert (status, reason) == ("False", "ValidationFailed")
+    assert says in message
+    with pytest.raises(NotFound):
+        await site.child()
+    if not more:
+        await site.secret()
+        await asyncio.sleep(10)
+        assert (await site.config()).status.state == "Ready"
+
+
+async def test_a_secret_that_becomes_invalid_takes_readiness_away(site: Site) -> None:
+    """Within the poll interval; the boot server answers 503 then."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    await site.secret({"ignition": {}})
+    await asyncio.sleep(60)
+    assert (await site.config()).status.state == "Error"
+    assert (await site.child()).status.state == "Error"
+    await site.world.open("Claim")
+    assert (await site.world.boot.script(UUID, NEIGHBOR)).status == 503
+
+
+async def test_a_lasting_image_error_is_an_error_that_is_looked_at_slowly(site: Site) -> None:
+    """ImageValidation False with reason ValidationFailed, and an Event."""
+    site.world.images.failure = ImageError("ImageNotFound", "the registry does not have it")
+    await site.server()
+    await site.secret()
+    await site.configure()
+    config = await site.config()
+    assert config.status.state == "Error"
+    assert await site.condition("ImageValidation") == (
+        "False", "ValidationFailed", "ImageNotFound: the registry does not have it",
+    )  # fmt: skip
+    await asyncio.sleep(200)
+    assert len(site.world.images.resolved) == 1
+    site.world.images.failure = None
+    await asyncio.sleep(200)
+    assert (await site.config()).status.state == "Ready"
+    events = [obj for (plural, _, _), obj in site.api.objects.items() if plural == "events"]
+    assert [event["reason"] for event in events] == ["ValidationFailed", "Resolved"]
+
+
+async def test_a_registry_that_stumbles_is_asked_again_with_growing_pauses(site: Site) -> None:
+    """Pending with the reason; never Error."""
+    site.world.images.failure = ImageError("RegistryTimeout", "no answer in time", transient=True)
+    await site.server()
+    await site.secret()
+    await site.configure()
+    config = await site.config()
+    assert (config.status.state, config.status.waiting_for) == ("Pending", "no answer in time")
+    await asyncio.sleep(120)
+    assert 3 <= len(site.world.images.resolved) <= 5
+    site.world.images.failure = None
+    await asyncio.sleep(300)
+    assert (await site.config()).status.state == "Ready"
+
+
+async def test_a_download_shows_its_progress_and_holds_nobody_up(site: Site) -> None:
+    """waitingFor says how much of how much; the end of the download wakes the configuration."""
+    big = image()
+    blob = big.parts.kernel
+    parts = type(big.parts)(type(blob)(blob.media_type, blob.digest, 180 * 1024 * 1024), big.parts.initramfs)
+    site.world.images.found, site.world.images.local = Image(big.pinned, parts), False
+    await site.server()
+    await site.secret()
+    await site.configure()
+    config = await site.config()
+    assert (config.status.state, config.status.waiting_for) == ("Pending", "downloading 60 of 181 MiB")
+    assert (await site.condition("ImageValidation"))[:2] == ("Unknown", "Downloading")
+    assert len(site.world.images.resolved) == 1
+    site.world.images.local = True
+    for wake in site.world.images.wakers:
+        wake()
+    assert (await site.config()).status.state == "Ready"
+    assert len(site.world.images.resolved) == 1
+
+
+async def test_a_silent_registry_holds_up_no_other_configuration(site: Site) -> None:
+    """With more silent ones than workers, another is ready at once."""
+
+    async def resolve(reference: str) -> Image:
+        if "silent" in reference:
+            await asyncio.sleep(30)
+        return image()
+
+    site.world.images.resolve = resolve  # type: ignore[method-assign]  # this registry is slow for some
+    await site.server()
+    await site.secret()
+    for number in range(60):
+        spec = {"serverRef": {"name": "s1"}, "image": f"silent/{number}"}
+        meta = {"name": f"other-{number}", "namespace": "ns", "generation": 1}
+        await site.api.create(site.kinds.boot_config, {"metadata": meta, "spec": spec})
+    await asyncio.sleep(1)
+    await site.configure()
+    assert (await site.config()).status.state == "Ready"
+    other = await site.api.get(site.kinds.boot_config, "other-7", "ns")
+    assert (other.status.state, other.status.conditions[0].reason) == ("Pending", "Resolving")
+    await asyncio.sleep(31)
+    other = await site.api.get(site.kinds.boot_config, "other-7", "ns")
+    assert other.status.state == "Ready"
+
+
+async def test_a_tag_that_moves_changes_nothing_until_the_configuration_does(site: Site) -> None:
+    """The digest is pinned for a generation, over restarts too; a new generation follows the tag."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    moved = image("other arguments")
+    site.world.images.found = Image(IMAGE.pinned("sha256:" + "00" * 32), moved.parts, moved.command_line)
+    await asyncio.sleep(600)
+    assert IMAGE.digest.replace(":", "%3A") in (await site.child()).spec.kernel_url
+    again = Site(site.world)
+    await again.runtime.start()
+    await asyncio.sleep(60)
+    await again.runtime.stop()
+    assert IMAGE.digest.replace(":", "%3A") in (await site.child()).spec.kernel_url
+    await site.change(2, ignitionSecretRef={"name": "ignition"})
+    assert (await site.config()).status.observed_generation == 2
+    assert "00000000" in (await site.child()).spec.kernel_url
+
+
+async def test_another_image_changes_the_urls(site: Site) -> None:
+    """And the ones before are no longer kept."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    other = Image(IMAGE.pinned("sha256:" + "11" * 32), image().parts, "other=1")
+    site.world.images.found = other
+    await site.change(2, image="registry.test:5000/team/os:2")
+    config = await site.config()
+    assert (config.status.state, config.status.observed_generation) == ("Ready", 2)
+    assert site.world.images.resolved == [REFERENCE, "registry.test:5000/team/os:2"]
+    assert (await site.child()).spec.image == "registry.test:5000/team/os:2"
+
+
+@pytest.mark.parametrize("line", ["${evil}", "a\nb", "x" * 3000])
+async def test_an_image_that_no_script_can_boot_is_an_error(site: Site, line: str) -> None:
+    """Its command line would break out of the iPXE script, or be cut by the kernel."""
+    site.world.images.found = image(line)
+    await site.server()
+    await site.secret()
+    await site.configure()
+    assert (await site.config()).status.state == "Error"
+    assert "cannot be booted by iPXE" in (await site.condition("ImageValidation"))[2]
+
+
+async def test_an_empty_image_is_an_error_that_says_what_to_do(site: Site) -> None:
+    """Nothing is looked up."""
+    await site.server()
+    await site.configure(image="", ignition="")
+    assert "spec.image is empty" in (await site.config()).status.waiting_for
+    assert site.world.images.resolved == []
+
+
+async def test_a_child_that_somebody_deletes_or_edits_comes_back(site: Site) -> None:
+    """What the machine boots follows from the configuration alone."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    wanted = (await site.child()).spec
+    await site.api.patch(site.kinds.ipxe, "sbc", {"spec": {"kernelURL": "http://evil.test/k"}}, "ns")
+    await site.config()
+    assert (await site.child()).spec == wanted
+    await site.api.delete(site.kinds.ipxe, "sbc", "ns")
+    await site.config()
+    assert (await site.child()).spec == wanted
+
+
+async def test_a_deleted_configuration_keeps_no_image(site: Site) -> None:
+    """Its blobs may make room for others."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    assert list(site.world.images.held) == ["ns/sbc"]
+    await site.api.delete(site.kinds.boot_config, "sbc", "ns")
+    await asyncio.sleep(1)
+    assert site.world.images.held == {}
+
+
+async def test_what_the_machine_fetched_is_told_in_conditions(site: Site) -> None:
+    """As the boot window knows it."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    await site.world.open("Claim", scriptServedAt="2026-01-01T12:00:05Z")
+    await asyncio.sleep(60)
+    assert (await site.condition("IPXEScriptFetched"))[:2] == ("True", "IPXEScriptDelivered")
+    assert find((await site.config()).status.conditions, "IgnitionDataFetched") is None
+
+
+async def test_conditions_of_others_stay(site: Site) -> None:
+    """The registry writes BootStateReceived."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    config = await site.config()
+    mine = msgspec.to_builtins(config.status.conditions)
+    other = {"type": "BootStateReceived", "status": "True", "reason": "X", "message": ""}
+    body = {"status": {"conditions": [*mine, other]}}
+    await site.api.patch_status(site.kinds.boot_config, "sbc", body, "ns")
+    await site.change(2)
+    await site.config()
+    assert (await site.condition("BootStateReceived"))[0] == "True"

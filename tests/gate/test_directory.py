@@ -1,0 +1,63 @@
+"""Servers by UUID and leases by MAC, from informers and from lists alike."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+
+from metal.api.kinds import kinds
+from metal.gate.directory import CachedDirectory, Directory, ListingDirectory, plain_ip
+from metal.kube.informer import Informer
+from tests.gate.world import MAC, SWAPPED, UUID
+from tests.kube.fakeapi import FakeAPI
+
+KINDS = kinds()
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture(params=["cached", "listing"])
+async def directory(request: pytest.FixtureRequest) -> AsyncIterator[Directory]:
+    api = FakeAPI()
+    await api.create(KINDS.server, {"metadata": {"name": "s1"}, "spec": {"systemUUID": UUID.upper()}})
+    await api.create(KINDS.server, {"metadata": {"name": "s2"}, "spec": {"uuid": UUID}})
+    await api.create(KINDS.server, {"metadata": {"name": "s3"}, "spec": {}})
+    for number, (mac, ip) in enumerate([(MAC.upper(), "10.0.0.7"), ("52-54-00-00-00-02", "10.0.0.8"), (MAC, None)]):
+        spec = {"macAddress": mac, "ip": ip}
+        await api.create(KINDS.endpoint, {"metadata": {"name": f"e{number}"}, "spec": spec})
+    if request.param == "listing":
+        yield ListingDirectory(api, KINDS)
+        return
+    servers, endpoints = Informer(api, KINDS.server), Informer(api, KINDS.endpoint)
+    found = CachedDirectory(servers, endpoints)
+    tasks = [asyncio.ensure_future(informer.run()) for informer in (servers, endpoints)]
+    await asyncio.gather(servers.synced.wait(), endpoints.synced.wait())
+    yield found
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_servers_are_found_by_either_field_and_byte_order(directory: Directory) -> None:
+    """systemUUID and its older spelling, in any case."""
+    assert await directory.servers(UUID) == ["s1", "s2"]
+    assert await directory.servers(SWAPPED.upper()) == ["s1", "s2"]
+    assert await directory.servers("00000000-0000-0000-0000-000000000000") == []
+    with pytest.raises(ValueError, match="UUID"):
+        await directory.servers("x")
+
+
+async def test_leases_are_found_by_mac_however_written(directory: Directory) -> None:
+    """Only those of the asked MACs, and only real addresses."""
+    assert await directory.leases([MAC]) == {"10.0.0.7"}
+    assert await directory.leases([MAC, "5254.0000.0002"]) == {"10.0.0.7", "10.0.0.8"}
+    assert await directory.leases([]) == frozenset()
+
+
+def test_addresses_have_one_spelling() -> None:
+    """IPv4 inside IPv6 is IPv4; zones are cut off."""
+    assert plain_ip("::ffff:10.0.0.7") == "10.0.0.7"
+    assert plain_ip("fe80::1%eth0") == "fe80::1"
+    with pytest.raises(ValueError, match="nonsense"):
+        plain_ip("nonsense")

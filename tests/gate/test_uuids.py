@@ -1,0 +1,26 @@
+"""UUIDs of machines."""
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metal.gate.uuids import canonical, spellings
+
+
+@given(st.uuids())
+def test_both_byte_orders_lead_to_each_other(value: uuid.UUID) -> None:
+    """Swapping twice is nothing."""
+    forms = spellings(str(value).upper())
+    assert forms[0] == str(value)
+    assert spellings(forms[-1])[-1] == forms[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "{" + str(uuid.uuid4()) + "}", uuid.uuid4().hex, "urn:uuid:" + str(uuid.uuid4())]
+)
+def test_other_forms_are_refused(text: str) -> None:
+    """One form only: whatever is looser could be two machines."""
+    with pytest.raises(ValueError, match="8-4-4-4-12"):
+        canonical(text)

@@ -1,0 +1,80 @@
+"""Boot windows in the API."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metal.api.boot_window import BootWindow, Phase, Refused, contest, succeed
+from metal.api.common import ObjectRef
+from metal.gate.directory import ListingDirectory
+from metal.gate.windows import Busy, Windows, window_patch
+from metal.kube import mergepatch
+from metal.kube.errors import Conflict
+from tests.gate.world import UUID, World
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+WINDOWS = st.builds(
+    BootWindow,
+    id=st.text("ab", min_size=1, max_size=3),
+    purpose=st.sampled_from(["Discovery", "Claim"]),
+    config_ref=st.just(ObjectRef(namespace="n", name="c")),
+    phase=st.sampled_from([phase.value for phase in Phase]),
+    opened_at=st.just(NOW),
+    expires_at=st.just(NOW),
+    token_digest=st.sampled_from(["", "x", "y"]),
+    report_token_digest=st.sampled_from(["", "z"]),
+    script_served_at=st.sampled_from([None, NOW]),
+)
+
+
+@given(st.none() | WINDOWS, WINDOWS)
+def test_a_patch_turns_one_window_into_the_other(old: BootWindow | None, new: BootWindow) -> None:
+    """What became empty is really gone: a token that is left out of a merge patch would live on."""
+    before = None if old is None else msgspec.to_builtins(old)
+    after = mergepatch.apply(before, window_patch(old, new))
+    assert msgspec.convert(after, BootWindow) == new
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    await made.populate()
+    await made.open()
+    return made
+
+
+@pytest.mark.looptime
+async def test_a_lost_race_is_decided_again_on_the_newest_version(world: World) -> None:
+    """The second change sees what the first one did."""
+    windows = Windows(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
+    stale = await world.server()
+    await windows.change(stale, lambda window: contest(_there(window)))
+
+    def only_open(window: BootWindow | None) -> BootWindow:
+        if _there(window).phase != Phase.OPEN:
+            raise Refused("BootWindowClosed", "over")
+        return succeed(_there(window))
+
+    with pytest.raises(Refused):
+        await windows.change(stale, only_open)
+    assert (await world.window()).phase == "Contested"
+
+
+@pytest.mark.looptime
+async def test_endless_conflicts_end_in_busy(world: World) -> None:
+    """Nothing was decided; the client may ask again."""
+    windows = Windows(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
+    world.api.faults.next("patch_status", *(Conflict("changed") for _ in range(20)))
+    with pytest.raises(Busy, match="s1"):
+        await windows.change(await world.server(), lambda window: contest(_there(window)))
+    assert await windows.find(UUID) is not None
+    assert (await world.window()).phase == "Open"
+
+
+def _there(window: BootWindow | None) -> BootWindow:
+    assert window is not None
+    return window
