@@ -19,7 +19,7 @@ from metal.boot.core.images import RegistryImages
 from metal.boot.core.manifest import INDEXES, MANIFESTS
 from metal.boot.core.remote import Remote, RemoteSettings
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.needs("docker-registry")]
 KERNEL, INITRAMFS = b"a kernel " * 100_000, b"an initramfs " * 200_000
 PREFIX = "application/vnd.ironcore.image"
 
