@@ -30,7 +30,7 @@ async def take(items: AsyncIterator[WatchItem], count: int) -> list[WatchItem]:
 async def test_a_missing_object_is_not_found() -> None:
     """404 in kube-apiserver's words."""
     async with running() as api:
-        with pytest.raises(StatusError, match='widgets.example.org "a" not found') as refused:
+        with pytest.raises(StatusError, match=r'widgets.example.org "a" not found') as refused:
             await api.get("a")
         assert refused.value.reason == "NotFound"
 
@@ -98,7 +98,7 @@ async def test_a_page_that_cannot_be_continued_is_expired() -> None:
 
 
 async def test_versions_of_a_list() -> None:
-    """Any known version is fine, a future one times out with a retry, an exact old one is expired, a word is refused."""
+    """A known version is fine, a future one is too early, an exact old one is expired, a word is refused."""
     async with running() as api:
         await fill(api, 2)
         now = api.backend.store.version

@@ -10,6 +10,7 @@ from metal.apiserver.causes import Cause, forbidden, invalid, required
 from metal.apiserver.objectmeta import LABEL_RULE, is_label
 from metal.apiserver.resources import Resource, Strategy
 from metal.apiserver.schema import Compiled
+from metal.apiserver.status import bad_request
 from metal.apiserver.tablebuiltin import builtin_columns
 
 Obj = dict[str, Any]
@@ -40,11 +41,22 @@ def _namespace_held(obj: Obj) -> bool:
 
 
 def _prepare_secret(obj: Obj, old: Obj | None) -> None:
+    _check_texts(obj)
     plain = obj.pop("stringData", None)
-    if isinstance(plain, dict) and plain:
-        data = obj.get("data") or {}
-        folded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
-        obj["data"] = {**data, **folded}
+    if plain:
+        folded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+        obj["data"] = {**(obj.get("data") or {}), **folded}
+
+
+def _check_texts(obj: Obj) -> None:
+    """Refuses what is no text before the schema would, whose refusals repeat the value."""
+    for name in ("data", "stringData"):
+        values = obj.get(name) or {}
+        if not isinstance(values, dict):
+            raise bad_request(f"Secret {name}: expected an object")
+        for key, value in values.items():
+            if not isinstance(value, str) and not (value is None and name == "data"):
+                raise bad_request(f"Secret {name}[{key}]: expected a string; quote it in YAML")
 
 
 def _check_secret(obj: Obj, old: Obj | None) -> list[Cause]:

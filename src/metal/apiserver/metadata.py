@@ -36,7 +36,7 @@ def check_shape(meta: object) -> None:
             raise bad_request(f"metadata.{name}: expected a string")
     for name in ("labels", "annotations"):
         held = meta.get(name)
-        if held is None:
+        if held is None or held == {}:
             meta.pop(name, None)
         elif not isinstance(held, dict) or not all(isinstance(v, str) for v in held.values()):
             raise bad_request(f"metadata.{name}: expected an object whose values are strings")

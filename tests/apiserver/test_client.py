@@ -1,0 +1,180 @@
+"""The in-process client: the contract of `metal.kube.client`, straight into the backend."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import pytest
+
+from metal.apiserver.client import InProcessClient
+from metal.apiserver.server import EmbeddedAPI
+from metal.kube.client import Client, EventType
+from metal.kube.clock import LoopClock
+from metal.kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Invalid, NotFound
+from metal.kube.objects import Kind
+from tests.apiserver.widgets import GADGET, START, WIDGET, Api, Widget, crd, running
+
+pytestmark = pytest.mark.looptime
+
+T = TypeVar("T")
+
+META = {"name": "a", "namespace": "default"}
+
+
+def of(api: Api) -> Client:
+    """A client; the annotation makes mypy check the contract."""
+    return InProcessClient(api.backend, "painter")
+
+
+async def test_objects_come_out_typed() -> None:
+    """create, get, list, patch, patch_status and apply return the kind's struct with its newest state."""
+    async with running() as api:
+        client = of(api)
+        made = await client.create(WIDGET, {"metadata": META, "spec": {"size": 1}})
+        assert (made.metadata.name, made.spec.size, made.spec.note) == ("a", 1, "plain")
+        assert (await client.patch(WIDGET, "a", {"spec": {"size": 2}}, "default")).metadata.generation == 2
+        up = await client.patch_status(WIDGET, "a", {"status": {"phase": "Up"}}, "default")
+        assert (up.status.phase, up.spec.size) == ("Up", 2)
+        applied = await client.apply(WIDGET, {"metadata": META, "spec": {"note": "n"}}, manager="m")
+        assert (applied.spec.size, applied.spec.note) == (2, "n")
+        assert await client.get(WIDGET, "a", "default") == applied
+        page = await client.list(WIDGET)
+        assert page.items == (applied,)
+        assert page.resource_version == applied.metadata.resource_version
+
+
+async def test_values_are_taken_as_on_the_wire() -> None:
+    """Structs and times may be in the mapping; what the caller changes later does not reach the store."""
+    async with running() as api:
+        client = of(api)
+        notes = {"at": "x"}
+        obj: dict[str, Any] = {"metadata": {**META, "annotations": notes}, "spec": {"size": 1}}
+        await client.create(WIDGET, obj)
+        notes["at"] = "changed"
+        obj["spec"]["size"] = 9
+        stored = await client.get(WIDGET, "a", "default")
+        assert (stored.metadata.annotations["at"], stored.spec.size) == ("x", 1)
+        moment = datetime(2030, 5, 6, 7, 8, 9, tzinfo=UTC)
+        patched = await client.patch(WIDGET, "a", {"spec": {"note": moment}}, "default")
+        assert patched.spec.note == "2030-05-06T07:08:09Z"
+
+
+async def test_cluster_scoped_kinds_have_no_namespace() -> None:
+    """The namespace of a cluster-scoped object is not asked for and not stored."""
+    async with running() as api:
+        client = of(api)
+        made = await client.create(GADGET, {"metadata": {"name": "g"}})
+        assert made.metadata.namespace == ""
+        await client.delete(GADGET, "g")
+
+
+async def test_writes_carry_the_name_of_the_user() -> None:
+    """managedFields name the client's user, or the manager of an apply."""
+    async with running() as api:
+        await of(api).create(WIDGET, {"metadata": META, "spec": {"size": 1}})
+        assert (await api.get("a"))["metadata"]["managedFields"][0]["manager"] == "painter"
+
+
+NOWHERE: Kind[Widget] = type(WIDGET)("nobody.org", "v1", "Widget", "widgets", Widget)
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (lambda c: c.get(WIDGET, "zz", "default"), NotFound),
+        (lambda c: c.get(NOWHERE, "a"), NotFound),
+        (lambda c: c.create(WIDGET, {"metadata": META}), AlreadyExists),
+        (lambda c: c.create(WIDGET, {"metadata": {"name": "b"}}), BadRequest),
+        (lambda c: c.create(WIDGET, {"metadata": {**META, "name": "b"}, "spec": {"size": -1}}), Invalid),
+        (lambda c: c.patch(WIDGET, "a", {"metadata": {"resourceVersion": "1"}}, "default"), Conflict),
+        (lambda c: c.patch_status(WIDGET, "zz", {}, "default"), NotFound),
+        (lambda c: c.apply(WIDGET, {"metadata": META, "spec": {"colour": 1}}, manager="m"), BadRequest),
+        (lambda c: c.apply(WIDGET, {"metadata": META, "spec": {"size": 5}}, manager="m", force=False), Conflict),
+        (lambda c: c.delete(WIDGET, "a", "default", uid="other"), Conflict),
+        (lambda c: c.delete(WIDGET, "zz", "default"), NotFound),
+        (lambda c: c.list(WIDGET, labels="a in ("), BadRequest),
+        (lambda c: anext(c.watch(WIDGET, resource_version="1")), Expired),
+    ],
+)
+async def test_refusals_are_the_errors_of_the_contract(act: Callable[[Client], Any], error: type[ApiError]) -> None:
+    """Every Status becomes its class, with code, reason and message."""
+    async with running() as api:
+        client = of(api)
+        await client.create(WIDGET, {"metadata": META, "spec": {"size": 1}})
+        api.backend.store.hub.log(api.ctx().resource.key).floor = 2
+        with pytest.raises(error) as refused:
+            await act(client)
+        assert type(refused.value) is error
+        assert refused.value.code >= 400
+        assert refused.value.message
+
+
+def _generator(events: AsyncIterator[T]) -> AsyncGenerator[T, None]:
+    assert isinstance(events, AsyncGenerator)
+    return events
+
+
+async def test_a_watch_continues_a_page() -> None:
+    """Changes after the page's version come typed, then bookmarks while nothing happens."""
+    async with running() as api:
+        client = of(api)
+        page = await client.list(WIDGET)
+        async with aclosing(_generator(client.watch(WIDGET, resource_version=page.resource_version))) as events:
+            await client.create(WIDGET, {"metadata": META, "spec": {"size": 1}})
+            await client.delete(WIDGET, "a", "default")
+            added, deleted, bookmark = [await anext(events) for _ in range(3)]
+        assert [added.type, deleted.type, bookmark.type] == [EventType.ADDED, EventType.DELETED, EventType.BOOKMARK]
+        assert added.object is not None
+        assert added.object.spec.size == 1
+        assert bookmark.object is None
+        assert bookmark.resource_version == deleted.resource_version
+
+
+async def test_an_embedded_api_without_a_folder_keeps_nothing() -> None:
+    """Started without a data folder it runs in virtual time, without threads, files or sockets."""
+    api = EmbeddedAPI(None, LoopClock(START), rng=random.Random(1))
+    await api.start()
+    await api.install_crds([crd()])
+    made = await api.client().create(WIDGET, {"metadata": META})
+    await asyncio.sleep(3600)
+    later = await api.client().create(WIDGET, {"metadata": {**META, "name": "b"}})
+    born, then = made.metadata.creation_timestamp, later.metadata.creation_timestamp
+    assert born is not None
+    assert then is not None
+    assert (then - born).total_seconds() == 3600
+    await api.stop()
+
+
+async def test_the_same_seed_gives_the_same_history() -> None:
+    """uids and generated names come from the injected randomness, so that a run can be replayed."""
+    histories = []
+    for _ in range(2):
+        async with running(seed=7) as api:
+            made = await of(api).create(WIDGET, {"metadata": {"generateName": "w-", "namespace": "default"}})
+            histories.append((made.metadata.name, made.metadata.uid))
+    assert histories[0] == histories[1]
+
+
+async def test_a_thousand_objects_reach_many_informers() -> None:
+    """Ten watchers see every one of 1,000 creations, in order."""
+    async with running() as api:
+        client = of(api)
+        version = (await client.list(WIDGET)).resource_version
+
+        async def follow() -> list[str]:
+            names = []
+            async for event in client.watch(WIDGET, resource_version=version):
+                if event.object is not None:
+                    names.append(event.object.metadata.name)
+                if len(names) == 1000:
+                    break
+            return names
+
+        followers = [asyncio.ensure_future(follow()) for _ in range(10)]
+        wanted = [f"w{number:04}" for number in range(1000)]
+        for name in wanted:
+            await client.create(WIDGET, {"metadata": {"name": name, "namespace": "default"}})
+        assert await asyncio.gather(*followers) == [wanted] * 10
