@@ -1,0 +1,138 @@
+"""The boot window's transitions, alone and in every order."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from metal.api import boot_window as windows
+from metal.api.boot_window import BootWindow, Phase, Purpose, Refused
+from metal.api.common import ObjectRef
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def opened(purpose: str = "Discovery") -> BootWindow:
+    ref = ObjectRef(namespace="ns", name="sbc")
+    expires = NOW + timedelta(minutes=30)
+    return BootWindow(id="b1", purpose=purpose, config_ref=ref, opened_at=NOW, expires_at=expires)
+
+
+def served(purpose: str = "Discovery", token: str = "script") -> BootWindow:
+    return windows.serve_script(opened(purpose), NOW, token=token, client="10.0.0.7", lease_known=False)
+
+
+def test_a_discovery_goes_from_script_to_ignition_to_report() -> None:
+    """Each step spends one token and makes the next."""
+    window = windows.serve_ignition(served(), NOW, token="script", report_token="report")
+    assert (window.phase, window.token_digest) == (Phase.IGNITION_SERVED, "")
+    done = windows.accept_report(window, NOW, token="report", receipt="r")
+    assert (done.phase, done.report_token_digest, done.reported_at, done.receipt) == (Phase.SUCCEEDED, "", NOW, "r")
+
+
+def test_a_claim_has_succeeded_with_its_ignition() -> None:
+    """There is no report to wait for, and no token for one."""
+    window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="report")
+    assert (window.phase, window.report_token_digest) == (Phase.SUCCEEDED, "")
+    with pytest.raises(Refused):
+        windows.accept_report(window, NOW, token="report")
+
+
+def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
+    """Neither alone is enough, and it ends with the window."""
+    receipt = windows.receipt_of("report", b"content")
+    window = windows.serve_ignition(served(), NOW, token="script", report_token="report")
+    assert not windows.is_repeat(window, NOW, receipt)
+    done = windows.accept_report(window, NOW, token="report", receipt=receipt)
+    assert windows.is_repeat(done, NOW, receipt)
+    assert windows.is_repeat(windows.close(done), NOW, receipt)
+    assert not windows.is_repeat(done, NOW, windows.receipt_of("report", b"other"))
+    assert not windows.is_repeat(done, NOW, windows.receipt_of("other", b"content"))
+    assert not windows.is_repeat(done, done.expires_at, receipt)
+    assert not windows.is_repeat(None, NOW, receipt)
+
+
+@pytest.mark.parametrize("phase", [Phase.CLOSED, Phase.CONTESTED])
+def test_a_window_that_is_over_cannot_be_contested(phase: Phase) -> None:
+    """It stays what it is."""
+    window = windows.close(served()) if phase is Phase.CLOSED else windows.contest(served())
+    assert not windows.is_contestable(window, NOW)
+
+
+def test_a_finished_boot_is_contestable_for_ten_minutes() -> None:
+    """Firmware takes minutes to come to its own fetch; a reboot of the tenant's is later."""
+    window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="")
+    assert windows.is_contestable(window, NOW + timedelta(minutes=9))
+    assert not windows.is_contestable(window, NOW + timedelta(minutes=10))
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Requests of anybody in any order: whatever happens, a token works once and nothing outlives the window."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = NOW
+        self.window = opened()
+        self.script_tokens: list[str] = []
+        self.report_tokens: list[str] = []
+        self.ignitions = self.reports = 0
+
+    @rule(seconds=st.sampled_from([1, 300, 1000]))
+    def wait(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    @rule(lease=st.booleans())
+    def ask_script(self, lease: bool) -> None:
+        token = f"s{len(self.script_tokens)}"
+        try:
+            self.window = windows.serve_script(self.window, self.now, token=token, client="c", lease_known=lease)
+        except Refused as refused:
+            if refused.reason == "BootContested":
+                self.window = windows.contest(self.window)
+            return
+        assert self.ignitions == 0
+        self.script_tokens.append(token)
+
+    @rule(data=st.data())
+    def ask_ignition(self, data: st.DataObject) -> None:
+        token = data.draw(st.sampled_from(["", "wrong", *self.script_tokens]))
+        report = f"r{len(self.report_tokens)}"
+        try:
+            self.window = windows.serve_ignition(self.window, self.now, token=token, report_token=report)
+        except Refused:
+            return
+        assert token == self.script_tokens[-1]
+        self.ignitions += 1
+        self.report_tokens.append(report)
+
+    @rule(data=st.data())
+    def send_report(self, data: st.DataObject) -> None:
+        token = data.draw(st.sampled_from(["", "wrong", *self.script_tokens, *self.report_tokens]))
+        try:
+            self.window = windows.accept_report(self.window, self.now, token=token)
+        except Refused:
+            return
+        assert token == self.report_tokens[-1]
+        self.reports += 1
+
+    @rule()
+    def close(self) -> None:
+        self.window = windows.close(self.window)
+
+    @invariant()
+    def everything_happens_at_most_once(self) -> None:
+        assert self.ignitions <= 1
+        assert self.reports <= self.ignitions
+
+    @invariant()
+    def what_is_over_has_no_live_token(self) -> None:
+        if self.window.phase in (Phase.SUCCEEDED, Phase.CONTESTED, Phase.CLOSED):
+            assert (self.window.token_digest, self.window.report_token_digest) == ("", "")
+        assert windows.is_open(self.window, self.window.expires_at) is False
+        assert self.window.purpose == Purpose.DISCOVERY
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
