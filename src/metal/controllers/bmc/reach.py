@@ -1,5 +1,6 @@
 """Finds out how the BMC is reached, and whether it may be asked now."""
 
+from metal.api.bmc import Refusal
 from metal.api.core import SECRET
 from metal.bmc.errors import BMCAuthError
 from metal.controllers.access import Problem, access_for_bmc
@@ -34,9 +35,9 @@ async def let_rest(scope: Scope) -> Result | None:
     if scope.operation == "retry":
         await scope.consume_operation()
         scope.set(refused=None)
-    refused = scope.status.refused
-    if refused is None or not _is_refused(scope):
-        scope.set(refused=None)
+    refused = _refusal(scope)
+    scope.set(refused=refused)
+    if refused is None:
         return None
     left = scope.seconds_left(refused.at, settings.credentials_rest)
     if not left:
@@ -46,16 +47,16 @@ async def let_rest(scope: Scope) -> Result | None:
     return Requeue(scope.context.jitter(left) + 1)
 
 
-def _is_refused(scope: Scope) -> bool:
-    """Whether nothing changed since the BMC refused the credentials: neither the BMC nor they themselves."""
+def _refusal(scope: Scope) -> Refusal | None:
+    """The refusal, if nothing has changed since: neither the BMC nor the credentials themselves."""
     refused, secret = scope.status.refused, scope.secret
     ready = find(scope.status.conditions, "Ready")
     if refused is None or secret is None or ready is None or ready.reason != BMCAuthError.reason:
-        return False
+        return None
     if ready.observed_generation != scope.obj.metadata.generation:
-        return False
-    same_object = (refused.secret_uid, refused.secret_generation) == (secret.metadata.uid, secret.metadata.generation)
-    return same_object or scope.memo.refused == scope.access
+        return None
+    now = Refusal(secret_uid=secret.metadata.uid, secret_generation=secret.metadata.generation, at=refused.at)
+    return now if now == refused or scope.memo.refused == scope.access else None
 
 
 def _mirror_address(scope: Scope) -> None:
