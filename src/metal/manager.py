@@ -103,7 +103,7 @@ class Manager:
         checks = BMCSettings(namespace=config.namespace, interval=config.bmc.check_interval)
         bmc.setup(bmc.BMCReconciler(context, runtime, parts.pool, defaults, checks), runtime)
         bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
-        env = Environment(runtime, self.kinds, parts.pool, self.recorder, parts.clock, parts.rng, defaults)
+        env = Environment(context, runtime, parts.pool, defaults)
         setup_servers(env, config.server_settings(zipapp()))
         setup_claims(env, ClaimSettings())
         setup_boot(

@@ -18,6 +18,7 @@ from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
+from metal.controllers.scope import Context
 from metal.controllers.settings import ClaimSettings, ServerSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.kube.clock import LoopClock
@@ -49,7 +50,8 @@ class World:
         runtime = Runtime(self.client, rng=random.Random(seed))
         recorder = Recorder(self.client, EVENT, clock=self.clock, component="test")
         runtime.background("events", recorder.run)
-        env = Environment(runtime, KINDS, self.pool, recorder, self.clock, random.Random(seed))
+        context = Context(self.client, KINDS, self.clock, random.Random(seed), recorder)
+        env = Environment(context, runtime, self.pool)
         setup_servers(env, self.settings, workers=8)
         setup_claims(env, ClaimSettings(), workers=8)
         return runtime

@@ -96,12 +96,13 @@ class StatusScope(Generic[T]):
         if not changes:
             return
         body = {"metadata": {"resourceVersion": self.obj.metadata.resource_version}, "status": changes}
-        self.adopt(await self.context.client.patch_status(self.kind, self.name, body))
+        self.adopt(await self.context.client.patch_status(self.kind, self.name, body, self.obj.metadata.namespace))
 
     async def patch(self, changes: dict[str, Any]) -> None:
         """Change metadata, spec or data now, guarded by resourceVersion; the pending status stays pending."""
         metadata = {**changes.get("metadata", {}), "resourceVersion": self.obj.metadata.resource_version}
-        fresh = await self.context.client.patch(self.kind, self.name, {**changes, "metadata": metadata})
+        body = {**changes, "metadata": metadata}
+        fresh = await self.context.client.patch(self.kind, self.name, body, self.obj.metadata.namespace)
         pending = self.status
         self.adopt(fresh)
         self.status = pending

@@ -1,24 +1,21 @@
 """Wires the Server and ServerClaim reconcilers to a runtime: which change wakes which key."""
 
-import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from metal.api.bmc import BMC as BMCObject
 from metal.api.claim import ServerBootConfiguration, ServerClaim
-from metal.api.kinds import Kinds
 from metal.api.server import Server, State
 from metal.bmc.protocols import Pool
 from metal.controllers.access import AccessDefaults
 from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
 from metal.controllers.claim.scope import ClaimDeps
+from metal.controllers.scope import Context
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.settings import ClaimSettings, ServerSettings
 from metal.kube import conditions
-from metal.kube.clock import Clock
-from metal.kube.events import Recorder
 from metal.kube.objects import Key, key_of
 from metal.kube.runtime import Runtime
 
@@ -44,23 +41,19 @@ def unbound_index(claim: ServerClaim) -> Iterable[str]:
 
 @dataclass
 class Environment:
-    """What every reconciler is made of."""
+    """What the reconcilers of this module are made of."""
 
+    context: Context
     runtime: Runtime
-    kinds: Kinds
     pool: Pool
-    recorder: Recorder
-    clock: Clock
-    rng: random.Random
     access_defaults: AccessDefaults = field(default_factory=AccessDefaults)
 
 
 def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 64) -> ServerReconciler:
     """Add the Server controller. Workers are coroutines that wait for BMCs, so there are many."""
-    runtime, kinds = env.runtime, env.kinds
+    runtime, kinds = env.runtime, env.context.kinds
     deps = Deps(
-        client=runtime.client, kinds=kinds, settings=settings, clock=env.clock, rng=env.rng, recorder=env.recorder,
-        pool=env.pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
+        env.context, settings, env.pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
         access_defaults=env.access_defaults,
@@ -92,10 +85,9 @@ def _came_back(old: BMCObject | None, new: BMCObject | None) -> bool:
 
 def setup_claims(env: Environment, settings: ClaimSettings, *, workers: int = 16) -> ServerClaimReconciler:
     """Add the ServerClaim controller."""
-    runtime, kinds = env.runtime, env.kinds
+    runtime, kinds = env.runtime, env.context.kinds
     deps = ClaimDeps(
-        client=runtime.client, kinds=kinds, settings=settings, clock=env.clock, recorder=env.recorder,
-        claims=runtime.informer(kinds.claim), servers=runtime.informer(kinds.server),
+        env.context, settings, claims=runtime.informer(kinds.claim), servers=runtime.informer(kinds.server),
         configs=runtime.informer(kinds.boot_config),
     )  # fmt: skip
     deps.servers.add_index(BY_CLAIM, claim_index)

@@ -24,7 +24,7 @@ async def follow(scope: ClaimScope, server: Server) -> None:
         return
     desired = _desired(scope, server)
     if config is None or _differs(config, desired):
-        applied = await scope.deps.client.apply(scope.deps.kinds.boot_config, desired, manager=MANAGER)
+        applied = await scope.context.client.apply(scope.context.kinds.boot_config, desired, manager=MANAGER)
         scope.deps.configs.observe(applied)
     await _point(scope, server)
 
@@ -37,7 +37,7 @@ async def _drop(scope: ClaimScope, config: ServerBootConfiguration) -> None:
     """A former claim of this name left it; the garbage collector may not have come by yet."""
     meta = config.metadata
     try:
-        await scope.deps.client.delete(scope.deps.kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)
+        await scope.context.client.delete(scope.context.kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)
     except NotFound:
         return
 
@@ -50,16 +50,16 @@ def _has_booted(scope: ClaimScope, server: Server) -> bool:
 def _say_what_waits(scope: ClaimScope, config: ServerBootConfiguration | None) -> None:
     spec = scope.claim.spec
     if config is None or (config.spec.image, config.spec.ignition_secret_ref) == (spec.image, spec.ignition_secret_ref):
-        scope.condition("Current", True, "Current", "the server booted what the claim describes")
+        scope.say("Current", True, "Current", "the server booted what the claim describes")
         return
-    scope.condition(
+    scope.say(
         "Current", False, "ChangedAfterBoot",
         "image or Ignition changed after the first boot; the running system is left alone. A new claim boots them",
     )  # fmt: skip
 
 
 def _desired(scope: ClaimScope, server: Server) -> dict[str, Any]:
-    claim, kinds = scope.claim, scope.deps.kinds
+    claim, kinds = scope.claim, scope.context.kinds
     spec: dict[str, Any] = {"serverRef": {"name": server.metadata.name}}
     if claim.spec.image:
         spec["image"] = claim.spec.image
@@ -89,5 +89,5 @@ async def _point(scope: ClaimScope, server: Server) -> None:
         "metadata": {"resourceVersion": server.metadata.resource_version},
         "spec": {"bootConfigurationRef": {"namespace": wanted[0], "name": wanted[1]}},
     }
-    updated = await scope.deps.client.patch(scope.deps.kinds.server, server.metadata.name, body)
+    updated = await scope.context.client.patch(scope.context.kinds.server, server.metadata.name, body)
     scope.deps.servers.observe(updated)

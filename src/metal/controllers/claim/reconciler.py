@@ -32,7 +32,7 @@ class ServerClaimReconciler:
         claim = self.deps.claims.get(key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return Done()  # the Server's reconciler notices; the boot configuration goes with its owner
-        if claim.metadata.annotations.get(self.deps.kinds.key("operation")) == "ignore":
+        if claim.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
             return Done()
         scope = ClaimScope(self.deps, claim)
         server = self._mine(claim)
@@ -57,12 +57,12 @@ class ServerClaimReconciler:
         problem = matching.selector_problem(claim)
         if problem:
             scope.phase("Unbound", "a selector that can be read")
-            scope.condition("Bound", False, "InvalidSelector", problem)
+            scope.say("Bound", False, "InvalidSelector", problem)
             return None
         verdict = matching.choose(claim, self._candidates(claim))
         if verdict.server is None:
             scope.phase("Unbound", "a server that fits")
-            scope.condition("Bound", False, verdict.reason, verdict.message)
+            scope.say("Bound", False, verdict.reason, verdict.message)
             return None
         return await self._take(scope, verdict.server.metadata.name)
 
@@ -75,23 +75,23 @@ class ServerClaimReconciler:
 
     async def _take(self, scope: ClaimScope, name: str) -> Server | None:
         """Read the server as it is now, and take it if it still fits. The patch fails if it changed in between."""
-        kinds, claim = self.deps.kinds, scope.claim
+        kinds, claim = self.deps.context.kinds, scope.claim
         try:
-            server = await self.deps.client.get(kinds.server, name)
+            server = await self.deps.context.client.get(kinds.server, name)
         except NotFound:
             return None
         why = matching.misfit(claim, server)
         if why is not None:
             self.deps.servers.observe(server)
             scope.phase("Unbound", "a server that fits")
-            scope.condition("Bound", False, why.reason, f"server {name} was {why.detail} when it was to be taken")
+            scope.say("Bound", False, why.reason, f"server {name} was {why.detail} when it was to be taken")
             return None
         ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
         body = {
             "metadata": {"resourceVersion": server.metadata.resource_version},
             "spec": {"serverClaimRef": ref, "bootConfigurationRef": ref},
         }
-        server = await self.deps.client.patch(kinds.server, name, body)
+        server = await self.deps.context.client.patch(kinds.server, name, body)
         self.deps.servers.observe(server)
         return server
 
@@ -99,19 +99,13 @@ class ServerClaimReconciler:
         await self._name_server(scope, server)
         await boot_config.follow(scope, server)
         scope.phase("Bound", _waiting_for(scope.claim, server))
-        scope.condition("Bound", True, "Bound", f"bound to server {server.metadata.name}")
+        scope.say("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _booted(scope, server)
 
     async def _name_server(self, scope: ClaimScope, server: Server) -> None:
         if scope.claim.spec.server_ref is not None:
             return
-        meta = scope.claim.metadata
-        body = {
-            "metadata": {"resourceVersion": meta.resource_version},
-            "spec": {"serverRef": {"name": server.metadata.name}},
-        }
-        scope.claim = await self.deps.client.patch(self.deps.kinds.claim, meta.name, body, meta.namespace)
-        self.deps.claims.observe(scope.claim)
+        await scope.patch({"spec": {"serverRef": {"name": server.metadata.name}}})
 
 
 def _say_absent(scope: ClaimScope, name: str) -> None:
@@ -119,9 +113,9 @@ def _say_absent(scope: ClaimScope, name: str) -> None:
     had = scope.status.phase == "Bound" or (before is not None and before.reason == "ServerLost")
     scope.phase("Unbound", f"server {name}")
     if had:
-        scope.condition("Bound", False, "ServerLost", f"server {name}, which this claim had, is gone; make a new claim")
+        scope.say("Bound", False, "ServerLost", f"server {name}, which this claim had, is gone; make a new claim")
     else:
-        scope.condition("Bound", False, "ServerNotFound", f"there is no server {name}")
+        scope.say("Bound", False, "ServerNotFound", f"there is no server {name}")
 
 
 def _waiting_for(claim: ServerClaim, server: Server) -> str:
@@ -136,13 +130,11 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
 def _booted(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, server.status.claim_boot
     if boot is None or boot.booted_at is None or boot.claim_uid != claim.metadata.uid:
-        scope.condition("Booted", False, "NotBooted", "the claim's image has not booted yet")
-        scope.condition(
-            "Ready", False, "NotBooted", _waiting_for(claim, server) or "the claim's image has not booted yet"
-        )
+        scope.say("Booted", False, "NotBooted", "the claim's image has not booted yet")
+        scope.say("Ready", False, "NotBooted", _waiting_for(claim, server) or "the claim's image has not booted yet")
         return
-    scope.condition("Booted", True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
+    scope.say("Booted", True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
     if claim.spec.power in ("", server.status.power_state):
-        scope.condition("Ready", True, "Running", f"power is {server.status.power_state}")
+        scope.say("Ready", True, "Running", f"power is {server.status.power_state}")
     else:
-        scope.condition("Ready", False, "PowerPending", f"power is {server.status.power_state or 'unknown'}")
+        scope.say("Ready", False, "PowerPending", f"power is {server.status.power_state or 'unknown'}")

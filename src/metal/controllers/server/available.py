@@ -26,7 +26,7 @@ async def run(scope: Scope) -> Requeue:
     await trim.apply(scope)
     scope.no_wait()
     scope.condition("Ready", True, "Available", "the server can be claimed")
-    return Requeue(scope.jitter(scope.settings.resync))
+    return Requeue(scope.context.jitter(scope.settings.resync))
 
 
 async def _drop_discovery(scope: Scope) -> None:
@@ -35,11 +35,11 @@ async def _drop_discovery(scope: Scope) -> None:
     if ref is None:
         return
     config = scope.boot_config()
-    if config is not None and config.metadata.annotations.get(scope.deps.kinds.key("type")) == "Internal":
+    if config is not None and config.metadata.annotations.get(scope.context.kinds.key("type")) == "Internal":
         try:
-            await scope.deps.client.delete(
-                scope.deps.kinds.boot_config, ref.name, ref.namespace, uid=config.metadata.uid
+            await scope.context.client.delete(
+                scope.context.kinds.boot_config, ref.name, ref.namespace, uid=config.metadata.uid
             )
         except NotFound:
-            scope.event("BootConfigurationGone", "the discovery boot configuration was deleted by somebody else")
-    await scope.patch(spec={"bootConfigurationRef": None})
+            scope.tell("BootConfigurationGone", "the discovery boot configuration was deleted by somebody else")
+    await scope.patch({"spec": {"bootConfigurationRef": None}})

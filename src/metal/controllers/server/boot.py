@@ -51,7 +51,7 @@ async def _start(
     if busy is not None:
         return busy
     window = BootWindow(
-        id=f"{scope.deps.rng.getrandbits(64):016x}",
+        id=f"{scope.context.rng.getrandbits(64):016x}",
         purpose=purpose.value,
         config_ref=ObjectRef(namespace=config.metadata.namespace, name=config.metadata.name),
         config_uid=config.metadata.uid,
@@ -121,7 +121,7 @@ async def clear_override(scope: Scope) -> SystemInfo:
     scope.stale()
     if override.is_network:
         scope.condition("BootOverrideCleared", False, "OverrideKept", "the BMC keeps the network boot override")
-        scope.event("OverrideKept", "the BMC keeps the network boot override; nothing is served to it", warning=True)
+        scope.tell("OverrideKept", "the BMC keeps the network boot override; nothing is served to it", warning=True)
     else:
         scope.condition("BootOverrideCleared", True, "Cleared", "the BMC had kept the network boot override")
     return system
@@ -144,7 +144,7 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
             f"{attempts} network boots in a row were asked for by more than one party. Find the other one on the boot "
             "network, or let the DHCP server report its leases, then annotate the server with operation=retry",
         )
-    scope.event(
+    scope.tell(
         "BootContested",
         "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
         warning=True,
@@ -161,7 +161,7 @@ async def _failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
             f"{attempts} network boots failed, the last because {why}. Look at the machine's console and DHCP, "
             "then annotate it with operation=retry",
         )
-    scope.event("NetworkBootFailed", f"network boot {attempts} failed: {why}", warning=True)
+    scope.tell("NetworkBootFailed", f"network boot {attempts} failed: {why}", warning=True)
     scope.set(wait=None)
     return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
 

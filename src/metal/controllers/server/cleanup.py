@@ -29,5 +29,5 @@ async def run(scope: Scope) -> Requeue:
         return scope.go(State.RELEASED, "released; remove spec.serverClaimRef to make the server available again")
     scope.set(tenant="")
     await scope.commit()
-    await scope.patch(spec={"serverClaimRef": None, "bootConfigurationRef": None})
+    await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None}})
     return scope.go(State.AVAILABLE, "cleaned up with sanitization policy None; the server can be claimed")

@@ -24,7 +24,7 @@ async def _find_system(scope: Scope, access: Access) -> None:
         raise BMCNotFound(
             f"no system of the BMC at {access.address} has the UUID {scope.server.uuid}; correct spec.systemUUID"
         )
-    await scope.patch(spec={"systemURI": found[0].uri})
+    await scope.patch({"spec": {"systemURI": found[0].uri}})
 
 
 def _matches(scope: Scope, system: SystemInfo) -> bool:

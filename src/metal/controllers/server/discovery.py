@@ -69,5 +69,5 @@ def _why(config: ServerBootConfiguration) -> str:
 
 async def _report(scope: Scope) -> dict[str, object]:
     name = f"inventory-{scope.name}"
-    stored = await scope.deps.client.get(CONFIG_MAP, name, scope.settings.namespace)
+    stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
     return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])

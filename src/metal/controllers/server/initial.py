@@ -31,24 +31,24 @@ async def run(scope: Scope) -> Requeue:
 
 
 async def _ask_for_boot(scope: Scope, text: str) -> None:
-    deps, settings = scope.deps, scope.settings
-    config = await deps.client.apply(deps.kinds.boot_config, _config(scope), manager=MANAGER)
+    deps, context, settings = scope.deps, scope.context, scope.settings
+    config = await context.client.apply(context.kinds.boot_config, _config(scope), manager=MANAGER)
     deps.configs.observe(config)
-    owner = controller_reference(config, deps.kinds.boot_config)
+    owner = controller_reference(config, context.kinds.boot_config)
     secret = {
         "metadata": {"name": scope.name, "namespace": settings.namespace, "ownerReferences": [owner]},
         "type": "Opaque",
         "data": {"ignition": ignition.base64_text(text)},
     }
-    await deps.client.apply(SECRET, secret, manager=MANAGER)
+    await context.client.apply(SECRET, secret, manager=MANAGER)
     ref = {"namespace": settings.namespace, "name": scope.name}
     current = scope.server.spec.boot_configuration_ref
     if current is None or (current.namespace, current.name) != (settings.namespace, scope.name):
-        await scope.patch(spec={"bootConfigurationRef": ref})
+        await scope.patch({"spec": {"bootConfigurationRef": ref}})
 
 
 def _config(scope: Scope) -> dict[str, object]:
-    kinds, settings = scope.deps.kinds, scope.settings
+    kinds, settings = scope.context.kinds, scope.settings
     owner = controller_reference(scope.server, kinds.server)
     return {
         "metadata": {

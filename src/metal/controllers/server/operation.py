@@ -11,7 +11,7 @@ KNOWN = ("ignore", "retry")
 async def adopt(scope: Scope) -> Requeue | None:
     """Give a Server without state one: Reserved when it is claimed (a restored backup), else Initial."""
     if scope.server.spec.power:
-        await scope.patch(spec={"power": None})
+        await scope.patch({"spec": {"power": None}})
     if scope.status.state:
         return None
     if scope.server.spec.server_claim_ref is not None:
@@ -22,14 +22,14 @@ async def adopt(scope: Scope) -> Requeue | None:
 
 async def obey(scope: Scope) -> Requeue | None:
     """Carry out metal.ironcore.dev/operation, once. What is not known is refused with an Event and removed."""
-    annotation = scope.deps.kinds.key("operation")
+    annotation = scope.context.kinds.key("operation")
     wanted = scope.server.metadata.annotations.get(annotation)
     if wanted is None:
         return None
-    await scope.patch(metadata={"annotations": {annotation: None}})
+    await scope.patch({"metadata": {"annotations": {annotation: None}}})
     if wanted not in KNOWN:
         known = ", ".join(KNOWN)
-        scope.event("UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True)
+        scope.tell("UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True)
         return None
     if scope.status.state == State.ERROR:
         return error.resume_interrupted(scope)

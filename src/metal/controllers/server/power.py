@@ -52,7 +52,7 @@ async def _insist(scope: Scope, request: PowerRequest, target: PowerState, why: 
     patience = timedelta(seconds=scope.settings.graceful_timeout)
     if target is PowerState.OFF and request.forced_at is None and scope.now >= begun + patience:
         scope.set(power_request=msgspec.structs.replace(request, forced_at=scope.now))
-        scope.event("ForcedOff", f"the operating system did not shut down in time ({why}); power is cut", warning=True)
+        scope.tell("ForcedOff", f"the operating system did not shut down in time ({why}); power is cut", warning=True)
         _name_wait(scope, target, why)
         await scope.commit()
         return await _act(scope, target, force=True)
@@ -81,12 +81,12 @@ async def _act(scope: Scope, target: PowerState, *, force: bool) -> Requeue:
             await bmc.power_off(scope.uri, force=force)
     except BMCConflict:
         scope.memo.acted_at = float("-inf")  # another change is under way; ask again at the next look
-    return Requeue(scope.jitter(scope.settings.power_poll))
+    return Requeue(scope.context.jitter(scope.settings.power_poll))
 
 
 def _poll(scope: Scope, request: PowerRequest) -> Requeue:
     elapsed = (scope.now - (request.requested_at or scope.now)).total_seconds()
-    return Requeue(scope.jitter(min(10.0, max(scope.settings.power_poll, elapsed * 0.4))))
+    return Requeue(scope.context.jitter(min(10.0, max(scope.settings.power_poll, elapsed * 0.4))))
 
 
 def _name_wait(scope: Scope, target: PowerState, why: str) -> None:

@@ -51,7 +51,7 @@ class ServerReconciler:
         if server is None:
             self.deps.memos.pop(key, None)
             return Done()
-        if server.metadata.annotations.get(self.deps.kinds.key("operation")) == "ignore":
+        if server.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
             return Done()
         scope = Scope(self.deps, server)
         try:

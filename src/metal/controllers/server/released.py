@@ -21,5 +21,5 @@ async def run(scope: Scope) -> Requeue:
     scope.set(tenant="")
     await scope.commit()
     if scope.server.spec.boot_configuration_ref is not None:
-        await scope.patch(spec={"bootConfigurationRef": None})
+        await scope.patch({"spec": {"bootConfigurationRef": None}})
     return scope.go(State.AVAILABLE, "released by hand; the server can be claimed")

@@ -52,7 +52,7 @@ async def find_claim(scope: Scope) -> ServerClaim | None:
     claim = scope.deps.claims.get(Key(ref.name, ref.namespace))
     if claim is None or claim.metadata.deletion_timestamp or scope.status.tenant not in ("", claim.metadata.uid):
         try:
-            claim = await scope.deps.client.get(scope.deps.kinds.claim, ref.name, ref.namespace)
+            claim = await scope.context.client.get(scope.context.kinds.claim, ref.name, ref.namespace)
         except NotFound:
             return None
     if claim.metadata.deletion_timestamp or scope.status.tenant not in ("", claim.metadata.uid):
@@ -91,7 +91,7 @@ async def _first_boot(scope: Scope, claim: ServerClaim) -> Requeue:
     if busy is not None:
         return busy
     scope.set(claim_boot=ClaimBoot(claim_uid=uid, image=config.spec.image, booted_at=scope.now))
-    scope.event("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {config.spec.image}")
+    scope.tell("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {config.spec.image}")
     await scope.commit()
     return await _follow_power(scope, claim)
 
@@ -127,7 +127,7 @@ async def _rest(scope: Scope, text: str) -> Requeue:
     await trim.apply(scope)
     scope.no_wait()
     scope.condition("Ready", True, "Reserved", text)
-    return Requeue(scope.jitter(scope.settings.resync))
+    return Requeue(scope.context.jitter(scope.settings.resync))
 
 
 def assume_booted(scope: Scope) -> None:

@@ -28,7 +28,7 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
     scope.stale()
     scope.condition("BMCReachable", False, reason, message)
     if scope.status.state == State.ERROR:
-        return Requeue(scope.jitter(scope.settings.bmc_retry * 2))
+        return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
     scope.condition("Ready", False, reason, message)
     since = scope.find_condition("BMCReachable")
     begun = since.last_transition_time if since and since.last_transition_time else scope.now
