@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -118,7 +118,7 @@ class RedfishClient:
     async def root(self) -> ServiceRoot:
         """The service root, read once, with credentials only if the BMC insists."""
         async with self._deadline("GET", ROOT):
-            return self._root or await self._read_root(with_login=True)
+            return self._root or await self._public_root() or self._keep_root(await self._read(ROOT))
 
     async def get(self, path: str) -> Resource:
         """The resource at this path; a redirect within the BMC is followed."""
@@ -150,13 +150,12 @@ class RedfishClient:
 
     async def aclose(self) -> None:
         """Log out, within `limits.logout_deadline`, and close the connections. Later requests fail."""
+        self._closed = True
         try:
-            async with asyncio.timeout(self.limits.logout_deadline):
-                await self.session.close()
-        except TimeoutError:
-            self._observer("DELETE", "timeout")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.limits.logout_deadline):
+                    await self.session.close()
         finally:
-            self._closed = True
             await self._transport.aclose()
 
     @asynccontextmanager
@@ -171,25 +170,29 @@ class RedfishClient:
             raise BMCTimeout(text) from None
 
     async def _find_sessions(self) -> str:
-        root = self._root or await self._read_root(with_login=False)
+        root = await self._public_root()
         if root is None:
             return SESSIONS
         service = root.session_service.odata_id
         return root.links.sessions.odata_id or (f"{service.rstrip('/')}/Sessions" if service else "")
 
-    async def _read_root(self, *, with_login: bool) -> Any:
-        """The root, or None where it is closed to strangers and `with_login` is False."""
+    async def _public_root(self) -> ServiceRoot | None:
+        """The root as anyone may read it; None where the BMC, against the standard, shows it to nobody."""
         async with self._root_lock:
-            if self._root is not None:
-                return self._root
-            response = await self._follow(ROOT, {})
-        if response.status in (401, 403):
-            response = await self._read(ROOT) if with_login else response
-        if response.status in (401, 403) and not with_login:
-            return None
+            if self._root is None:
+                response = await self._follow(ROOT, {})
+                if response.status in (401, 403):
+                    return None
+                self._keep_root(response)
+            return self._root
+
+    def _keep_root(self, response: Response) -> ServiceRoot:
+        nothing = BMCProtocolError(f"{self.name} has no Redfish service root at {ROOT}: is this address a BMC?")
+        if response.status == 404:
+            raise nothing
         root = self._resource(ROOT, response).decode(ServiceRoot)
         if not (root.redfish_version or root.systems.odata_id or "ServiceRoot" in root.odata_type):
-            raise BMCProtocolError(f"{self.name} has no Redfish service root at {ROOT}: is this address a BMC?")
+            raise nothing
         self._root = root
         return root
 

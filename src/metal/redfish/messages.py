@@ -71,8 +71,9 @@ def sentence(value: object) -> str:
         if words and words not in target:
             target.append(words)
     if not specific and isinstance(value, dict) and isinstance(value.get("error"), dict):
-        specific = [_text(value["error"].get("message"))]
-    return _clip(" ".join(_stopped(words) for words in (specific or general) if words))
+        message = _text(value["error"].get("message"))
+        specific = [message] if message else []
+    return _clip(" ".join(_stopped(words) for words in specific or general))
 
 
 def message_ids(value: object) -> tuple[str, ...]:

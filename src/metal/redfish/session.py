@@ -2,10 +2,9 @@
 
 import asyncio
 import base64
-import contextlib
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -30,7 +29,7 @@ class Grant:
     """What a request carries to be let in."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    location: str = ""
+    location: str = field(default="", repr=False)
     basic: bool = False
     expires: float = math.inf
     stopgap: bool = False
@@ -147,15 +146,12 @@ class Session:
         return self._remember(BMCAuthError, text, min(SUSPICION, self._cooldown))
 
     async def close(self) -> None:
-        """Log out; a BMC that does not play along is left to its own session timeout."""
-        grant, self._grant = self._grant, None
-        if grant is not None:
-            await self._logout(grant)
-
-    async def _logout(self, grant: Grant) -> None:
-        if grant.location:
-            with contextlib.suppress(BMCError):
-                await self._send("DELETE", grant.location, grant.headers, None)
+        """Log out, also of a login under way; a BMC that does not play along is left to its own session timeout."""
+        async with self._lock:
+            grant, self._grant = self._grant, None
+            if grant is not None and grant.location:
+                with suppress(BMCError):
+                    await self._send("DELETE", grant.location, grant.headers, None)
 
     def _live(self) -> Grant | None:
         if self._grant is not None and asyncio.get_running_loop().time() >= self._grant.expires:
