@@ -1,0 +1,46 @@
+"""What can be wrong with a simulated machine. Every fault can be switched at run time."""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass
+class Faults:
+    """The faults of one machine."""
+
+    dead: bool = False
+    """The BMC drops every connection."""
+    hangs: bool = False
+    """The BMC takes requests and never answers."""
+    wrong_password: bool = False
+    """The BMC accepts no credentials."""
+    http_5xx: bool = False
+    """The BMC answers a share of the requests (Options.error_rate) with 500 or 503."""
+    stale_power: bool = False
+    """The BMC reports the power state of Options.stale seconds ago."""
+    ignores_graceful: bool = False
+    """The operating system ignores a request to shut down."""
+    ignores_once: bool = False
+    """The BMC keeps a boot override that was meant for one boot."""
+    never_reports: bool = False
+    """metalprobe never reports."""
+    boots_disk: bool = False
+    """The firmware boots the disk whatever the override says."""
+    second_fetch: bool = False
+    """The machine asks for its boot script again after it has fetched its Ignition."""
+
+    def __repr__(self) -> str:
+        return f"<Faults {' '.join(self.active) or 'none'}>"
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Names of the faults that are on."""
+        return tuple(name for name in NAMES if getattr(self, name))
+
+    def switch(self, name: str, on: bool = True) -> None:
+        """Switch a fault by its name. Raises ValueError."""
+        if name not in NAMES:
+            raise ValueError(f"there is no fault {name!r}: choose from {', '.join(NAMES)}")
+        setattr(self, name, on)
+
+
+NAMES = tuple(field.name for field in fields(Faults))

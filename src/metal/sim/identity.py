@@ -1,0 +1,64 @@
+"""Who a simulated machine is: everything follows from the fleet's seed and the machine's number.
+
+Addresses, all loopback, so that a fleet needs no setup on Linux and nothing leaves the host:
+
+- the BMC of machine n has 127.16.0.1 plus n, its operating system 127.32.0.1 plus n, both counted in steps that skip
+  .0 and .251 to .255: 250 machines for each third octet, 62,500 in all;
+- MAC addresses are locally administered: BMCs begin with 02:b3:c0, hosts with 02:05:e0, the rest is the number.
+
+`offset` shifts the numbers, so that several fleets live side by side.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+BMC_OUI = "02:b3:c0"
+"""First three bytes of every simulated BMC's MAC address."""
+HOST_OUI = "02:05:e0"
+"""First three bytes of every simulated host's MAC address."""
+MOST = 62_500
+"""Machines that the addressing scheme has room for."""
+_PER_NET = 250
+_NAMESPACE = uuid.UUID("9f0d8b1e-6a58-5d0e-9c1c-2f8f7f1f5c11")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells one machine from all others. UUID in lower case, MACs in lower case with colons."""
+
+    number: int
+    name: str
+    uuid: str
+    serial: str
+    bmc_uuid: str
+    bmc_mac: str
+    bmc_ip: str
+    host_macs: tuple[str, ...]
+    """The first one boots."""
+    host_ip: str
+
+
+def identity(number: int, seed: int = 0) -> Identity:
+    """Machine `number` of the fleet with this seed. Raises ValueError beyond MOST."""
+    if not 0 <= number < MOST:
+        raise ValueError(f"machine number {number} has no address: offset and size of the fleet must stay below {MOST}")
+    name = f"sim-{number:05d}"
+    return Identity(
+        number=number,
+        name=name,
+        uuid=str(uuid.uuid5(_NAMESPACE, f"{seed}/system/{number}")),
+        serial=f"SIM{seed % 1000:03d}{number:06d}",
+        bmc_uuid=str(uuid.uuid5(_NAMESPACE, f"{seed}/manager/{number}")),
+        bmc_mac=_mac(BMC_OUI, number),
+        bmc_ip=_ip(16, number),
+        host_macs=(_mac(HOST_OUI, 2 * number), _mac(HOST_OUI, 2 * number + 1)),
+        host_ip=_ip(32, number),
+    )
+
+
+def _mac(oui: str, number: int) -> str:
+    return f"{oui}:{number >> 16 & 0xFF:02x}:{number >> 8 & 0xFF:02x}:{number & 0xFF:02x}"
+
+
+def _ip(second: int, number: int) -> str:
+    return f"127.{second}.{number // _PER_NET}.{number % _PER_NET + 1}"

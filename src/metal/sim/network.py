@@ -1,0 +1,135 @@
+"""How a machine's own requests travel: through routes in this process, or over sockets from the machine's address."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+import aiohttp
+
+from metal.gate.answer import Answer
+from metal.gate.http import BodyTooLarge, Request, Route
+from metal.gate.windows import Busy
+from metal.kube.errors import ApiError
+
+Reply = tuple[int, Mapping[str, str], bytes]
+"""Status, headers with names in lower case, body."""
+
+
+class Unreachable(Exception):
+    """Nobody answered."""
+
+
+class Network(Protocol):
+    """What a machine is plugged into."""
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, source_ip: str, timeout: float = 30.0
+    ) -> Reply:
+        """One request from this address. Raises Unreachable."""
+        ...
+
+    async def aclose(self) -> None:
+        """Unplug."""
+        ...
+
+
+class SocketNetwork:
+    """Real sockets, bound to the machine's loopback address: the server sees the address that DHCP leased."""
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, source_ip: str, timeout: float = 30.0
+    ) -> Reply:
+        connector = aiohttp.TCPConnector(local_addr=(source_ip, 0), force_close=True)
+        limit = aiohttp.ClientTimeout(total=timeout)
+        try:
+            async with (
+                aiohttp.ClientSession(connector=connector, timeout=limit, auto_decompress=False) as session,
+                session.request(method, url, headers=headers, data=body or None, allow_redirects=False) as answer,
+            ):
+                content = await answer.read()
+                return answer.status, {k.lower(): v for k, v in answer.headers.items()}, content
+        except (aiohttp.ClientError, OSError, TimeoutError) as exc:
+            raise Unreachable(f"{type(exc).__name__} at {urlsplit(url).netloc}") from None
+
+    async def aclose(self) -> None:
+        return
+
+
+class InProcessNetwork:
+    """Straight into the services' routes, for virtual time. `mount` says which URLs lead where."""
+
+    def __init__(self) -> None:
+        self._mounts: list[tuple[str, list[tuple[re.Pattern[str], Route]]]] = []
+
+    def mount(self, base_url: str, routes: Iterable[Route]) -> None:
+        """URLs that begin with `base_url` go to these routes; a later mount of the same replaces the former."""
+        compiled = [(_pattern(route.path), route) for route in routes]
+        self._mounts = [(base, table) for base, table in self._mounts if base != base_url]
+        self._mounts.append((base_url, compiled))
+
+    def unmount_all(self) -> None:
+        """Nobody answers any more."""
+        self._mounts.clear()
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, source_ip: str, timeout: float = 30.0
+    ) -> Reply:
+        for base, table in self._mounts:
+            if url.startswith(base + "/"):
+                return await self._route(table, method, url[len(base) :], headers, body, source_ip)
+        raise Unreachable(f"nobody listens at {urlsplit(url).netloc}")
+
+    async def aclose(self) -> None:
+        return
+
+    async def _route(
+        self, table: list[tuple[re.Pattern[str], Route]], method: str, target: str, headers: Mapping[str, str],
+        body: bytes, source_ip: str,
+    ) -> Reply:  # fmt: skip
+        parts = urlsplit(target)
+        for pattern, route in table:
+            match = pattern.fullmatch(parts.path)
+            if match is None:
+                continue
+            if method not in route.methods:
+                return 405, {}, b""
+            query = dict(reversed(parse_qsl(parts.query)))
+            titled = {name.title(): value for name, value in headers.items()}
+            request = Request(method, source_ip, match.groupdict(), query, titled, _reader(body))
+            return await _answer(route, request)
+        return 404, {}, b""
+
+
+def _reader(body: bytes):  # type: ignore[no-untyped-def]  # the type is Request.read's
+    async def read(limit: int) -> bytes:
+        if len(body) > limit:
+            raise BodyTooLarge
+        return body
+
+    return read
+
+
+async def _answer(route: Route, request: Request) -> Reply:
+    try:
+        answer = await route.handler(request)
+    except BodyTooLarge:
+        return 413, {}, b""
+    except (ApiError, Busy):
+        return 503, {"retry-after": "2"}, b""
+    content = _content(answer)
+    if answer.sent is not None:
+        await answer.sent()
+    return answer.status, {name.lower(): value for name, value in answer.headers.items()}, content
+
+
+def _content(answer: Answer) -> bytes:
+    if answer.file is None:
+        return answer.body
+    with answer.file.use(), answer.file.path.open("rb") as file:
+        file.seek(answer.file.offset)
+        return file.read(answer.file.length)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path)))
