@@ -187,6 +187,34 @@ async def test_a_client_that_hangs_up_after_the_last_byte_has_fetched_everything
         await asyncio.wait_for(files.sent.wait(), 5)
 
 
+async def test_a_client_that_takes_no_bytes_is_cut_off(tmp_path: Path) -> None:
+    """It may not keep a stream for ever."""
+    files = Files(tmp_path)
+    files.path.write_bytes(CONTENT * 16)
+    files.slice = Slice(files.path, 0, len(CONTENT) * 16, nullcontext)
+    async with listening(files, least_seconds=0.2, least_rate=10**9, streams=1) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port, limit=1024)
+        writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readexactly(100)
+        await asyncio.sleep(0.6)
+        files.slice = Slice(files.path, 0, 10, nullcontext)
+        assert (await fetch(running))[:2] == (200, CONTENT[:10])
+        writer.transport.abort()
+
+
+async def test_a_loop_without_sendfile_sends_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop has none."""
+
+    async def missing(*_: Any) -> int:
+        raise NotImplementedError
+
+    files = Files(tmp_path, 1000, len(CONTENT) - 2000)
+    async with listening(files) as running:
+        monkeypatch.setattr(asyncio.get_running_loop(), "sendfile", missing)
+        assert (await fetch(running))[1] == CONTENT[1000:-1000]
+        await asyncio.wait_for(files.sent.wait(), 5)
+
+
 async def test_a_file_that_shrank_breaks_the_connection_off(tmp_path: Path) -> None:
     """The client must not take it for complete."""
     files = Files(tmp_path)

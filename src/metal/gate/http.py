@@ -59,7 +59,9 @@ class Limits:
     """Until a request's body must have arrived."""
     least_rate: int = 64 * 1024
     """Bytes per second below which a file's receiver is cut off."""
-    streams: int = 64
+    least_seconds: float = 30.0
+    """What every receiver of a file gets on top of that."""
+    streams: int = 256
     """Files that are sent at the same time; more get 503."""
     idle_seconds: float = 15.0
     """Until a connection must have sent its (next) request."""
@@ -150,7 +152,7 @@ class _Door:
     async def _send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
         if self._streams >= self._limits.streams:
             return web.Response(status=503, text="busy\n", headers={"Retry-After": "2"})
-        response = FileAnswer(answer, least_rate=self._limits.least_rate)
+        response = FileAnswer(answer, self._limits.least_seconds, self._limits.least_rate)
         self._streams += 1
         try:
             await response.transfer(request)

@@ -10,18 +10,20 @@ from aiohttp.abc import AbstractStreamWriter
 from metal.gate.answer import Answer
 
 _CHUNK = 256 * 1024
-_GRACE = 30.0
 
 
 class FileAnswer(web.StreamResponse):
-    """A response whose body is `answer.file`. HEAD sends the headers only."""
+    """A response whose body is `answer.file`. HEAD sends the headers only.
 
-    def __init__(self, answer: Answer, *, least_rate: int) -> None:
+    The receiver has `seconds`, and what the file takes at `rate` bytes a second.
+    """
+
+    def __init__(self, answer: Answer, seconds: float, rate: int) -> None:
         super().__init__(status=answer.status, headers=dict(answer.headers) | {"Content-Type": answer.content_type})
         if answer.file is None:
             raise ValueError("FileAnswer needs an answer with a file")
         self._slice = answer.file
-        self._deadline = _GRACE + answer.file.length / least_rate
+        self._deadline = seconds + answer.file.length / rate
         self.content_length = answer.file.length
         self.complete = False
 

@@ -216,7 +216,7 @@ async def test_a_lasting_image_error_is_an_error_that_is_looked_at_slowly(site: 
     await asyncio.sleep(200)
     assert (await site.config()).status.state == "Ready"
     events = [obj for (plural, _, _), obj in site.api.objects.items() if plural == "events"]
-    assert [event["reason"] for event in events] == ["ValidationFailed", "Resolved"]
+    assert [event["reason"] for event in events] == ["ValidationFailed", "Ready"]
 
 
 async def test_a_registry_that_stumbles_is_asked_again_with_growing_pauses(site: Site) -> None:

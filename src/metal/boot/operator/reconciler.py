@@ -242,11 +242,13 @@ class BootConfigurationReconciler:
     def _tell(
         self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus, findings: list[Finding]
     ) -> None:
-        worst = next((finding for finding in findings if finding.state == status.state), findings[0])
-        if status.state == PENDING:
-            return
-        type = "Warning" if status.state == ERROR else "Normal"
-        self.deps.recorder.event(config, self.deps.kinds.boot_config, type, worst.reason, worst.message)
+        """Errors, and their end: readiness at first sight is told by the status alone."""
+        event, kind = self.deps.recorder.event, self.deps.kinds.boot_config
+        if status.state == ERROR:
+            worst = next(finding for finding in findings if finding.state == ERROR)
+            event(config, kind, "Warning", worst.reason, worst.message)
+        elif status.state == READY and config.status.state == ERROR:
+            event(config, kind, "Normal", "Ready", "what was wrong is right now: image and Ignition are ready")
 
     def _forget(self, key: Key) -> None:
         self._memos.pop(key, None)
