@@ -63,6 +63,8 @@ async def _processors(reader: Reader, parts: _Parts, system: theirs.System) -> N
 
 
 async def _memory(reader: Reader, parts: _Parts, system: theirs.System) -> None:
+    if system.memory_summary.total_system_memory_gib > 0:
+        return
     found = await reader.all(system.memory, theirs.MemoryModule, "memory modules")
     parts.memory = tuple(convert.memory_module(m) for m in found if m.status.state != _EMPTY_SLOT and m.capacity_mib)
 

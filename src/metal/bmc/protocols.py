@@ -182,6 +182,7 @@ class Inventory:
     system: SystemInfo
     processors: tuple[Processor, ...] = ()
     memory: tuple[MemoryModule, ...] = ()
+    """Only read where the system itself gives no total: a big machine has dozens, and each is a request."""
     storages: tuple[Storage, ...] = ()
     network_interfaces: tuple[NetworkInterface, ...] = ()
     problems: tuple[str, ...] = ()
