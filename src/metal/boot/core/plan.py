@@ -70,9 +70,9 @@ class Plan:
             ]
         return Boot(url[self.kernel], (url[self.initramfs],), tuple(args)).render()
 
-    def check(self) -> None:
-        """Raises ScriptError when no script can be made of this plan, whatever the token."""
+    def check(self, base_url: str) -> None:
+        """Raises ScriptError when no script can be made of this plan, whatever the machine and its token."""
         try:
-            self.script("http://boot.invalid:65535", "0" * 36, "t" * 43)
+            self.script(base_url, "0" * 36, "t" * 43)
         except ScriptError as exc:
             raise ScriptError(f"the image cannot be booted by iPXE: {exc}") from None

@@ -131,7 +131,7 @@ class BootConfigurationReconciler:
             return Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE), None
         plan = image.plan(ignition=config.spec.ignition_secret_ref is not None)
         try:
-            plan.check()
+            plan.check(self.deps.settings.base_url)
         except ScriptError as exc:
             raise ImageError("NotBootable", str(exc)) from None
         progress = self.deps.images.prefetch(str(key), image, partial(self.wake, key))

@@ -1,0 +1,69 @@
+"""From image to script."""
+
+import pytest
+from hypothesis import given
+
+from metal.boot.core.errors import ScriptError
+from metal.boot.core.oci import Reference
+from metal.boot.core.plan import DEFAULT_ARGS, Blob, Plan
+from tests.boot.core.test_oci import DIGEST, REFERENCES
+
+OTHER = "sha256:" + "cd" * 32
+IMAGE = Reference("registry.test:5000", "team/os", "", DIGEST)
+BASE = "http://10.0.0.1:8082"
+
+
+def plan(line: str = "console=ttyS0", *, squashfs: bool = False, ignition: bool = True) -> Plan:
+    root = Blob(IMAGE, "sha256:" + "ef" * 32) if squashfs else None
+    return Plan(Blob(IMAGE, DIGEST), Blob(IMAGE, OTHER), root, line, ignition)
+
+
+@given(REFERENCES)
+def test_a_blob_survives_its_url(reference: Reference) -> None:
+    """Host, port, slashes and colons come back as they were."""
+    blob = Blob(reference.pinned(DIGEST), OTHER)
+    assert Blob.from_url(blob.url(BASE, uuid="u", token="t")) == blob
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"imageName": "a/b", "layerDigest": DIGEST},
+        {"imageName": "a/b", "layerDigest": "x", "version": DIGEST},
+        {"imageName": "a b", "layerDigest": DIGEST, "version": DIGEST},
+        {"imageName": "a@b", "layerDigest": DIGEST, "version": DIGEST},
+    ],
+)
+def test_a_url_that_is_not_ours_is_refused(query: dict[str, str]) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(ValueError, match=r"digest|image"):
+        Blob.from_query(query)
+
+
+def test_ignition_is_only_asked_for_where_there_is_one() -> None:
+    """An image that boots without must not wait for a server."""
+    assert "ignition.firstboot=1 ignition.platform.id=metal ignition.config.url=" in plan().script(BASE, "u", "t")
+    assert "ignition" not in plan(ignition=False).script(BASE, "u", "t")
+
+
+def test_an_image_without_arguments_gets_consoles() -> None:
+    """So that a person sees something."""
+    assert DEFAULT_ARGS in plan("").script(BASE, "u", "t")
+
+
+def test_a_squashfs_is_named_to_garden_linux() -> None:
+    """As a live system over HTTP, with the boot's token."""
+    script = plan(squashfs=True).script(BASE, "u", "t0ken")
+    assert "gl.ovl=/:tmpfs gl.url=http://10.0.0.1:8082/image?" in script
+    assert "gl.live=1" in script
+    assert "gl." not in plan().script(BASE, "u", "t0ken")
+
+
+def test_a_plan_is_checked_before_any_machine_asks() -> None:
+    """With a UUID and token as long as any."""
+    plan("quiet").check(BASE)
+    with pytest.raises(ScriptError, match="cannot be booted"):
+        plan("a${b}").check(BASE)
+    with pytest.raises(ScriptError, match="2047"):
+        plan("x" * 1900).check(BASE)
