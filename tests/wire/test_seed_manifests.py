@@ -17,7 +17,7 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.kube.clock import system_clock
 from tests.api.schemas import SAMPLES, documents
 
-pytestmark = [pytest.mark.wire, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.wire, pytest.mark.needs("kubectl"), pytest.mark.asyncio(loop_scope="module")]
 
 SEEDS = sorted((SAMPLES / "seed").glob("*.yaml"))
 OURS = sorted(path for path in SAMPLES.glob("*.yaml") if path.name != "mac-prefixes.yaml")
