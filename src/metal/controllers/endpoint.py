@@ -13,6 +13,7 @@ from metal.controllers.macprefixes import HEX, Prefix, normalise
 from metal.controllers.predicates import matters
 from metal.controllers.prefixfile import PrefixFile
 from metal.controllers.scope import Context, StatusScope
+from metal.controllers.sessions import explain
 from metal.controllers.settings import EndpointSettings
 from metal.kube.backoff import Backoff
 from metal.kube.controller import Controller, Done, Requeue, Result
@@ -131,7 +132,7 @@ class EndpointReconciler:
 
     def _unreachable(self, scope: Scope, exc: BMCError) -> Result:
         scope.state("Pending", f"the BMC at {scope.obj.spec.ip} to answer")
-        scope.report("Ready", False, exc.reason, f"{exc}; it is tried again")
+        scope.report("Ready", False, exc.reason, explain(exc))
         return Requeue(self._backoff(key_of(scope.obj)).next())
 
     def _refused(self, scope: Scope, exc: Refused) -> Result:

@@ -10,11 +10,12 @@ import msgspec
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
 from metal.api.meta import Kind
-from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
+from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import Access, Pool
 from metal.controllers.access import AccessDefaults, Problem, access_for_bmc
 from metal.controllers.macprefixes import Credential, Prefix
 from metal.controllers.scope import Context
+from metal.controllers.sessions import log_out
 from metal.controllers.settings import EndpointSettings
 from metal.kube.informer import Informer
 from metal.kube.objects import Key
@@ -111,7 +112,7 @@ class Enrolment:
         except TimeoutError:
             seconds = f"{self._settings.contact_timeout:g}"
             raise BMCTimeout(f"the BMC at {endpoint.spec.ip} did not finish within {seconds} s") from None
-        await self._hang_up(endpoint.metadata.name)
+        await log_out(self._pool, endpoint.metadata.name, self._settings.logout_timeout)
         raise Refused(_refusal(endpoint, prefix))
 
     async def _manager_uuid(self, access: Access) -> str:
@@ -143,13 +144,6 @@ class Enrolment:
     def _remember(self, endpoint: Endpoint, credential: Credential) -> None:
         refused = self._refused.setdefault(_memory(endpoint), {})
         refused[credential] = asyncio.get_running_loop().time()
-
-    async def _hang_up(self, name: str) -> None:
-        try:
-            async with asyncio.timeout(self._settings.contact_timeout):
-                await self._pool.drop(name)
-        except (TimeoutError, BMCError):
-            return  # a session that was never accepted has nothing to log out of
 
 
 def secret_manifest(name: str, credential: Credential) -> dict[str, Any]:

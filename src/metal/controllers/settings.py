@@ -67,6 +67,8 @@ class EndpointSettings:
     """Longest such pause; a BMC that asked for a lease answers within minutes or is broken."""
     credentials_rest: float = 3600.0
     """How long refused credentials rest; the usual lock-out counts failures within minutes."""
+    logout_timeout: float = 5.0
+    """How long a session may take to close; a dead BMC must not hold anything up."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from metal.api.bmc import Refusal
 from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import BMC, ManagerInfo
 from metal.controllers.bmc.scope import Scope
+from metal.controllers.sessions import explain
 from metal.kube.conditions import is_true
 from metal.kube.controller import Requeue, Result
 
@@ -38,7 +39,7 @@ async def bounded(scope: Scope, talk: Callable[[Scope, BMC], Awaitable[None]]) -
 
 def failed(scope: Scope, exc: BMCError) -> Result:
     """Say what went wrong and when it is tried again."""
-    scope.report("Ready", False, exc.reason, str(exc))
+    scope.report("Ready", False, exc.reason, explain(exc))
     if isinstance(exc, BMCAuthError):
         return _refused(scope)
     scope.state("Error", f"the BMC at {scope.connected().address} to answer")

@@ -4,6 +4,7 @@ from metal.bmc.errors import BMCError
 from metal.bmc.protocols import BMC
 from metal.controllers.bmc.observe import bounded, failed
 from metal.controllers.bmc.scope import Scope
+from metal.controllers.sessions import explain
 from metal.kube.controller import Requeue, Result
 
 RESTART = "graceful-restart-bmc"
@@ -19,7 +20,7 @@ async def operate(scope: Scope) -> Result | None:
         if not exc.permanent:
             return failed(scope, exc)
         await scope.consume_operation()
-        scope.event("Warning", "ResetFailed", f"the BMC was not restarted: {exc}")
+        scope.event("Warning", "ResetFailed", f"the BMC was not restarted: {explain(exc)}")
         return None
     await scope.consume_operation()
     scope.report("Reset", True, "UserRequested", f"restarted because the operation annotation says {RESTART}")

@@ -1,0 +1,36 @@
+"""What is said about errors, and hanging up."""
+
+import asyncio
+
+import pytest
+
+from metal.bmc.errors import BMCAuthError, BMCError, BMCServerError, BMCTLSError, BMCUnreachable
+from metal.controllers.sessions import explain, log_out
+from tests.controllers.rack import RackPool
+
+
+@pytest.mark.parametrize(
+    ("exc", "advice"),
+    [
+        (BMCTLSError("The certificate is not trusted."), "tls.fingerprint"),
+        (BMCAuthError("Refused."), "correct the BMCSecret"),
+        (BMCUnreachable("No route."), "check its address"),
+        (BMCServerError("It answered 500."), "it is tried again"),
+    ],
+)
+def test_an_error_comes_with_what_to_do(exc: BMCError, advice: str) -> None:
+    """One sentence out of two, whatever punctuation the layer below used."""
+    text = explain(exc)
+    assert text.startswith(str(exc).rstrip("."))
+    assert advice in text
+    assert ".;" not in text
+
+
+@pytest.mark.looptime
+async def test_hanging_up_ends_in_time() -> None:
+    """A BMC that does not answer the log-out costs the limit and no more."""
+    pool = RackPool(drop_hangs=True)
+    start = asyncio.get_running_loop().time()
+    await log_out(pool, "b1", 5.0)
+    assert asyncio.get_running_loop().time() - start == pytest.approx(5.0)
+    assert pool.dropped == ["b1"]
