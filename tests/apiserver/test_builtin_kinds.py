@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from metal.apiserver import crds
+from metal.apiserver.journal import Change, Loaded, MemoryJournal
+from metal.apiserver.records import CRDS, Record
 from metal.apiserver.requests import PatchType
 from metal.apiserver.status import StatusError
 from tests.apiserver.widgets import crd, running, widget
@@ -201,3 +204,35 @@ async def test_every_version_shows_the_same_objects() -> None:
         changed = await api.backend.patch(replace(ctx, resource=v2), PatchType.MERGE, {"spec": {"size": 2}})
         assert changed.api_version == "example.org/v1"
         assert changed.decode()["spec"]["size"] == 2
+
+
+async def test_a_stored_crd_that_can_no_longer_be_served_does_not_stop_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One bad CRD is logged and left out; everything else is served."""
+    async with running() as api:
+        stored = api.backend.store.collection(CRDS)
+    journal = Remembering(stored)
+
+    def broken(crd: dict[str, Any]) -> list[Any]:
+        if crd["spec"]["names"]["kind"] == "Widget":
+            raise RuntimeError("written by another version")
+        return real(crd)
+
+    real = crds.resources_of
+    monkeypatch.setattr(crds, "resources_of", broken)
+    async with running(journal, crds=False) as api:
+        assert await api.names("gadgets") == []
+        with pytest.raises(StatusError):
+            api.backend.resource("example.org", "v1", "widgets")
+
+
+class Remembering(MemoryJournal):
+    """A journal with a past."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._records = records
+
+    async def open(self) -> Loaded:
+        changes = [Change(CRDS.group, CRDS.plural, "", r.key.name, r.resource_version, r.body) for r in self._records]
+        return Loaded(max(change.resource_version for change in changes), changes)

@@ -39,7 +39,7 @@ class Web:
         async with self.session.request(method, path, data=data, headers=sent) as response:
             text = await response.read()
             plain = response.content_type == "application/json"
-            return response.status, json.loads(text) if plain else text.decode(), response
+            return response.status, json.loads(text) if plain else text.decode(errors="replace"), response
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def test_what_is_written_is_private(web: Web, tmp_path: Path) -> None:
         ("GET", f"{WIDGETS}/a/scale", 404, "NotFound"),
         ("GET", f"{WIDGETS}/a/b/c", 404, "NotFound"),
         ("GET", "/api/v1/namespaces/default/namespaces", 404, "NotFound"),
-        ("GET", "/openapi/v2", 404, "NotFound"),
+        ("GET", "/openapi/v4", 404, "NotFound"),
         ("GET", "/openapi/v3/apis/nobody.org/v1", 404, "NotFound"),
         ("POST", "/api", 405, "MethodNotAllowed"),
         ("PUT", WIDGETS, 405, "MethodNotAllowed"),
@@ -134,6 +134,8 @@ async def test_what_is_written_is_private(web: Web, tmp_path: Path) -> None:
         ("GET", f"{WIDGETS}?continue=x", 400, "BadRequest"),
         ("GET", f"{WIDGETS}?resourceVersion=x", 400, "BadRequest"),
         ("GET", f"{WIDGETS}?resourceVersion=99999", 504, "Timeout"),
+        ("GET", f"{WIDGETS}?watch=1&fieldSelector=spec.size=1", 400, "BadRequest"),
+        ("GET", f"{WIDGETS}?watch=1&resourceVersion=x", 400, "BadRequest"),
         ("POST", f"{WIDGETS}?dryRun=Some", 422, "Invalid"),
         ("POST", f"{WIDGETS}?fieldValidation=Loose", 422, "Invalid"),
         ("POST", f"{WIDGETS}?fieldManager={'x' * 200}", 422, "Invalid"),
@@ -265,6 +267,19 @@ async def test_openapi_follows_the_crds(web: Web) -> None:
     _, after, _ = await web.ask("GET", "/openapi/v3")
     assert after["paths"]["apis/example.org/v1"] != before["paths"]["apis/example.org/v1"]
     assert after["paths"]["api/v1"] == before["paths"]["api/v1"]
+
+
+async def test_old_kubectl_finds_the_options_of_patch(web: Web) -> None:
+    """Up to 1.28 kubectl asks OpenAPI v2, in protobuf, whether PATCH takes fieldValidation and dryRun."""
+    _, _, refused = await web.ask("GET", "/openapi/v2", headers={"Accept": "application/json"})
+    assert refused.status == 406
+    accept = {"Accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
+    code, text, response = await web.ask("GET", "/openapi/v2", headers=accept)
+    assert code == 200
+    assert response.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    for part in ("/apis/example.org/v1/namespaces/{namespace}/widgets/{name}", "fieldValidation", "dryRun"):
+        assert part in text
+    assert '{"group": "example.org", "kind": "Widget", "version": "v1"}' in text
 
 
 async def lines(response: aiohttp.ClientResponse, count: int) -> list[Any]:

@@ -4,6 +4,8 @@ import random
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
+import structlog
+
 from metal.apiserver import crds, shaping, status
 from metal.apiserver.builtins import builtins
 from metal.apiserver.collector import Collector
@@ -31,6 +33,8 @@ from metal.kube.clock import Clock
 
 Obj = dict[str, Any]
 
+log = structlog.get_logger("metal.apiserver")
+
 
 class Backend:
     """Answers requests. `start` before the first one, `stop` after the last.
@@ -57,7 +61,7 @@ class Backend:
             self.registry.add(resource)
         self.registry.add(crds.definition(self.registry, self.clock))
         for record in self.store.collection(CRDS):
-            crds.serve(self.registry, record.decode())
+            self._serve(record)
         self.store.listen(self._follow_definitions)
         self._collector.start()
         for name in ("default", "kube-system"):
@@ -68,6 +72,13 @@ class Backend:
         await self._collector.stop()
         await self.store.close()
 
+    def _serve(self, record: Record) -> None:
+        try:
+            crds.serve(self.registry, record.decode())
+        except Exception:
+            # Stored by another version of this program: its objects wait until the CRD is installed anew.
+            log.exception("crd.not_served", name=record.key.name)
+
     async def _ensure_namespace(self, name: str) -> None:
         if self.store.newest(ObjectKey(NAMESPACES, "", name)) is None:
             space = self.registry.find("", "v1", "namespaces")
@@ -77,12 +88,12 @@ class Backend:
     def _follow_definitions(self, event: Event) -> None:
         if event.record.key.resource != CRDS:
             return
-        crd = event.record.decode()
-        if event.type is Change.DELETED:
-            self.registry.remove(crds.collection_of(crd))
-            self.store.hub.drop(crds.collection_of(crd), event.resource_version)
-        else:
-            crds.serve(self.registry, crd)
+        if event.type is not Change.DELETED:
+            self._serve(event.record)
+            return
+        collection = crds.collection_of(event.record.decode())
+        self.registry.remove(collection)
+        self.store.hub.drop(collection, event.resource_version)
 
     async def install_crds(self, definitions: Iterable[Obj]) -> None:
         """Create or bring up to date the given CRDs, as `kubectl apply --server-side --force-conflicts` would."""

@@ -90,10 +90,17 @@ class Reader:
         while len(self._snapshots) > SNAPSHOTS:
             self._snapshots.popitem(last=False)
 
-    async def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
-        """Changes of the collection as they are committed. Raises StatusError 400, 410 or 504; ends at the timeout."""
+    def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
+        """Changes of the collection as they are committed, until the timeout.
+
+        Raises StatusError 400 at once, 410 and 504 from the iterator.
+        """
         accepted = parse_filter(ctx, options.labels, options.fields)
-        asked = _number(options.resource_version)
+        return self._watch(ctx, options, accepted, _number(options.resource_version))
+
+    async def _watch(
+        self, ctx: RequestContext, options: WatchOptions, accepted: Filter, asked: int
+    ) -> AsyncGenerator[WatchItem, None]:
         if asked > self._store.version:
             raise status.future_version(asked, self._store.version)
         initial = options.initial_events or asked == 0

@@ -15,16 +15,18 @@ def reviews() -> list[Resource]:
     """SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview."""
     return [
         _review("authentication.k8s.io", "SelfSubjectReview", _who),
+        # kubectl 1.27 knows no v1.
+        _review("authentication.k8s.io", "SelfSubjectReview", _who, version="v1beta1"),
         _review("authorization.k8s.io", "SelfSubjectAccessReview", _may),
         _review("authorization.k8s.io", "SelfSubjectRulesReview", _rules),
     ]
 
 
-def _review(group: str, kind: str, answer: Any) -> Resource:
+def _review(group: str, kind: str, answer: Any, version: str = "v1") -> Resource:
     schema = {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
     return Resource(
         group=group,
-        version="v1",
+        version=version,
         kind=kind,
         plural=f"{kind.lower()}s",
         singular=kind.lower(),

@@ -9,7 +9,7 @@ from metal.apiserver import openapi, status
 from metal.apiserver.auth import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.requests import User
-from metal.apiserver.web import bodies, discovery, paths, render
+from metal.apiserver.web import bodies, discovery, openapi2, paths, render
 from metal.apiserver.web.handler import USER, ResourceHandler, answer
 from metal.apiserver.web.negotiate import Form, Shape, choose
 
@@ -78,6 +78,8 @@ class Front:
     def _document(self, request: web.Request, parts: list[str]) -> web.Response:
         if parts[:2] == ["openapi", "v3"]:
             return self._openapi(request, "/".join(parts[2:]))
+        if parts == ["openapi", "v2"]:
+            return self._openapi_v2(request)
         form = choose(request.headers.get("Accept", ""), (Shape.GROUPS,) if len(parts) == 1 else ())
         registry = self._backend.registry
         if form.shape is Shape.GROUPS and parts in (["api"], ["apis"]):
@@ -112,6 +114,12 @@ class Front:
         response = answer(render.as_media(body, form), form)
         response.headers["ETag"] = f'"{digest}"'
         return response
+
+    def _openapi_v2(self, request: web.Request) -> web.Response:
+        if not any(name in request.headers.get("Accept", "") for name in (openapi2.MEDIA_TYPE, "*/*")):
+            raise status.not_acceptable((openapi2.MEDIA_TYPE,))
+        body = openapi2.document(self._backend.registry)
+        return web.Response(body=body, headers={"Content-Type": openapi2.CONTENT_TYPE})
 
     def _openapi_document(self, name: str) -> tuple[bytes, str]:
         """One document and its hash, made once for every state of the registry."""

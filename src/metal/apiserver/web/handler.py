@@ -124,11 +124,12 @@ class ResourceHandler:
         wanted = options.watching(request.query)
         if ctx.name:
             wanted = _only(wanted, ctx.name)
+        watch = self._backend.watch(ctx, wanted)
         response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
         lines = _Lines(self._renderer(request, ctx.resource, form), response, partial(response.prepare, request))
         try:
             await lines.open_soon()
-            async with aclosing(self._backend.watch(ctx, wanted)) as items:
+            async with aclosing(watch) as items:
                 async for item in items:
                     await lines.send(item.type, item.record, item.resource_version, initial_end=item.initial_end)
         except status.StatusError as refused:
