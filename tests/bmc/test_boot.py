@@ -108,6 +108,16 @@ async def test_a_refused_mode_is_left_out(status: int) -> None:
     assert override.is_network
 
 
+@pytest.mark.parametrize(("maker", "status"), [("Contoso", 503), ("Supermicro", 500)])
+async def test_the_mode_is_not_left_out_for_a_passing_failure(maker: str, status: int) -> None:
+    """A busy BMC is asked again later; one that needs the mode is not asked without."""
+    bmc = fake(system(Manufacturer=maker, Boot={MODE: "Legacy", f"{MODE}{ALLOWED}": ["Legacy", "UEFI"]}))
+    bmc.fault("PATCH", SYSTEM, answer(status))
+    with pytest.raises(BMCServerError):
+        await redfish(bmc).set_network_boot(SYSTEM)
+    assert len(patches(bmc)) == 1
+
+
 async def test_http_boot_takes_a_uri() -> None:
     """Optional; not sent for PXE."""
     bmc = fake()

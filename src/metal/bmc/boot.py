@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from metal.bmc import convert
 from metal.bmc.base import Capability, system_quirks
-from metal.bmc.errors import BMCBadRequest, BMCError, BMCNotSupported, BMCServerError
+from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCError, BMCNotSupported, BMCServerError
 from metal.bmc.protocols import BootEnabled, BootOverride, BootTarget
 from metal.redfish import Resource
 from metal.redfish.client import JSON
@@ -33,8 +33,8 @@ class RedfishBoot(Capability):
         mode = _mode(view.system, target)
         try:
             await self._patch_boot(view, wanted | mode)
-        except _REFUSALS:
-            if not mode:
+        except _REFUSALS as error:
+            if not mode or isinstance(error, BMCBusy) or system_quirks(view.system).repeat_boot_mode:
                 raise
             await self._patch_boot(await self._view(uri), wanted)
         return (await self._view(uri)).override
