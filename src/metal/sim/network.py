@@ -1,7 +1,7 @@
 """How a machine's own requests travel: through routes in this process, or over sockets from the machine's address."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
@@ -101,7 +101,7 @@ class InProcessNetwork:
         return 404, {}, b""
 
 
-def _reader(body: bytes):  # type: ignore[no-untyped-def]  # the type is Request.read's
+def _reader(body: bytes) -> Callable[[int], Awaitable[bytes]]:
     async def read(limit: int) -> bytes:
         if len(body) > limit:
             raise BodyTooLarge

@@ -1,0 +1,177 @@
+"""What happens between power and a running system: POST, DHCP, iPXE, Ignition, the probe's report, or the disk."""
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from metal.sim import ipxe
+from metal.sim.ipxe import Loaded
+from metal.sim.network import Reply, Unreachable
+from metal.sim.report import report
+from metal.sim.state import OS, Disk, Override
+from metal.sim.userdata import BadIgnition, operating_system
+
+if TYPE_CHECKING:
+    from metal.sim.machine import Machine
+
+_POST, _KERNEL, _SERVICES = 0.6, 0.25, 0.15
+"""How a boot's time is divided: before the network, until Ignition runs, until services run."""
+_RETRY_MOST = 8.0
+_FIRST_TRIES = 3
+
+
+class Firmware:
+    """Boots one machine. Nothing here ends but with the boot, a power change, or a system that runs."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self._machine = machine
+
+    async def boot(self) -> None:
+        """From POST to a running system."""
+        machine = self._machine
+        await machine.pause(machine.site.options.boot * _POST)
+        if self._consume_override() and not machine.faults.boots_disk:
+            loaded = await self._network_boot()
+            if loaded is not None:
+                await self._start(loaded)
+                return
+        self._boot_disk()
+
+    async def resume(self) -> None:
+        """Go on after a pause of the simulator: with the system that ran, or with the boot that was under way."""
+        state = self._machine.state
+        if state.os is not None:
+            await self._run(state.os)
+            return
+        if state.netbooting:
+            state.override = msgspec.json.decode(state.netbooting, type=Override)
+        await self.boot()
+
+    def _consume_override(self) -> bool:
+        """Whether this boot goes to the network; an override for one boot is used up by it."""
+        machine, override = self._machine, self._machine.state.override
+        network = override.is_network
+        machine.state.netbooting = msgspec.json.encode(override).decode() if network else ""
+        if override.enabled == "Once" and not machine.faults.ignores_once:
+            machine.state.override = Override(mode=override.mode)
+            machine.note("override", enabled="Disabled", target="None", by="firmware")
+        return network
+
+    async def _network_boot(self) -> Loaded | None:
+        machine, mac = self._machine, self._machine.identity.host_macs[0]
+        await machine.site.lease(mac, machine.identity.host_ip)
+        machine.note("lease", mac=mac, ip=machine.identity.host_ip)
+        settings = {
+            "uuid": machine.identity.uuid, "net0/mac": mac, "net0/mac:hexhyp": mac.replace(":", "-"),
+            "net0/ip": machine.identity.host_ip,
+        }  # fmt: skip
+        try:
+            first = await self._first_script()
+            return None if first is None else await ipxe.Interpreter(self._download, settings).run(first)
+        except ipxe.ScriptError as exc:
+            machine.note("script", problem=str(exc))
+            return None
+
+    async def _first_script(self) -> str | None:
+        for attempt in range(_FIRST_TRIES):
+            content = await self._download(f"{self._machine.site.boot_url}/ipxe")
+            if content is not None:
+                return content.decode("ascii", "replace")
+            await asyncio.sleep(2.0**attempt)
+        return None
+
+    async def _download(self, url: str) -> bytes | None:
+        self._remember_secret(url)
+        status, headers, content = await self._get(url)
+        length = headers.get("content-length")
+        complete = status == 200 and (length is None or int(length) == len(content))
+        return content if complete else None
+
+    async def _get(self, url: str) -> Reply:
+        machine, path = self._machine, urlsplit(url).path
+        try:
+            reply = await machine.site.network.request(
+                "GET", url, headers={"user-agent": "sim-firmware"}, body=b"", source_ip=machine.identity.host_ip
+            )
+        except Unreachable as exc:
+            reply = (0, {}, str(exc).encode())
+        machine.note("fetch", path=path, status=reply[0], bytes=len(reply[2]))
+        return reply
+
+    def _remember_secret(self, url: str) -> None:
+        self._machine.secrets.update(parse_qs(urlsplit(url).query).get("token", []))
+
+    async def _start(self, loaded: Loaded) -> None:
+        """Kernel, RAM disk, Ignition, services."""
+        machine = self._machine
+        await machine.pause(machine.site.options.boot * _KERNEL)
+        image = hashlib.sha256(loaded.kernel + b"".join(loaded.initrds)).hexdigest()
+        url = loaded.argument("ignition.config.url")
+        try:
+            system = operating_system(await self._ignition(url) if url else None, image)
+        except BadIgnition as exc:
+            machine.note("os", kind="emergency", problem=str(exc))
+            return
+        if machine.faults.second_fetch:
+            await self._get(f"{machine.site.boot_url}/ipxe/{machine.identity.uuid}")
+        await machine.pause(machine.site.options.boot * _SERVICES)
+        self._installed(system)
+        await self._run(system)
+
+    async def _ignition(self, url: str) -> bytes:
+        """Ignition asks again for ever while the server says that it will work later. Raises BadIgnition."""
+        delay = 0.5
+        self._remember_secret(url)
+        while True:
+            status, _, content = await self._get(url)
+            if status == 200:
+                return content
+            if 0 < status < 500:
+                raise BadIgnition(f"the server answered {status}")
+            await asyncio.sleep(delay)
+            delay = min(_RETRY_MOST, delay * 2)
+
+    def _installed(self, system: OS) -> None:
+        machine = self._machine
+        machine.state.os, machine.state.netbooting = system, ""
+        machine.secrets.update({system.token} - {""})
+        if system.kind == "tenant":
+            machine.state.disk = Disk(image=system.image, marker=system.ignition or system.image)
+        machine.note("os", kind=system.kind, image=system.image, ignition=system.ignition, source="network")
+
+    async def _run(self, system: OS) -> None:
+        if system.kind == "probe" and not system.reported and not self._machine.faults.never_reports:
+            await self._report(system)
+
+    async def _report(self, system: OS) -> None:
+        """As metalprobe does: try again with growing pauses, unless told that it is pointless."""
+        machine, delay = self._machine, 1.0
+        data = report(machine.identity, machine.hardware, machine.site.clock())
+        body = msgspec.json.encode({"systemUUID": machine.identity.uuid, "data": data})
+        headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
+        while True:
+            try:
+                status = (
+                    await machine.site.network.request(
+                        "POST", f"{system.registry_url}/register", headers=headers, body=body,
+                        source_ip=machine.identity.host_ip,
+                    )
+                )[0]  # fmt: skip
+            except Unreachable:
+                status = 0
+            machine.note("report", status=status)
+            if 0 < status < 500 and status != 429:
+                system.reported = True
+                return
+            await machine.pause(delay)
+            delay = min(_RETRY_MOST, delay * 2)
+
+    def _boot_disk(self) -> None:
+        machine, disk = self._machine, self._machine.state.disk
+        machine.state.netbooting = ""
+        if disk.marker:
+            machine.state.os = OS(kind="disk", image=disk.image, ignition=disk.marker)
+        machine.note("os", kind="disk" if disk.marker else "none", image=disk.image, source="disk")

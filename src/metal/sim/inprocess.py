@@ -1,0 +1,51 @@
+"""The way to a simulated BMC without sockets, for virtual time: the Redfish client's Transport."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from metal.bmc.protocols import Access
+from metal.redfish.errors import BMCTimeout, BMCUnreachable
+from metal.redfish.transport import Response, Transport
+from metal.sim.bmcmodel import SimBMC
+from metal.sim.latency import Latency
+
+
+class SimTransport:
+    """Requests to one BMC, delayed by its latency."""
+
+    def __init__(self, bmc: SimBMC | None, name: str) -> None:
+        self._bmc, self._name = bmc, name
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<SimTransport {self._name}>"
+
+    async def request(
+        self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None, timeout: float
+    ) -> Response:
+        """See Transport."""
+        if self._closed:
+            raise BMCUnreachable(f"The connection to {self._name} was closed on our side.")
+        bmc = self._bmc
+        if bmc is None or bmc.unreachable:
+            raise BMCUnreachable(f"No connection to {self._name}: nobody is there.")
+        options = bmc.machine.site.options
+        delay = Latency(options.latency, options.latency_spread).sample(bmc.machine.rng)
+        if bmc.machine.faults.hangs or delay >= timeout:
+            await asyncio.sleep(timeout)
+            raise BMCTimeout(f"{self._name} did not answer {method} within {timeout:g} s.")
+        await asyncio.sleep(delay)
+        return bmc.handle(method, path, headers, body)
+
+    async def aclose(self) -> None:
+        """Close."""
+        self._closed = True
+
+
+def transport_factory(bmcs: Mapping[str, SimBMC]) -> Callable[[Access], Transport]:
+    """For RedfishPool: the transport to the BMC at an access's address."""
+
+    def make(access: Access) -> Transport:
+        return SimTransport(bmcs.get(access.address), f"{access.address}:{access.port}")
+
+    return make

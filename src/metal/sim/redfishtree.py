@@ -1,0 +1,270 @@
+"""The Redfish resources of a simulated BMC (DSP0268), made from the machine's state whenever they are asked for."""
+
+from collections.abc import Callable
+from typing import Any
+
+from metal.sim.hardware import BIOS_VERSION, MANUFACTURER
+from metal.sim.machine import RESETS, Machine
+
+JSON = dict[str, Any]
+ROOT = "/redfish/v1"
+SYSTEM = f"{ROOT}/Systems/1"
+MANAGER = f"{ROOT}/Managers/1"
+SESSIONS = f"{ROOT}/SessionService/Sessions"
+SYSTEM_RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
+MANAGER_RESET = f"{MANAGER}/Actions/Manager.Reset"
+MANAGER_RESETS = ("GracefulRestart", "ForceRestart")
+ENABLED = ("Disabled", "Once", "Continuous")
+TARGETS = ("None", "Pxe", "UefiHttp", "Hdd", "Cd", "BiosSetup")
+MODES = ("UEFI", "Legacy")
+LEDS = {"Off": "Off", "Lit": "Lit", "Blinking": "Blinking"}
+OK = {"State": "Enabled", "Health": "OK"}
+
+
+def service_root(machine: Machine) -> JSON:
+    """/redfish/v1/"""
+    expand = machine.site.options.expand
+    return {
+        **_head(f"{ROOT}/", "ServiceRoot.v1_16_0.ServiceRoot", "RootService", "Simulated BMC"),
+        "RedfishVersion": "1.18.0",
+        "UUID": machine.identity.bmc_uuid,
+        "Vendor": MANUFACTURER,
+        "Product": "Simulated BMC",
+        "ProtocolFeaturesSupported": {
+            "ExpandQuery": {"NoLinks": expand, "Levels": expand, "ExpandAll": False, "Links": False, "MaxLevels": 1}
+        },
+        "Systems": _ref(f"{ROOT}/Systems"),
+        "Managers": _ref(f"{ROOT}/Managers"),
+        "Chassis": _ref(f"{ROOT}/Chassis"),
+        "SessionService": _ref(f"{ROOT}/SessionService"),
+        "Links": {"Sessions": _ref(SESSIONS)},
+    }
+
+
+def session_service(machine: Machine) -> JSON:
+    """/redfish/v1/SessionService"""
+    return {
+        **_head(f"{ROOT}/SessionService", "SessionService.v1_1_8.SessionService", "SessionService", "Sessions"),
+        "ServiceEnabled": True,
+        "SessionTimeout": int(machine.site.options.session_timeout),
+        "Sessions": _ref(SESSIONS),
+        "Status": OK,
+    }
+
+
+def system(machine: Machine) -> JSON:
+    """The computer system."""
+    parts, identity, state = machine.hardware, machine.identity, machine.state
+    return {
+        **_head(SYSTEM, "ComputerSystem.v1_20_0.ComputerSystem", "1", identity.name),
+        "SystemType": "Physical",
+        "Manufacturer": MANUFACTURER,
+        "Model": parts.model,
+        "SKU": parts.sku,
+        "SerialNumber": identity.serial,
+        "UUID": identity.uuid,
+        "BiosVersion": BIOS_VERSION,
+        "PowerState": machine.reported_power,
+        "IndicatorLED": state.led,
+        "LocationIndicatorActive": state.led != "Off",
+        "Status": OK,
+        "MemorySummary": {"TotalSystemMemoryGiB": parts.memory_gib, "Status": OK},
+        "ProcessorSummary": {"Count": parts.sockets, "Model": parts.cpu_model, "Status": OK},
+        "Boot": _boot(machine),
+        "Processors": _ref(f"{SYSTEM}/Processors"),
+        "Memory": _ref(f"{SYSTEM}/Memory"),
+        "Storage": _ref(f"{SYSTEM}/Storage"),
+        "EthernetInterfaces": _ref(f"{SYSTEM}/EthernetInterfaces"),
+        "Bios": _ref(f"{SYSTEM}/Bios"),
+        "Links": {"Chassis": [_ref(f"{ROOT}/Chassis/1")], "ManagedBy": [_ref(MANAGER)]},
+        "Actions": {
+            "#ComputerSystem.Reset": {"target": SYSTEM_RESET, "ResetType@Redfish.AllowableValues": list(RESETS)}
+        },
+    }
+
+
+def _boot(machine: Machine) -> JSON:
+    override = machine.state.override
+    return {
+        "BootSourceOverrideEnabled": override.enabled,
+        "BootSourceOverrideEnabled@Redfish.AllowableValues": list(ENABLED),
+        "BootSourceOverrideTarget": override.target,
+        "BootSourceOverrideTarget@Redfish.AllowableValues": list(TARGETS),
+        "BootSourceOverrideMode": override.mode,
+        "BootSourceOverrideMode@Redfish.AllowableValues": list(MODES),
+        "HttpBootUri": override.http_boot_uri,
+        "BootOrder": list(machine.state.boot_order),
+    }
+
+
+def manager(machine: Machine) -> JSON:
+    """The BMC itself."""
+    identity = machine.identity
+    return {
+        **_head(MANAGER, "Manager.v1_19_0.Manager", "1", "Manager"),
+        "ManagerType": "BMC",
+        "UUID": identity.bmc_uuid,
+        "Manufacturer": MANUFACTURER,
+        "Model": "SimBMC",
+        "PartNumber": "SIM-BMC-1",
+        "SerialNumber": f"{identity.serial}-M",
+        "FirmwareVersion": "2.7.0",
+        "PowerState": "On",
+        "Status": OK,
+        "GraphicalConsole": {"ServiceEnabled": True, "MaxConcurrentSessions": 2, "ConnectTypesSupported": ["KVMIP"]},
+        "Links": {"ManagerForServers": [_ref(SYSTEM)], "ManagerForChassis": [_ref(f"{ROOT}/Chassis/1")]},
+        "Actions": {
+            "#Manager.Reset": {"target": MANAGER_RESET, "ResetType@Redfish.AllowableValues": list(MANAGER_RESETS)}
+        },
+    }
+
+
+def chassis(machine: Machine) -> JSON:
+    """The box."""
+    return {
+        **_head(f"{ROOT}/Chassis/1", "Chassis.v1_23_0.Chassis", "1", "Chassis"),
+        "ChassisType": "RackMount",
+        "Manufacturer": MANUFACTURER,
+        "Model": machine.hardware.model,
+        "SerialNumber": machine.identity.serial,
+        "Status": OK,
+        "Links": {"ComputerSystems": [_ref(SYSTEM)], "ManagedBy": [_ref(MANAGER)]},
+    }
+
+
+def processors(machine: Machine) -> list[JSON]:
+    """Processor packages."""
+    parts = machine.hardware
+    return [
+        {
+            **_head(f"{SYSTEM}/Processors/{n}", "Processor.v1_18_0.Processor", f"{n}", f"CPU {n}"),
+            "Socket": f"CPU {n}", "ProcessorType": "CPU", "ProcessorArchitecture": "x86", "InstructionSet": "x86-64",
+            "Manufacturer": MANUFACTURER, "Model": parts.cpu_model, "MaxSpeedMHz": 3200, "TotalCores": parts.cores,
+            "TotalThreads": 2 * parts.cores, "Status": OK,
+        }
+        for n in range(1, parts.sockets + 1)
+    ]  # fmt: skip
+
+
+def memory(machine: Machine) -> list[JSON]:
+    """Memory modules."""
+    parts = machine.hardware
+    return [
+        {
+            **_head(f"{SYSTEM}/Memory/{n}", "Memory.v1_19_0.Memory", f"{n}", f"DIMM {n}"),
+            "CapacityMiB": parts.dimm_gib * 1024, "MemoryDeviceType": "DDR4", "OperatingSpeedMhz": 3200,
+            "Manufacturer": MANUFACTURER, "PartNumber": f"SIM-{parts.dimm_gib}G",
+            "SerialNumber": f"{machine.identity.serial}-M{n}", "Status": OK,
+        }
+        for n in range(parts.dimms)
+    ]  # fmt: skip
+
+
+def storage(machine: Machine) -> list[JSON]:
+    """One controller with all drives."""
+    uri = f"{SYSTEM}/Storage/1"
+    drives = [_ref(f"{uri}/Drives/{n}") for n in range(len(machine.hardware.disks))]
+    return [
+        {
+            **_head(uri, "Storage.v1_15_0.Storage", "1", "NVMe"),
+            "Status": OK, "Drives": drives, "Drives@odata.count": len(drives), "Volumes": _ref(f"{uri}/Volumes"),
+        }
+    ]  # fmt: skip
+
+
+def drives(machine: Machine) -> list[JSON]:
+    """The drives."""
+    return [
+        {
+            **_head(f"{SYSTEM}/Storage/1/Drives/{n}", "Drive.v1_18_0.Drive", f"{n}", f"Disk {n}"),
+            "CapacityBytes": disk.size, "MediaType": disk.kind, "Protocol": "NVMe", "Manufacturer": MANUFACTURER,
+            "Model": disk.model, "SerialNumber": disk.serial, "Status": OK,
+        }
+        for n, disk in enumerate(machine.hardware.disks)
+    ]  # fmt: skip
+
+
+def interfaces(machine: Machine) -> list[JSON]:
+    """The host's network cards."""
+    return [
+        {
+            **_head(f"{SYSTEM}/EthernetInterfaces/{n}", "EthernetInterface.v1_12_0.EthernetInterface", f"{n}", "NIC"),
+            "MACAddress": mac.upper(), "PermanentMACAddress": mac.upper(), "SpeedMbps": 25000,
+            "LinkStatus": "LinkDown" if n else "LinkUp", "InterfaceEnabled": True, "Status": OK,
+        }
+        for n, mac in enumerate(machine.identity.host_macs)
+    ]  # fmt: skip
+
+
+def bios(machine: Machine) -> JSON:
+    """BIOS attributes."""
+    return {
+        **_head(f"{SYSTEM}/Bios", "Bios.v1_2_2.Bios", "Bios", "BIOS"),
+        "Attributes": {"BootMode": machine.state.override.mode, "ProcVirtualization": "Enabled", "MaxCores": 0},
+    }
+
+
+def session(identifier: str, user: str) -> JSON:
+    """A login, without its token."""
+    return {
+        **_head(f"{SESSIONS}/{identifier}", "Session.v1_7_0.Session", identifier, "Session"),
+        "UserName": user,
+    }
+
+
+Make = Callable[[Machine], Any]
+SINGLE: dict[str, Make] = {
+    ROOT: service_root,
+    f"{ROOT}/SessionService": session_service,
+    SYSTEM: system,
+    MANAGER: manager,
+    f"{ROOT}/Chassis/1": chassis,
+    f"{SYSTEM}/Bios": bios,
+}
+COLLECTIONS: dict[str, tuple[str, Make]] = {
+    f"{ROOT}/Systems": ("ComputerSystem", lambda machine: [system(machine)]),
+    f"{ROOT}/Managers": ("Manager", lambda machine: [manager(machine)]),
+    f"{ROOT}/Chassis": ("Chassis", lambda machine: [chassis(machine)]),
+    f"{SYSTEM}/Processors": ("Processor", processors),
+    f"{SYSTEM}/Memory": ("Memory", memory),
+    f"{SYSTEM}/Storage": ("Storage", storage),
+    f"{SYSTEM}/Storage/1/Volumes": ("Volume", lambda machine: []),
+    f"{SYSTEM}/EthernetInterfaces": ("EthernetInterface", interfaces),
+}
+
+
+def collection(path: str, kind: str, members: list[JSON], *, expand: bool) -> JSON:
+    """A collection of whole members, or of links to them."""
+    return {
+        "@odata.type": f"#{kind}Collection.{kind}Collection",
+        "@odata.id": path,
+        "Name": f"{kind} Collection",
+        "Members@odata.count": len(members),
+        "Members": members if expand else [_ref(member["@odata.id"]) for member in members],
+    }
+
+
+def find(machine: Machine, path: str, *, expand: bool = False) -> JSON | None:
+    """The resource at a path without a slash at its end; None when there is none. Sessions are not known here."""
+    if path in SINGLE:
+        single: JSON = SINGLE[path](machine)
+        return single
+    if path in COLLECTIONS:
+        kind, make = COLLECTIONS[path]
+        return collection(path, kind, make(machine), expand=expand)
+    parent = path.rpartition("/")[0]
+    if parent == f"{SYSTEM}/Storage/1/Drives":
+        members = drives(machine)
+    elif parent in COLLECTIONS:
+        members = COLLECTIONS[parent][1](machine)
+    else:
+        return None
+    return next((member for member in members if member["@odata.id"] == path), None)
+
+
+def _ref(path: str) -> JSON:
+    return {"@odata.id": path}
+
+
+def _head(path: str, kind: str, identifier: str, name: str) -> JSON:
+    return {"@odata.type": f"#{kind}", "@odata.id": path, "Id": identifier, "Name": name}
