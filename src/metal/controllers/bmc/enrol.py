@@ -6,6 +6,7 @@ from typing import Any
 
 from metal.api.server import Server
 from metal.bmc.protocols import SystemInfo
+from metal.controllers.bmc.presence import tell
 from metal.controllers.bmc.scope import BY_UUID, Scope
 from metal.kube.controller import Result
 from metal.kube.errors import AlreadyExists, Conflict
@@ -41,7 +42,7 @@ async def enrol(scope: Scope) -> Result | None:
         await _one(scope, uuid, system, outcome)
     for uuid, number in sorted(scope.status.systems.items()):
         if uuid not in present:
-            _gone(scope, uuid, number, outcome)
+            await _gone(scope, uuid, number, outcome)
     _conclude(scope, outcome)
     return None
 
@@ -75,6 +76,7 @@ async def _one(scope: Scope, uuid: str, system: SystemInfo, outcome: Outcome) ->
         return
     else:
         server = await _follow(scope, server, system)
+        await tell(scope, server, True, "Listed", "the BMC lists the system again")
     await _label(scope, server)
     outcome.enrolled += 1
 
@@ -152,16 +154,14 @@ async def _label(scope: Scope, server: Server) -> None:
     scope.memo.labels[name] = labels
 
 
-def _gone(scope: Scope, uuid: str, number: int, outcome: Outcome) -> None:
+async def _gone(scope: Scope, uuid: str, number: int, outcome: Outcome) -> None:
     name = server_name(scope.name, number)
     server = scope.deps.servers.get(Key(name))
     if server is None:
         return  # deleted by a person who knows that the system is gone; its number stays taken
     text = f"the BMC no longer lists the system with UUID {uuid}: Server {name} is kept; delete it if that is right"
     outcome.problem("SystemGone", text)
-    known = next((c for c in scope.status.conditions if c.type == "Enrolled"), None)
-    if known is None or text not in known.message:
-        scope.context.recorder.event(server, scope.context.kinds.server, "Warning", "SystemGone", text)
+    await tell(scope, server, False, "SystemGone", text)
 
 
 def _conclude(scope: Scope, outcome: Outcome) -> None:

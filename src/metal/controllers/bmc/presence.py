@@ -1,0 +1,31 @@
+"""Says on a Server whether its BMC still lists the system."""
+
+import msgspec
+
+from metal.api.meta import Condition
+from metal.api.server import Server
+from metal.controllers.bmc.scope import Scope
+from metal.kube.conditions import find, set_condition
+
+TYPE = "SystemPresent"
+
+
+async def tell(scope: Scope, server: Server, present: bool, reason: str, message: str) -> None:
+    """Set the condition and record an Event when it changes; a Server whose system never vanished has none.
+
+    Only this condition is touched, guarded by resourceVersion, since the Server's own controller writes the others.
+    Raises Conflict when that happened meanwhile.
+    """
+    old = find(server.status.conditions, TYPE)
+    status = "True" if present else "False"
+    if (old is None and present) or (old is not None and old.status == status):
+        return
+    new = Condition(type=TYPE, status=status, reason=reason, message=message)
+    conditions = set_condition(server.status.conditions, new, scope.now)
+    body = {
+        "metadata": {"resourceVersion": server.metadata.resource_version},
+        "status": {"conditions": msgspec.to_builtins(conditions)},
+    }
+    kind = scope.context.kinds.server
+    scope.deps.servers.observe(await scope.context.client.patch_status(kind, server.metadata.name, body))
+    scope.context.recorder.event(server, kind, "Normal" if present else "Warning", reason, message)
