@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.kube.clock import system_clock
 from tests.api.schemas import SAMPLES, documents
+from tests.apiserver.kubectl import program
 
 pytestmark = [pytest.mark.wire, pytest.mark.needs("kubectl"), pytest.mark.asyncio(loop_scope="module")]
 
@@ -33,7 +33,7 @@ class Kubectl:
 
     async def __call__(self, *arguments: str) -> str:
         process = await asyncio.create_subprocess_exec(
-            "kubectl", *arguments, env=self._environment,
+            program(), *arguments, env=self._environment,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         out, error = await process.communicate()
@@ -45,7 +45,6 @@ class Kubectl:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def kubectl(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kubectl]:
     """kubectl beside an API that serves the kinds under two groups: ours, and the distribution's."""
-    assert shutil.which("kubectl"), "kubectl is needed: it is the foreign client of these tests"
     api = EmbeddedAPI(tmp_path_factory.mktemp("api"), system_clock)
     await api.start()
     for group in ("metal.ironcore.dev", "metal.openkcm.dev"):
