@@ -159,6 +159,7 @@ def test_the_overlays_are_complete() -> None:
     base = tree.from_folder(build.OVERLAYS / "base")
 
     assert base["init"].mode & 0o111
+    assert base["etc/acpi/PWRF/00000080"].mode & 0o111
     assert base["usr/sbin/setfiles"] == tree.link("/usr/bin/true")
     assert b"SELINUXTYPE=none" in base["etc/selinux/config"].data
     for variant in build.VARIANTS:

@@ -1,5 +1,6 @@
 """Fixtures of the lab: the folder of a run, and the sentence that says what is missing on this machine."""
 
+import importlib.util
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ def refusal() -> str:
     """A sentence that says what to do before the lab can run, or an empty string."""
     if lacking := preflight.missing("lab"):
         return lacking
+    if importlib.util.find_spec("libvirt") is None:
+        return "libvirt-python is missing: make lab installs it (tools/uv sync --locked --group lab)"
     if not all((IMAGES / name / "index.json").exists() for name in ("discovery", "demo")):
         return "the images are missing: run make images"
     return ""

@@ -88,7 +88,7 @@ def chain(request: pytest.FixtureRequest, run: Run, site: Site) -> Iterator[Chai
         "listen": {"boot": BOOT, "registry": REGISTRY},
         "registries": {"insecure": [OCI]},
         "bmc": {"scheme": "http", "checkInterval": "10s"},
-        "timeouts": {"graceful": "10s", "resync": "10s"},
+        "timeouts": {"resync": "10s"},
     }
     operator = Operator(run, site.operator, config)
     machine = Machine(run, Libvirt(run, site.operator), BRIDGE)
@@ -154,6 +154,17 @@ def test_discovery_tells_the_machines_own_parts(chain: Chain, run: Run, say: Cal
     assert nic["neighbors"][0]["macAddress"] == chain.switch.mac
     assert not chain.machine.is_running()
     run.write_json("server.json", server)
+    assert server["status"]["totalSystemMemory"] == "1Gi"
+    assert sum(processor["totalCores"] for processor in server["status"]["processors"]) == 1
+    assert [disk["serial"] for disk in inventory(chain, server)["storage"]] == [f"{chain.machine.name}-disk0"]
+
+
+def inventory(chain: Chain, server: dict[str, Any]) -> dict[str, Any]:
+    """The probe's whole report; this BMC shows no disks, so only the report has them."""
+    name = f"inventory-{server['metadata']['name']}"
+    kept = json.loads(chain.operator.kubectl("get", "configmap", name, "-n", "metal-system", "-o", "json"))
+    report: dict[str, Any] = json.loads(kept["data"]["report.json"])
+    return report
 
 
 def claim(chain: Chain, name: str) -> str:
