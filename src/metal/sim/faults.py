@@ -17,12 +17,24 @@ class Faults:
     """The BMC answers a share of the requests (Options.error_rate) with 500 or 503."""
     stale_power: bool = False
     """The BMC reports the power state of Options.stale seconds ago."""
+    lies_power: bool = False
+    """The BMC says yes to every reset and reports the state that was asked for; the machine does nothing."""
+    ignores_reset: bool = False
+    """The BMC says yes to every reset and does nothing; the state it reports is true."""
+    slow: bool = False
+    """The BMC takes Options.slow seconds for every answer."""
+    drops_override: bool = False
+    """The BMC says yes to a boot override and forgets it."""
     ignores_graceful: bool = False
     """The operating system ignores a request to shut down."""
     ignores_once: bool = False
     """The BMC keeps a boot override that was meant for one boot."""
     never_reports: bool = False
     """metalprobe never reports."""
+    reports_late: bool = False
+    """metalprobe reports Options.late seconds later than it should."""
+    dies_after_script: bool = False
+    """The machine hangs once it has its boot script."""
     boots_disk: bool = False
     """The firmware boots the disk whatever the override says."""
     second_fetch: bool = False

@@ -81,6 +81,12 @@ class Machine:
         jitter = self.site.options.jitter
         await asyncio.sleep(seconds * self.rng.uniform(1 - jitter, 1 + jitter))
 
+    def adopt(self, state: State | None) -> None:
+        """Be what was saved; only before `resume`."""
+        if state is not None:
+            self.state = state
+            self._power_seen = [(float("-inf"), state.power)]
+
     def resume(self) -> None:
         """Continue what was going on when the state was saved."""
         if self.state.power == "PoweringOff":

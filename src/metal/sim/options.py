@@ -26,6 +26,10 @@ class Options:
     """How long a BMC is away after its own restart."""
     stale: float = 10.0
     """How old the power state is that a BMC with the fault stale_power reports."""
+    slow: float = 8.0
+    """How long every answer of a BMC with the fault slow takes."""
+    late: float = 120.0
+    """How much later than usual a machine with the fault reports_late reports."""
     error_rate: float = 0.2
     """Share of requests that a BMC with the fault http_5xx answers with 500 or 503."""
     scheme: str = "http"
@@ -36,6 +40,8 @@ class Options:
     """BMC account."""
     password: str = "simulated"  # noqa: S105 - factory credentials of machines that do not exist
     """Its password."""
+    systems: int = 1
+    """Computer systems behind each BMC; 16 at most."""
     expand: bool = True
     """Whether BMCs offer $expand, which saves requests."""
     max_sessions: int = 16

@@ -1,0 +1,164 @@
+"""A fleet of simulated machines with their BMCs, in process or over sockets. The same seed gives the same fleet."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from metal.api.kinds import Kinds
+from metal.bmc.protocols import Access
+from metal.kube.client import Client
+from metal.kube.clock import Clock, system_clock
+from metal.kube.errors import ApiError
+from metal.redfish.transport import Transport
+from metal.sim import store, tls
+from metal.sim.bmcmodel import SimBMC
+from metal.sim.history import History
+from metal.sim.http import BMCServer
+from metal.sim.identity import BMC_OUI, identity
+from metal.sim.inprocess import transport_factory
+from metal.sim.leases import Leases
+from metal.sim.machine import Machine, Site
+from metal.sim.network import Network, SocketNetwork
+from metal.sim.options import Options
+
+_log = structlog.get_logger(__name__)
+RENEWAL = 60.0
+"""Seconds between two renewals of the BMCs' leases: a deleted Endpoint comes back this late."""
+
+
+@dataclass
+class FleetSettings:
+    """What a fleet is connected to."""
+
+    boot_url: str = "http://127.0.0.1:8082"
+    """Base URL of the boot server, as DHCP would hand it out."""
+    network: Network = field(default_factory=SocketNetwork)
+    """How machines reach it."""
+    clock: Clock = system_clock
+    """Wall clock of the history."""
+    offset: int = 0
+    """Number of the first machine."""
+    history_limit: int | None = 100_000
+    """Entries of history that are kept."""
+
+
+class Fleet:
+    """N machines. In process use `transport_factory`, over sockets `serve`. Then `start`, and `stop` in the end."""
+
+    def __init__(
+        self, n: int, *, seed: int = 0, options: Options | None = None, settings: FleetSettings | None = None
+    ) -> None:
+        self.options, self.settings = options or Options(), settings or FleetSettings()
+        self.history = History(self.settings.clock, limit=self.settings.history_limit)
+        site = Site(
+            self.options, self.settings.network, self.settings.boot_url, self._lease, self.history,
+            self.settings.clock,
+        )  # fmt: skip
+        numbers = range(self.settings.offset, self.settings.offset + n)
+        self.machines = [Machine(identity(k, seed), site, random.Random(f"{seed}/{k}")) for k in numbers]
+        self.bmcs: Mapping[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}
+        self.ca_pem = ""
+        self._leases: Leases | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._server: BMCServer | None = None
+
+    def __repr__(self) -> str:
+        return f"<Fleet {len(self.machines)} machines {self.options!r}>"
+
+    @property
+    def transport_factory(self) -> Callable[[Access], Transport]:
+        """For RedfishPool: transports to these BMCs without sockets."""
+        return transport_factory(self.bmcs)
+
+    @property
+    def requests(self) -> int:
+        """Requests that all BMCs have had."""
+        return sum(bmc.requests.total() for bmc in self.bmcs.values())
+
+    def mac_prefixes_yaml(self) -> str:
+        """The entry that a control plane's MAC prefix file needs to know these BMCs."""
+        options = self.options
+        return (
+            "macPrefixes:\n"
+            f'  - macPrefix: "{BMC_OUI}"\n'
+            "    manufacturer: Simulated\n"
+            "    protocol: Redfish\n"
+            f"    protocolScheme: {options.scheme}\n"
+            f"    port: {options.port}\n"
+            "    type: bmc\n"
+            + ("    insecureSkipVerify: true\n" if options.scheme == "https" else "")
+            + "    defaultCredentials:\n"
+            f"      - username: {msgspec.json.encode(options.username).decode()}\n"
+            f"        password: {msgspec.json.encode(options.password).decode()}\n"
+        )
+
+    def inject(self, fault: str, count: int) -> None:
+        """Switch a fault on for the last `count` machines that have none yet. Raises ValueError."""
+        healthy = [machine for machine in self.machines if not machine.faults.active]
+        if count > len(healthy):
+            raise ValueError(f"{fault}={count}: only {len(healthy)} machines are without a fault")
+        for machine in healthy[len(healthy) - count :]:
+            machine.faults.switch(fault)
+
+    def save(self, path: Path) -> None:
+        """Write what every machine is like. Raises OSError."""
+        store.save(path, self.machines)
+
+    def load(self, path: Path) -> None:
+        """Make machines what they were when saved, before `start`. Raises store.Unreadable."""
+        store.load(path, self.machines)
+
+    async def serve(self) -> None:
+        """Listen for Redfish on every BMC's address. Raises OSError."""
+        context = None
+        if self.options.scheme == "https":
+            context, self.ca_pem = tls.context(self.bmcs, self.settings.clock())
+        self._server = BMCServer(self.bmcs, self.options.port, tls=context)
+        await self._server.start()
+
+    async def start(self) -> None:
+        """Machines go on with what they were doing."""
+        for machine in self.machines:
+            machine.resume()
+
+    async def announce(self, client: Client, kinds: Kinds) -> None:
+        """BMCs get their leases, now and again from time to time; hosts get theirs when they boot. Raises ApiError."""
+        self._leases = Leases(client, kinds)
+        await self._leases.announce(self._bmc_leases())
+        await self._stop_renewing()
+        self._renewing = asyncio.create_task(self._renew(self._leases), name="sim leases")
+
+    async def stop(self) -> None:
+        """Freeze the machines as they are and close the sockets."""
+        await self._stop_renewing()
+        for machine in self.machines:
+            await machine.stop()
+        if self._server is not None:
+            await self._server.stop()
+        await self.settings.network.aclose()
+
+    async def _lease(self, mac: str, ip: str) -> None:
+        if self._leases is not None:
+            await self._leases.give(mac, ip)
+
+    def _bmc_leases(self) -> list[tuple[str, str]]:
+        return [(machine.identity.bmc_mac, machine.identity.bmc_ip) for machine in self.machines]
+
+    async def _renew(self, leases: Leases) -> None:
+        while True:
+            await asyncio.sleep(RENEWAL)
+            try:
+                await leases.announce(self._bmc_leases())
+            except ApiError as exc:
+                _log.warning("leases not renewed", error=str(exc))
+
+    async def _stop_renewing(self) -> None:
+        task, self._renewing = self._renewing, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,92 @@
+"""The boot server's Images out of an ImageStore, at once and without sockets: for virtual time."""
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from metal.boot.core import manifest as documents
+from metal.boot.core.errors import ImageError
+from metal.boot.core.images import Image, Progress
+from metal.boot.core.manifest import Document
+from metal.boot.core.oci import BadReference, parse
+from metal.boot.core.plan import Blob
+from metal.sim.images import ImageStore
+
+
+class LocalImages:
+    """Implements metal.boot.core.images.Images. Every registry name leads to the same store."""
+
+    def __init__(self, store: ImageStore | None = None, architecture: str = "amd64") -> None:
+        self.store = store or ImageStore()
+        self._architecture = architecture
+        self._folder: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"<LocalImages {self.store!r}>"
+
+    async def start(self) -> None:
+        """Put the blobs into files."""
+        self._folder = Path(tempfile.mkdtemp(prefix="sim-images-"))
+        for digest, content in self.store.blobs.items():
+            self._path(digest).write_bytes(content)
+
+    async def aclose(self) -> None:
+        """Remove them."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+            self._folder = None
+
+    async def resolve(self, reference: str) -> Image:
+        """Look a reference up. Raises ImageError."""
+        try:
+            wanted = parse(reference)
+        except BadReference as exc:
+            raise ImageError("BadReference", str(exc)) from None
+        digest, document = self._document(wanted.repository, wanted.wanted)
+        if documents.is_index(document, document.media_type):
+            entry = documents.choose(document, self._architecture)
+            digest, document = self._document(wanted.repository, entry.digest)
+        parts = documents.parts(document)
+        line = documents.command_line(self.store.blobs[parts.config.digest]) if parts.config else ""
+        return Image(wanted.pinned(digest), parts, line)
+
+    def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
+        """Everything is here."""
+        total = sum(blob.size for blob in image.parts.blobs)
+        return Progress(total, total, complete=True)
+
+    def keep(self, owner: str, digests: Collection[str]) -> bool:
+        """Everything is here."""
+        return all(digest in self.store.blobs for digest in digests)
+
+    def release(self, owner: str) -> None:
+        """Nothing is held."""
+
+    async def open(self, blob: Blob) -> Path:
+        """The file of a blob. Raises ImageError."""
+        if blob.digest not in self.store.blobs or self._folder is None:
+            raise ImageError("ImageNotFound", f"{blob.image.name} has no layer {blob.digest}")
+        return self._path(blob.digest)
+
+    def use(self, digest: str) -> AbstractContextManager[None]:
+        """Files stay until the end."""
+        return _kept()
+
+    def _document(self, repository: str, name: str) -> tuple[str, Document]:
+        found = self.store.manifests.get((repository, name))
+        if found is None:
+            raise ImageError("ImageNotFound", f"the store has no {repository}:{name}")
+        return f"sha256:{hashlib.sha256(found[1]).hexdigest()}", documents.parse(found[1], found[0])
+
+    def _path(self, digest: str) -> Path:
+        if self._folder is None:
+            raise ImageError("NotStarted", "LocalImages was not started")
+        return self._folder / digest.replace(":", "-")
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    yield

@@ -1,0 +1,77 @@
+"""Certificates of a fleet: one authority made when it starts, and one certificate that names every BMC's address."""
+
+import ssl
+import tempfile
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+_LIFE = timedelta(days=30)
+_SKEW = timedelta(hours=1)
+
+
+def context(addresses: Iterable[str], now: datetime) -> tuple[ssl.SSLContext, str]:
+    """What BMCs listen with, and the authority's certificate (PEM) that clients have to trust."""
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    issuer, subject = _name("simulated BMCs' authority"), _name("simulated BMC")
+    authority = (
+        _builder(issuer, issuer, authority_key, now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .add_extension(_usage(), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address)) for address in addresses])
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    certificate = (
+        _builder(subject, issuer, key, now)
+        .add_extension(names, critical=False)
+        .add_extension(signer, critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    return _load(certificate, key), authority.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _usage() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
+        data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + _LIFE)
+    )
+
+
+def _load(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
+    loaded = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    loaded.minimum_version = ssl.TLSVersion.TLSv1_2
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    with tempfile.TemporaryDirectory(prefix="sim-bmc-") as folder:  # ssl reads keys from files only
+        pair = Path(folder) / "pair.pem"
+        pair.touch(mode=0o600)
+        pair.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+        loaded.load_cert_chain(pair)
+    return loaded
