@@ -44,6 +44,10 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """ServerBootConfiguration that is booted."""
     config_uid: str = msgspec.field(name="configUID", default="")
     """UID of that ServerBootConfiguration."""
+    config_generation: int = 0
+    """metadata.generation of that ServerBootConfiguration; another one needs another boot."""
+    image: str = ""
+    """Image that is booted."""
     claim_uid: str = msgspec.field(name="claimUID", default="")
     """UID of the claim, for purpose Claim."""
     phase: str = "Open"

@@ -12,6 +12,7 @@ from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
 from metal.controllers.claim.scope import ClaimDeps
 from metal.controllers.scope import Context
+from metal.controllers.server.claimed import BY_SERVER
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.settings import ClaimSettings, ServerSettings
@@ -20,7 +21,6 @@ from metal.kube.objects import Key, key_of
 from metal.kube.runtime import Runtime
 
 BY_BMC = "bmc"
-BY_SERVER = "server"
 UNBOUND = "unbound"
 
 
@@ -59,11 +59,13 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
         access_defaults=env.access_defaults,
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
+    deps.servers.add_index(BY_CLAIM, claim_index)
+    deps.claims.add_index(BY_SERVER, server_index)
     reconciler = ServerReconciler(deps)
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
     controller.watches(deps.servers)
     controller.watches(deps.configs, _server_of_config)
-    controller.watches(deps.claims, _server_of_claim)
+    controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim))
     controller.watches(deps.bmcs, lambda bmc: map(key_of, deps.servers.by_index(BY_BMC, bmc.metadata.name)), _came_back)
     return reconciler
 
@@ -72,8 +74,10 @@ def _server_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
     return (Key(config.spec.server_ref.name),)
 
 
-def _server_of_claim(claim: ServerClaim) -> Iterable[Key]:
-    return () if claim.spec.server_ref is None else (Key(claim.spec.server_ref.name),)
+def _servers_of_claim(deps: Deps, claim: ServerClaim) -> Iterable[Key]:
+    """The server that the claim names, and whichever it holds: a claim may be deleted before it could name one."""
+    named = () if claim.spec.server_ref is None else (Key(claim.spec.server_ref.name),)
+    return {*named, *map(key_of, deps.servers.by_index(BY_CLAIM, str(key_of(claim))))}
 
 
 def _came_back(old: BMCObject | None, new: BMCObject | None) -> bool:

@@ -143,7 +143,7 @@ async def test_a_contested_boot_is_stopped_and_starts_again_with_an_event() -> N
         reasons = {e.reason for e in await w.events()}
     assert again.status.boot_window is not None
     assert again.status.boot_window.phase == Phase.OPEN
-    assert w.bmc.writes()[:4] == ["set_network_boot", "power_on", "graceful_off", "set_network_boot"]
+    assert w.bmc.writes()[:4] == ["set_network_boot", "power_on", "force_off", "set_network_boot"]
     assert "BootContested" in reasons
 
 

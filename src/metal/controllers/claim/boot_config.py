@@ -20,7 +20,7 @@ async def follow(scope: ClaimScope, server: Server) -> None:
         await _drop(scope, config)
         config = None
     if _has_booted(scope, server):
-        _say_what_waits(scope, config)
+        _say_what_waits(scope, server, config)
         return
     desired = _desired(scope, server)
     if config is None or _differs(config, desired):
@@ -47,9 +47,11 @@ def _has_booted(scope: ClaimScope, server: Server) -> bool:
     return boot is not None and boot.booted_at is not None and boot.claim_uid == scope.claim.metadata.uid
 
 
-def _say_what_waits(scope: ClaimScope, config: ServerBootConfiguration | None) -> None:
-    spec = scope.claim.spec
-    if config is None or (config.spec.image, config.spec.ignition_secret_ref) == (spec.image, spec.ignition_secret_ref):
+def _say_what_waits(scope: ClaimScope, server: Server, config: ServerBootConfiguration | None) -> None:
+    spec, boot = scope.claim.spec, server.status.claim_boot
+    booted = boot.image if boot is not None else ""
+    same_image = not booted or booted == spec.image
+    if same_image and (config is None or config.spec.ignition_secret_ref == spec.ignition_secret_ref):
         scope.say("Current", True, "Current", "the server booted what the claim describes")
         return
     scope.say(

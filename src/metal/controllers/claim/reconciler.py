@@ -9,10 +9,14 @@ from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.kube import conditions
 from metal.kube.controller import Done, Requeue, Result
-from metal.kube.errors import NotFound
+from metal.kube.errors import Conflict
 from metal.kube.objects import Key, key_of
 
 BY_CLAIM = "claim"
+_TRIES = 4
+"""How many servers are looked at freshly in one pass; the cache is seldom behind on more."""
+_NOT_YET = (State.INITIAL, State.DISCOVERY, State.RELEASED, "")
+"""States in which the server boots something else, or nothing any more."""
 
 
 def claim_index(server: Server) -> Iterable[str]:
@@ -35,24 +39,21 @@ class ServerClaimReconciler:
         if claim.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
             return Done()
         scope = ClaimScope(self.deps, claim)
-        server = self._mine(claim)
-        if server is None:
-            server = await self._bind(scope)
+        server = self._mine(claim) or await self._bind(scope)
         if server is not None:
             await self._serve(scope, server)
         await scope.commit()
-        return Done() if server is not None else Requeue(self.deps.settings.resync)
+        return Done() if server is not None else Requeue(self.deps.context.jitter(self.deps.settings.resync))
 
     def _mine(self, claim: ServerClaim) -> Server | None:
-        held = self.deps.servers.by_index(BY_CLAIM, str(key_of(claim)))
-        uid = claim.metadata.uid
-        return next((s for s in held if s.status.tenant in ("", uid) and s.status.state != State.CLEANUP), None)
+        """The server that the claim holds. Of several (two managers may have taken one each) the one that it names."""
+        held = [s for s in self.deps.servers.by_index(BY_CLAIM, str(key_of(claim))) if _is_mine(claim, s)]
+        return min(held, key=lambda s: s.metadata.name, default=None)
 
     async def _bind(self, scope: ClaimScope) -> Server | None:
         claim = scope.claim
         ref = claim.spec.server_ref
-        if ref is not None and self.deps.servers.get(Key(ref.name)) is None:
-            _say_absent(scope, ref.name)
+        if _has_lost(scope, self.deps.servers.get(Key(ref.name)) if ref else None):
             return None
         problem = matching.selector_problem(claim)
         if problem:
@@ -60,11 +61,18 @@ class ServerClaimReconciler:
             scope.say("Bound", False, "InvalidSelector", problem)
             return None
         verdict = matching.choose(claim, self._candidates(claim))
-        if verdict.server is None:
-            scope.phase("Unbound", "a server that fits")
-            scope.say("Bound", False, verdict.reason, verdict.message)
-            return None
-        return await self._take(scope, verdict.server.metadata.name)
+        for _ in range(_TRIES):
+            if verdict.server is None:
+                break
+            server = await self._take(scope, verdict.server.metadata.name)
+            if server is not None:
+                return server
+            verdict = matching.choose(claim, self._candidates(claim))
+        if verdict.server is not None:
+            raise Conflict("the servers that fit change faster than one can be taken")
+        scope.phase("Unbound", "a server that fits")
+        scope.say("Bound", False, verdict.reason, verdict.message)
+        return None
 
     def _candidates(self, claim: ServerClaim) -> list[Server]:
         ref = claim.spec.server_ref
@@ -74,17 +82,17 @@ class ServerClaimReconciler:
         return [] if server is None else [server]
 
     async def _take(self, scope: ClaimScope, name: str) -> Server | None:
-        """Read the server as it is now, and take it if it still fits. The patch fails if it changed in between."""
+        """Read the server as it is now, and take it if it still fits. The patch fails if it changed in between.
+
+        None when the cache was behind; it is not any more. Raises Conflict, NotFound and other ApiErrors.
+        """
         kinds, claim = self.deps.context.kinds, scope.claim
-        try:
-            server = await self.deps.context.client.get(kinds.server, name)
-        except NotFound:
-            return None
-        why = matching.misfit(claim, server)
-        if why is not None:
+        server = await self.deps.context.client.get(kinds.server, name)
+        if _is_mine(claim, server):
             self.deps.servers.observe(server)
-            scope.phase("Unbound", "a server that fits")
-            scope.say("Bound", False, why.reason, f"server {name} was {why.detail} when it was to be taken")
+            return server  # an earlier patch went through although its answer was lost
+        if matching.misfit(claim, server) is not None:
+            self.deps.servers.observe(server)
             return None
         ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
         body = {
@@ -96,26 +104,42 @@ class ServerClaimReconciler:
         return server
 
     async def _serve(self, scope: ClaimScope, server: Server) -> None:
-        await self._name_server(scope, server)
-        await boot_config.follow(scope, server)
+        if scope.claim.spec.server_ref is None:
+            await scope.patch({"spec": {"serverRef": {"name": server.metadata.name}}})
+        if server.status.state not in _NOT_YET:
+            await boot_config.follow(scope, server)
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.say("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _booted(scope, server)
 
-    async def _name_server(self, scope: ClaimScope, server: Server) -> None:
-        if scope.claim.spec.server_ref is not None:
-            return
-        await scope.patch({"spec": {"serverRef": {"name": server.metadata.name}}})
+
+def _is_mine(claim: ServerClaim, server: Server) -> bool:
+    """True when the server is held by this claim, not by a former one of the same name."""
+    ref, named = server.spec.server_claim_ref, claim.spec.server_ref
+    if ref is None or (ref.namespace, ref.name) != (claim.metadata.namespace, claim.metadata.name):
+        return False
+    if named is not None and named.name != server.metadata.name:
+        return False
+    return server.status.tenant in ("", claim.metadata.uid) and server.status.state != State.CLEANUP
 
 
-def _say_absent(scope: ClaimScope, name: str) -> None:
+def _has_lost(scope: ClaimScope, named: Server | None) -> bool:
+    """True when the claim can get no server, because it had one or because the one it names is not there."""
+    ref = scope.claim.spec.server_ref
+    name = ref.name if ref else ""
     before = conditions.find(scope.status.conditions, "Bound")
     had = scope.status.phase == "Bound" or (before is not None and before.reason == "ServerLost")
-    scope.phase("Unbound", f"server {name}")
-    if had:
-        scope.say("Bound", False, "ServerLost", f"server {name}, which this claim had, is gone; make a new claim")
-    else:
+    if conditions.is_true(scope.status.conditions, "Booted") or (ref is not None and named is None and had):
+        scope.phase("Unbound", f"server {name}, which it had")
+        message = f"server {name}, which this claim had, was taken from it or is gone; a new claim gets a new server"
+        scope.say("Bound", False, "ServerLost", message)
+        scope.say("Ready", False, "ServerLost", message)
+        return True
+    if ref is not None and named is None:
+        scope.phase("Unbound", f"server {name}")
         scope.say("Bound", False, "ServerNotFound", f"there is no server {name}")
+        return True
+    return False
 
 
 def _waiting_for(claim: ServerClaim, server: Server) -> str:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
+from metal.api.boot_window import Phase
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, power, trim
+from metal.controllers.server import power, trim
+from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 from metal.kube.errors import NotFound
@@ -14,19 +16,27 @@ WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
-    if scope.server.spec.server_maintenance_ref is not None:
-        return scope.go(State.MAINTENANCE, "a maintenance holds the server")
+    if scope.status.tenant:
+        return scope.go(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
     if scope.server.spec.server_claim_ref is not None:
         return scope.go(State.RESERVED, "claimed")
+    if _was_contested(scope):
+        message = "another party asked for the boot script of the discovery; it cannot be trusted and runs again"
+        return scope.go(State.INITIAL, message, warning=True)
     await _drop_discovery(scope)
     busy = await power.converge(scope, PowerState.OFF, "an available server is kept off")
     if busy is not None:
         return busy
-    await boot.clear_override(scope)
+    await clear_override(scope)
     await trim.apply(scope)
     scope.no_wait()
     scope.condition("Ready", True, "Available", "the server can be claimed")
     return Requeue(scope.context.jitter(scope.settings.resync))
+
+
+def _was_contested(scope: Scope) -> bool:
+    window = scope.status.boot_window
+    return window is not None and window.phase == Phase.CONTESTED
 
 
 async def _drop_discovery(scope: Scope) -> None:

@@ -6,19 +6,39 @@ nothing, so that a lost override or a crash here never re-images anybody.
 
 from datetime import timedelta
 
+import msgspec
+
 from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
-from metal.bmc.protocols import PowerState, SystemInfo
+from metal.bmc.protocols import PowerState
 from metal.controllers.server import power
+from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
+_LOOK = 5.0
+"""Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
 
-def belongs(window: BootWindow | None, config: ServerBootConfiguration, claim_uid: str) -> bool:
-    """True when the window is a boot of this configuration (for this claim)."""
-    return window is not None and window.config_uid == config.metadata.uid and window.claim_uid == claim_uid
+
+def belongs(window: BootWindow | None, config: ServerBootConfiguration, claim_uid: str = "") -> bool:
+    """True when the window is a boot of this configuration as it is now (for this claim)."""
+    if window is None or window.config_uid != config.metadata.uid or window.claim_uid != claim_uid:
+        return False
+    return window.config_generation in (0, config.metadata.generation)
+
+
+def has_succeeded(scope: Scope, config: ServerBootConfiguration) -> bool:
+    """True when the boot of this configuration is done."""
+    window = scope.status.boot_window
+    return window is not None and belongs(window, config) and window.phase == Phase.SUCCEEDED
+
+
+def is_unfinished(scope: Scope) -> bool:
+    """True when the last network boot began and never succeeded: the machine runs nothing worth a shutdown."""
+    window = scope.status.boot_window
+    return window is not None and window.phase != Phase.SUCCEEDED and scope.status.claim_boot is None
 
 
 async def network_boot(
@@ -30,24 +50,45 @@ async def network_boot(
     """
     window = scope.status.boot_window
     if window is None or not belongs(window, config, claim_uid):
+        await _stop_serving(scope)
         return await _start(scope, config, purpose, claim_uid, timeout)
     if window.phase == Phase.SUCCEEDED:
-        return await _succeeded(scope)
+        return await _succeeded(scope, window)
     if _resting(scope):
         return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
     if window.phase == Phase.CONTESTED:
         return _contested(scope, window)
     if window.phase == Phase.CLOSED:
         return await _start(scope, config, purpose, claim_uid, timeout)
+    window = _not_later(scope, window, timeout)
     if scope.now >= window.expires_at:
-        return await _failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
+        return _failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
     return await _drive(scope, window)
+
+
+async def _stop_serving(scope: Scope) -> None:
+    """What is to be booted has changed: the boot under way ends before anything of it goes out any more."""
+    before = scope.status.boot_window
+    scope.close_window()
+    if scope.status.boot_window is not before:
+        scope.set(boot_attempts=0)
+        await scope.commit()
+
+
+def _not_later(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
+    """A clock that was set back must not keep a window open for longer than a boot may take."""
+    latest = scope.now + timedelta(seconds=timeout)
+    if window.expires_at > latest:
+        window = msgspec.structs.replace(window, expires_at=latest)
+        scope.set(boot_window=window)
+    return window
 
 
 async def _start(
     scope: Scope, config: ServerBootConfiguration, purpose: Purpose, claim_uid: str, timeout: float
 ) -> Requeue | None:
-    busy = await power.converge(scope, PowerState.OFF, f"{purpose.value.lower()} boot starts from off")
+    why = f"a {purpose.value.lower()} boot starts from off"
+    busy = await power.converge(scope, PowerState.OFF, why, force=is_unfinished(scope))
     if busy is not None:
         return busy
     window = BootWindow(
@@ -55,95 +96,78 @@ async def _start(
         purpose=purpose.value,
         config_ref=ObjectRef(namespace=config.metadata.namespace, name=config.metadata.name),
         config_uid=config.metadata.uid,
+        config_generation=config.metadata.generation,
+        image=config.spec.image,
         claim_uid=claim_uid,
         opened_at=scope.now,
         expires_at=scope.now + timedelta(seconds=timeout),
     )
     scope.set(boot_window=window)
     await scope.commit()
-    scope.memo.checked_window = ""
     return await _drive(scope, window)
 
 
 async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     begun = window.phase != Phase.OPEN
     if begun:
-        system = await _check_override(scope, window)
-    else:
-        system = await scope.observe(max_age=_fresh_enough(scope))
+        await _check_override(scope, window)
+    system = await scope.observe(max_age=_fresh_enough(scope))
     if system.power_state is PowerState.ON:
         scope.set(power_request=None)
         return _await_success(scope, window)
+    asked = scope.status.power_request is not None
+    if begun and asked:  # it has fetched something, so it is on, whatever the BMC says yet
+        return _await_success(scope, window, poll=scope.settings.bmc_retry)
     if begun and system.power_state is PowerState.OFF:
-        return await _failed(scope, window, "the machine went off before its boot was done")
-    if not system.boot.is_network and scope.status.power_request is None:
+        return _failed(scope, window, "the machine went off before its boot was done")
+    if not asked:
         override = await scope.connected().set_network_boot(scope.uri)
         scope.stale()
         if not override.is_network:
-            return await _failed(scope, window, "the BMC did not take the network boot override")
-    busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot")
+            return _failed(scope, window, "the BMC did not take the network boot override")
+    busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)
     return busy if busy is not None else _await_success(scope, window)
 
 
 def _fresh_enough(scope: Scope) -> float:
     """While the machine is known to be on, a late reading only delays noticing that it went off."""
+    if scope.status.power_request is not None:
+        return scope.settings.power_poll / 2
     return scope.settings.resync if scope.status.power_state == PowerState.ON.value else 0.0
 
 
-def _await_success(scope: Scope, window: BootWindow) -> Requeue:
-    left = (window.expires_at - scope.now).total_seconds()
+def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) -> Requeue:
     awaited = {
         Phase.OPEN: "the machine to fetch its boot script",
         Phase.SCRIPT_SERVED: "the machine to fetch its Ignition",
         Phase.IGNITION_SERVED: "the probe's report",
     }[Phase(window.phase)]
     name = "ProbeReport" if window.purpose == Purpose.DISCOVERY else "ClaimBoot"
-    total = (window.expires_at - window.opened_at).total_seconds()
-    again = scope.wait(name, awaited, deadline=total)
-    return Requeue(max(0.05, min(left, again.after)))
+    return scope.wait(name, awaited, until=window.expires_at, poll=poll)
 
 
-async def _check_override(scope: Scope, window: BootWindow) -> SystemInfo:
+async def _check_override(scope: Scope, window: BootWindow) -> None:
     """Read the override back once the machine has begun: some BMCs ignore `Once` and keep it."""
-    if scope.memo.checked_window == window.id:
-        return await scope.observe(max_age=scope.settings.resync)
-    system = await clear_override(scope)
-    scope.memo.checked_window = window.id
-    return system
+    if scope.memo.checked_window != window.id:
+        await clear_override(scope, max_age=0.0)
+        scope.memo.checked_window = window.id
 
 
-async def clear_override(scope: Scope) -> SystemInfo:
-    """Make sure that the next boot goes to the disk. Raises BMCError; a BMC that keeps the override is a condition."""
-    system = await scope.observe(max_age=0.0)
-    if not system.boot.is_network:
-        return system
-    override = await scope.connected().clear_boot_override(scope.uri)
-    scope.stale()
-    if override.is_network:
-        scope.condition("BootOverrideCleared", False, "OverrideKept", "the BMC keeps the network boot override")
-        scope.tell("OverrideKept", "the BMC keeps the network boot override; nothing is served to it", warning=True)
-    else:
-        scope.condition("BootOverrideCleared", True, "Cleared", "the BMC had kept the network boot override")
-    return system
-
-
-async def _succeeded(scope: Scope) -> Requeue | None:
-    window = scope.status.boot_window
-    if window is not None and scope.memo.checked_window != window.id:
-        await _check_override(scope, window)
+async def _succeeded(scope: Scope, window: BootWindow) -> Requeue | None:
+    await _check_override(scope, window)
     scope.set(boot_attempts=0)
     return None
 
 
 def _contested(scope: Scope, window: BootWindow) -> Requeue:
-    attempts = scope.status.boot_attempts + 1
-    scope.set(boot_window=boot_window.close(window), boot_attempts=attempts, power_request=None)
-    if attempts >= scope.settings.boot_attempts:
+    if _give_up(scope, window):
         return scope.fail(
             "BootContested",
-            f"{attempts} network boots in a row were asked for by more than one party. Find the other one on the boot "
-            "network, or let the DHCP server report its leases, then annotate the server with operation=retry",
+            f"{scope.status.boot_attempts} network boots in a row were asked for by more than one party. Find the "
+            "other one on the boot network, or let the DHCP server report its leases, then annotate the server with "
+            "operation=retry",
         )
+    scope.set(wait=None)
     scope.tell(
         "BootContested",
         "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
@@ -152,18 +176,23 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
     return Requeue(0)
 
 
-async def _failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
-    attempts = scope.status.boot_attempts + 1
-    scope.set(boot_window=boot_window.close(window), boot_attempts=attempts, power_request=None)
-    if attempts >= scope.settings.boot_attempts:
+def _failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
+    if _give_up(scope, window):
         return scope.fail(
             "NetworkBootFailed",
-            f"{attempts} network boots failed, the last because {why}. Look at the machine's console and DHCP, "
-            "then annotate it with operation=retry",
+            f"{scope.status.boot_attempts} network boots failed, the last because {why}. Look at the machine's console "
+            "and DHCP, then annotate it with operation=retry",
         )
-    scope.tell("NetworkBootFailed", f"network boot {attempts} failed: {why}", warning=True)
+    scope.tell("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
     scope.set(wait=None)
     return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
+
+
+def _give_up(scope: Scope, window: BootWindow) -> bool:
+    """Close the window of a boot that failed; True when it was the last attempt."""
+    attempts = scope.status.boot_attempts + 1
+    scope.set(boot_window=boot_window.close(window), boot_attempts=attempts, power_request=None)
+    return attempts >= scope.settings.boot_attempts
 
 
 def _wait_text(scope: Scope) -> str:
@@ -177,10 +206,3 @@ def _pause(scope: Scope) -> float:
 def _resting(scope: Scope) -> bool:
     wait = scope.status.wait
     return wait is not None and wait.for_ == "BootRetry" and not scope.overdue("BootRetry")
-
-
-def close_window(scope: Scope) -> None:
-    """Nothing more is served to the machine."""
-    window = scope.status.boot_window
-    if window is not None and window.phase not in (Phase.SUCCEEDED, Phase.CLOSED):
-        scope.set(boot_window=boot_window.close(window))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import boot, power
+from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
@@ -13,11 +14,11 @@ WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 
 async def run(scope: Scope) -> Requeue:
     """Off, override cleared and read back, policy recorded, claim forgotten; then Available (Released with Retain)."""
-    boot.close_window(scope)
-    busy = await power.converge(scope, PowerState.OFF, "cleanup")
+    scope.close_window()
+    busy = await power.converge(scope, PowerState.OFF, "cleanup", force=boot.is_unfinished(scope))
     if busy is not None:
         return busy
-    await boot.clear_override(scope)
+    await clear_override(scope)
     scope.set(sanitization="None", claim_boot=None, boot_window=None)
     scope.condition(
         "Sanitized",

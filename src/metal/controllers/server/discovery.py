@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import msgspec
 
 from metal.api.boot_window import Purpose
-from metal.api.claim import ServerBootConfiguration
 from metal.api.core import CONFIG_MAP
 from metal.api.report import network_interfaces
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import boot, power
+from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 from metal.kube.errors import NotFound
@@ -28,9 +28,12 @@ async def run(scope: Scope) -> Requeue:
     config = scope.boot_config()
     if config is None or config.metadata.namespace != scope.settings.namespace:
         return scope.go(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
-    unready = await_config(scope, config)
-    if unready is not None:
-        return unready
+    if config.spec.image != scope.settings.probe_image:
+        return scope.go(State.INITIAL, "the probe image is another one now; discovery starts again")
+    if not boot.has_succeeded(scope, config):
+        unready = await_config(scope, config)
+        if unready is not None:
+            return unready
     busy = await boot.network_boot(scope, config, Purpose.DISCOVERY, timeout=scope.settings.discovery_timeout)
     if busy is not None:
         return busy
@@ -44,27 +47,6 @@ async def run(scope: Scope) -> Requeue:
         return busy
     scope.condition("Discovered", True, "ProbeReported", "the probe reported this machine's hardware")
     return scope.go(State.AVAILABLE, "discovered; the server can be claimed")
-
-
-def await_config(scope: Scope, config: ServerBootConfiguration) -> Requeue | None:
-    """None when the boot server has everything for `config`; else the wait, or Error past its deadline."""
-    status = config.status
-    current = status.observed_generation in (0, config.metadata.generation)
-    if status.state == "Ready" and current:
-        return None
-    why = _why(config)
-    if scope.overdue("BootConfiguration"):
-        return scope.fail(
-            "BootConfigurationNotReady",
-            f"the boot configuration {config.metadata.namespace}/{config.metadata.name} did not become Ready: {why}",
-        )
-    deadline = scope.settings.boot_config_timeout
-    return scope.wait("BootConfiguration", f"the boot configuration to be ready: {why}", deadline=deadline)
-
-
-def _why(config: ServerBootConfiguration) -> str:
-    bad = [c.message for c in config.status.conditions if c.status == "False" and c.message]
-    return "; ".join(bad) or config.status.waiting_for or f"state {config.status.state or 'Pending'}"
 
 
 async def _report(scope: Scope) -> dict[str, object]:

@@ -2,40 +2,81 @@
 
 from collections.abc import Mapping
 
-from metal.api.server import State
-from metal.controllers.server.reserved import find_claim
+from metal.api.server import Failure, State
+from metal.bmc.protocols import SystemInfo
+from metal.controllers.server import boot, readiness
+from metal.controllers.server.claimed import assume_booted, find_claim
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
 WAITS: Mapping[str, str] = {"Repair": ""}
+_BY_SPEC = ("InvalidSpec", "NotSupported", "BadRequest", "Forbidden")
+"""Failures that a change of the Server's spec may mend."""
+_NOT_OURS = (State.PARKED, State.ERROR, "")
+"""Interrupted states that nothing can go on from."""
 
 
 async def run(scope: Scope) -> Requeue:
     """The interrupted state again once the cause is gone. Raises BMCError while the BMC is the cause."""
     failure = scope.status.failure
-    if scope.server.spec.server_maintenance_ref is not None:
-        return scope.go(State.MAINTENANCE, "a maintenance holds the server")
-    await scope.observe(max_age=0.0)
+    system = await scope.observe(max_age=scope.settings.bmc_retry)
     if failure is None:
-        return _resume(scope, State.INITIAL, "nothing is known of the failure; discovery runs again")
-    if failure.reason.startswith("BMC"):
-        return _resume(scope, State(failure.state or State.INITIAL), "the BMC answers again")
-    if failure.reason == "BootConfigurationNotReady" and _config_ready(scope):
-        return _resume(scope, State(failure.state), "the boot configuration is ready now")
-    if failure.reason.startswith("Power") and f"Power{scope.status.power_state}Timeout" == failure.reason:
-        return _resume(scope, State(failure.state), "the power reached what was asked for")
-    if failure.state == State.RESERVED and scope.server.spec.server_claim_ref is not None and await _claim_gone(scope):
+        return _resume(scope, _start_over(scope), "nothing is known of the failure")
+    if _interrupted(failure) is State.RESERVED and await find_claim(scope) is None:
         return _resume(scope, State.CLEANUP, "the claim is gone; the server is being cleaned up")
+    gone = _cause_gone(scope, failure, system)
+    if gone:
+        return _resume(scope, _interrupted(failure), gone)
     scope.condition("Ready", False, failure.reason, failure.message)
-    again = scope.wait("Repair", f"{failure.reason}: {failure.message}")
-    return Requeue(again.after)
+    return scope.wait("Repair", f"{failure.reason}: {failure.message}")
+
+
+def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
+    """Why the server may go on, or nothing."""
+    config = scope.boot_config()
+    if failure.reason.startswith("BMC"):
+        return "the BMC answers again"
+    if failure.reason == "BootConfigurationNotReady" and (readiness.is_ready(config) or _other_probe(scope, failure)):
+        return "the boot configuration is ready now"
+    if failure.reason == f"Power{system.power_state}Timeout":
+        return "the power reached what was asked for"
+    if failure.reason == "BootOverrideKept" and not system.boot.is_network:
+        return "the network boot override is gone"
+    window = scope.status.boot_window
+    if failure.reason == "NetworkBootFailed" and config is not None and window is not None:
+        return "" if boot.belongs(window, config, window.claim_uid) else "what is to be booted has changed"
+    changed = scope.status.observed_generation != scope.server.metadata.generation
+    return "the server's spec was changed" if failure.reason in _BY_SPEC and changed else ""
+
+
+def _other_probe(scope: Scope, failure: Failure) -> bool:
+    """True when discovery would boot another image by now than the one that failed."""
+    config = scope.boot_config()
+    return failure.state == State.DISCOVERY and (config is None or config.spec.image != scope.settings.probe_image)
 
 
 def resume_interrupted(scope: Scope) -> Requeue:
-    """What operation=retry does: back to the interrupted state, with a fresh set of attempts."""
+    """What operation=retry does: back to the interrupted state, with a fresh set of attempts and a fresh boot."""
     failure = scope.status.failure
-    state = State(failure.state) if failure is not None and failure.state else State.INITIAL
-    return _resume(scope, state, "retry was asked for")
+    if failure is None or failure.state in _NOT_OURS:
+        return _resume(scope, _start_over(scope), "retry was asked for")
+    scope.close_window()
+    state = _interrupted(failure)
+    return _resume(scope, State.INITIAL if state is State.DISCOVERY else state, "retry was asked for")
+
+
+def _interrupted(failure: Failure) -> State:
+    return State(failure.state or State.INITIAL)
+
+
+def _start_over(scope: Scope) -> State:
+    """Where to go on when nobody knows what was before: a claimed machine may hold a tenant and is left as it is."""
+    if scope.status.tenant:
+        return State.RESERVED
+    if scope.server.spec.server_claim_ref is None:
+        return State.INITIAL
+    assume_booted(scope)
+    return State.RESERVED
 
 
 def _resume(scope: Scope, state: State, message: str) -> Requeue:
@@ -43,12 +84,3 @@ def _resume(scope: Scope, state: State, message: str) -> Requeue:
         state = State.CLEANUP  # whatever failed, a tenant's traces are still owed
     scope.set(boot_attempts=0)
     return scope.go(state, message)
-
-
-def _config_ready(scope: Scope) -> bool:
-    config = scope.boot_config()
-    return config is not None and config.status.state == "Ready"
-
-
-async def _claim_gone(scope: Scope) -> bool:
-    return await find_claim(scope) is None

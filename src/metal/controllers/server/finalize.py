@@ -1,8 +1,17 @@
 """Deletion: possible in every state, without touching the machine's power."""
 
+import asyncio
+
+import structlog
+
+from metal.bmc.errors import BMCError
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Done, Requeue
 from metal.kube.errors import NotFound
+
+_log = structlog.get_logger(__name__)
+_LOGOUT = 5.0
+"""Seconds that closing the session may take; a dead BMC must not hold the object up."""
 
 
 async def run(scope: Scope) -> Done | Requeue | None:
@@ -10,13 +19,19 @@ async def run(scope: Scope) -> Done | Requeue | None:
     mine = scope.context.kinds.key("server")
     finalizers = list(scope.server.metadata.finalizers)
     if scope.server.metadata.deletion_timestamp is None:
-        if mine not in finalizers:
+        if mine not in finalizers and not is_ignored(scope):
             await scope.patch({"metadata": {"finalizers": [*finalizers, mine]}})
         return None
     if mine in finalizers:
         await _drop_discovery(scope)
+        await _log_out(scope)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})
     return Done()
+
+
+def is_ignored(scope: Scope) -> bool:
+    """True while somebody wants this server left alone."""
+    return scope.server.metadata.annotations.get(scope.context.kinds.key("operation")) == "ignore"
 
 
 async def _drop_discovery(scope: Scope) -> None:
@@ -29,3 +44,14 @@ async def _drop_discovery(scope: Scope) -> None:
         )
     except NotFound:
         return
+
+
+async def _log_out(scope: Scope) -> None:
+    """The session of an inline BMC is this server's alone."""
+    if scope.server.spec.bmc_ref is not None:
+        return
+    try:
+        async with asyncio.timeout(_LOGOUT):
+            await scope.deps.pool.drop(f"server/{scope.name}")
+    except (TimeoutError, BMCError) as exc:
+        _log.warning("session of a deleted server was not closed", server=scope.name, error=str(exc))

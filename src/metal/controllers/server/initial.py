@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metal.api.core import SECRET
 from metal.api.server import State
-from metal.controllers.server import ignition, summary
+from metal.controllers.server import identity, ignition, summary
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 from metal.kube.ownership import controller_reference
@@ -16,6 +16,7 @@ MANAGER = "metal-operator"
 async def run(scope: Scope) -> Requeue:
     """Inventory into status, discovery boot configuration and its Ignition into the API, then Discovery."""
     inventory = await scope.connected().inventory(scope.uri)
+    identity.require(scope.server, inventory.system)
     scope.set(**summary.of_inventory(inventory, scope.status.network_interfaces))
     if inventory.problems:
         scope.condition("InventoryComplete", False, "PartlyRead", "; ".join(inventory.problems)[:1000])
@@ -26,7 +27,7 @@ async def run(scope: Scope) -> Requeue:
     except ValueError as exc:
         return scope.fail("InvalidSpec", str(exc))
     await _ask_for_boot(scope, text)
-    scope.set(boot_attempts=0)
+    scope.set(boot_attempts=0, boot_window=None)  # a report of an earlier boot proves nothing now
     return scope.go(State.DISCOVERY, "inventory read from the BMC; the discovery boot is being prepared")
 
 

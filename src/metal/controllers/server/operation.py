@@ -1,7 +1,8 @@
 """What stands before the states: a Server without state gets one, and operations are obeyed."""
 
 from metal.api.server import State
-from metal.controllers.server import error, reserved
+from metal.controllers.server import error
+from metal.controllers.server.claimed import assume_booted, tenant_that_booted
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
@@ -14,10 +15,20 @@ async def adopt(scope: Scope) -> Requeue | None:
         await scope.patch({"spec": {"power": None}})
     if scope.status.state:
         return None
-    if scope.server.spec.server_claim_ref is not None:
-        reserved.assume_booted(scope)
-        return scope.go(State.RESERVED, "claimed before its status was lost")
-    return scope.go(State.INITIAL, "a new server")
+    if scope.server.spec.server_claim_ref is None and not await _give_back(scope):
+        return scope.go(State.INITIAL, "a new server")
+    assume_booted(scope)
+    return scope.go(State.RESERVED, "claimed before its status was lost")
+
+
+async def _give_back(scope: Scope) -> bool:
+    """A Server object that was deleted and made again while a tenant used the machine: still the tenant's."""
+    claim = tenant_that_booted(scope)
+    if claim is None:
+        return False
+    ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
+    await scope.patch({"spec": {"serverClaimRef": ref}})
+    return True
 
 
 async def obey(scope: Scope) -> Requeue | None:
@@ -26,11 +37,12 @@ async def obey(scope: Scope) -> Requeue | None:
     wanted = scope.server.metadata.annotations.get(annotation)
     if wanted is None:
         return None
-    await scope.patch({"metadata": {"annotations": {annotation: None}}})
+    result = None
+    if wanted == "retry" and scope.status.state == State.ERROR:
+        result = error.resume_interrupted(scope)
+        await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
     if wanted not in KNOWN:
         known = ", ".join(KNOWN)
         scope.tell("UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True)
-        return None
-    if scope.status.state == State.ERROR:
-        return error.resume_interrupted(scope)
-    return None
+    await scope.patch({"metadata": {"annotations": {annotation: None}}})
+    return result

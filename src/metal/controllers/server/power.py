@@ -2,92 +2,138 @@
 
 import asyncio
 import math
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
 from metal.api.server import PowerRequest
-from metal.bmc.errors import BMCConflict
+from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
 from metal.bmc.protocols import PowerState
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.trouble import was_unreachable
 from metal.kube.controller import Requeue
 
 _INSIST = 30.0
 """Seconds after which a request that changed nothing is made again; a BMC may have dropped it."""
+_SLOWEST = 10.0
+"""Longest pause between two looks at a power change, in seconds."""
 
 
-async def converge(scope: Scope, target: PowerState, why: str) -> Requeue | None:
+async def converge(
+    scope: Scope, target: PowerState, why: str, *, force: bool = False, look: float | None = None
+) -> Requeue | None:
     """One step towards `target` (On or Off); None when it is reached.
 
     The request is written to status before it goes to the BMC, so that whoever continues after a crash knows of it.
-    Past the deadline the server goes to Error. Raises BMCError.
+    `force` cuts the power at once, for what holds nothing worth a shutdown. `look` is the first pause before looking
+    whether it happened, in seconds. Past the deadline the server goes to Error. Raises BMCError.
     """
-    request = scope.status.power_request
-    pending = request is not None and request.target == target.value
-    system = await scope.observe(max_age=0.0 if pending else None)
+    request = _pending(scope, target)
+    early = scope.memo.look_at - asyncio.get_running_loop().time()
+    if request is not None and early > 0.01:
+        return Requeue(early)
+    system = await scope.observe(max_age=0.0 if request is not None else None)
     if system.power_state is target:
         scope.set(power_request=None)
         return None
+    if request is None:
+        request = _request(scope, target, why, force=force)
+        await _write_down(scope, request)
+        return await _act(scope, request, look)
+    return await _insist(scope, request)
+
+
+def _pending(scope: Scope, target: PowerState) -> PowerRequest | None:
+    request = scope.status.power_request
     if request is None or request.target != target.value:
-        scope.set(power_request=_request(scope, target, why))
-        _name_wait(scope, target, why)
-        await scope.commit()
-        return await _act(scope, target, force=False)
-    return await _insist(scope, request, target, why)
+        return None
+    if request.requested_at is None or request.requested_at > scope.now:  # the clock was set back: nothing to go by
+        return None
+    return request
 
 
-def _request(scope: Scope, target: PowerState, why: str) -> PowerRequest:
-    deadline = scope.now + timedelta(seconds=scope.settings.power_timeout)
-    return PowerRequest(target=target.value, reason=why, requested_at=scope.now, deadline=deadline)
+def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> PowerRequest:
+    forced_at = scope.now if force and target is PowerState.OFF else None
+    return PowerRequest(
+        target=target.value, reason=why, requested_at=scope.now, forced_at=forced_at, deadline=_deadline(scope)
+    )
 
 
-async def _insist(scope: Scope, request: PowerRequest, target: PowerState, why: str) -> Requeue:
-    if request.deadline is not None and scope.now >= request.deadline:
-        return scope.fail(
-            f"Power{target.value}Timeout",
-            f"power did not reach {target.value} within {scope.settings.power_timeout:.0f} s ({why}); the BMC reports "
-            f"{scope.status.power_state}. Check the machine, then annotate it with operation=retry",
-        )
+async def _write_down(scope: Scope, request: PowerRequest) -> None:
+    scope.set(power_request=request)
+    _name_wait(scope, request)
+    await scope.commit()
+
+
+async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
+    if request.deadline is None or scope.now >= request.deadline:
+        if not was_unreachable(scope):
+            return _give_up(scope, request)
+        request = msgspec.structs.replace(request, deadline=_deadline(scope))
+        scope.set(power_request=request)
+    graceful = request.target == PowerState.OFF and request.forced_at is None
     begun = request.requested_at or scope.now
-    patience = timedelta(seconds=scope.settings.graceful_timeout)
-    if target is PowerState.OFF and request.forced_at is None and scope.now >= begun + patience:
-        scope.set(power_request=msgspec.structs.replace(request, forced_at=scope.now))
-        scope.tell("ForcedOff", f"the operating system did not shut down in time ({why}); power is cut", warning=True)
-        _name_wait(scope, target, why)
-        await scope.commit()
-        return await _act(scope, target, force=True)
-    _name_wait(scope, target, why)
-    graceful = target is PowerState.OFF and request.forced_at is None
-    patience_left = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
+    if graceful and scope.now >= begun + timedelta(seconds=scope.settings.graceful_timeout):
+        return await _force(scope, request, "the operating system did not shut down in time")
+    _name_wait(scope, request)
+    patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
     idle = asyncio.get_running_loop().time() - scope.memo.acted_at
-    if (idle == math.inf or idle >= patience_left) and not _moving(scope, target):
-        return await _act(scope, target, force=request.forced_at is not None)
-    return _poll(scope, request)
+    if (idle == math.inf or idle >= patience) and not _moving(scope, request):
+        return await _act(scope, request)
+    elapsed = (scope.now - begun).total_seconds()
+    return _look_again(scope, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
 
 
-def _moving(scope: Scope, target: PowerState) -> bool:
-    moving = PowerState.POWERING_ON if target is PowerState.ON else PowerState.POWERING_OFF
-    return scope.status.power_state == moving.value
+def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
+    return scope.fail(
+        f"Power{request.target}Timeout",
+        f"power did not reach {request.target} within {scope.settings.power_timeout:.0f} s ({request.reason}); the BMC "
+        f"reports {scope.status.power_state}. Check the machine, then annotate it with operation=retry",
+    )
 
 
-async def _act(scope: Scope, target: PowerState, *, force: bool) -> Requeue:
+async def _force(scope: Scope, request: PowerRequest, why: str) -> Requeue:
+    scope.tell("ForcedOff", f"{why} ({request.reason}); power is cut", warning=True)
+    forced = msgspec.structs.replace(request, forced_at=scope.now)
+    await _write_down(scope, forced)
+    return await _act(scope, forced)
+
+
+def _moving(scope: Scope, request: PowerRequest) -> bool:
+    moving = PowerState.POWERING_ON if request.target == PowerState.ON else PowerState.POWERING_OFF
+    return scope.status.power_state == moving.value and request.forced_at is None
+
+
+async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -> Requeue:
     scope.memo.acted_at = asyncio.get_running_loop().time()
     scope.stale()
-    bmc = scope.connected()
     try:
-        if target is PowerState.ON:
-            await bmc.power_on(scope.uri)
+        if request.target == PowerState.ON:
+            await scope.connected().power_on(scope.uri)
         else:
-            await bmc.power_off(scope.uri, force=force)
+            await scope.connected().power_off(scope.uri, force=request.forced_at is not None)
     except BMCConflict:
-        scope.memo.acted_at = float("-inf")  # another change is under way; ask again at the next look
-    return Requeue(scope.context.jitter(scope.settings.power_poll))
+        scope.memo.acted_at = -math.inf  # another change is under way; ask again at the next look
+    except (BMCNotSupported, BMCBadRequest):
+        if request.target == PowerState.ON or request.forced_at is not None:
+            raise
+        return await _force(scope, request, "the BMC cannot ask the operating system to shut down")
+    except BMCError:
+        scope.memo.acted_at = -math.inf
+        raise
+    return _look_again(scope, look or scope.settings.power_poll)
 
 
-def _poll(scope: Scope, request: PowerRequest) -> Requeue:
-    elapsed = (scope.now - (request.requested_at or scope.now)).total_seconds()
-    return Requeue(scope.context.jitter(min(10.0, max(scope.settings.power_poll, elapsed * 0.4))))
+def _look_again(scope: Scope, seconds: float) -> Requeue:
+    """Look no earlier, whatever wakes us: a change of power takes its time."""
+    pause = scope.context.jitter(seconds)
+    scope.memo.look_at = asyncio.get_running_loop().time() + pause
+    return Requeue(pause)
 
 
-def _name_wait(scope: Scope, target: PowerState, why: str) -> None:
-    scope.wait(f"Power{target.value}", f"power {target.value} ({why})", deadline=scope.settings.power_timeout)
+def _name_wait(scope: Scope, request: PowerRequest) -> None:
+    scope.wait(f"Power{request.target}", f"power {request.target} ({request.reason})", until=request.deadline)
+
+
+def _deadline(scope: Scope) -> datetime:
+    return scope.now + timedelta(seconds=scope.settings.power_timeout)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from metal.api.server import State
-from metal.bmc.errors import BMCError
+from metal.bmc.errors import BMCError, BMCNotFound
 from metal.controllers.server import (
     available,
     cleanup,
@@ -16,10 +16,12 @@ from metal.controllers.server import (
     initial,
     maintenance,
     operation,
+    parked,
     released,
     reserved,
     trouble,
 )
+from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.scope import Deps, Scope
 from metal.kube.controller import Done, Requeue, Result
 from metal.kube.errors import NotFound
@@ -36,6 +38,7 @@ STATES: dict[State, ModuleType] = {
     State.RELEASED: released,
     State.MAINTENANCE: maintenance,
     State.ERROR: error,
+    State.PARKED: parked,
 }
 
 
@@ -51,36 +54,46 @@ class ServerReconciler:
         if server is None:
             self.deps.memos.pop(key, None)
             return Done()
-        if server.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
-            return Done()
         scope = Scope(self.deps, server)
         try:
             result = await self._walk(scope)
             await scope.commit()
-        except NotFound as exc:
-            if self._is_gone(exc, scope):
+        except NotFound:
+            if self.deps.servers.get(key) is None:  # deleted while we were at it
                 return Done()
             raise
         return result
 
     async def _walk(self, scope: Scope) -> Result:
-        for phase in (finalize.run, operation.adopt, operation.obey):
+        result: Result | None = await finalize.run(scope)
+        if result is not None or finalize.is_ignored(scope):
+            return result or Done()
+        for phase in (operation.adopt, operation.obey, maintenance.enter):
             if (result := await phase(scope)) is not None:
                 return result
         try:
             await connect.run(scope)
             return await self._step(scope)
+        except (BMCNotFound, WrongSystem) as exc:
+            return await self._search(scope, exc)
         except BMCError as exc:
             return trouble.bmc_failed(scope, exc)
 
     async def _step(self, scope: Scope) -> Requeue:
-        before = scope.status.state
-        step: Step = STATES[State(before)].run
+        step: Step = STATES[State(scope.status.state)].run
         result = await step(scope)
         trouble.bmc_answered(scope)
-        scope.set(observed_generation=scope.server.metadata.generation)
         return result
 
-    @staticmethod
-    def _is_gone(exc: NotFound, scope: Scope) -> bool:
-        return exc.details.get("name") in (None, scope.name)
+    async def _search(self, scope: Scope, exc: BMCError) -> Requeue:
+        """The system is not where it was; perhaps its BMC has numbered its systems anew."""
+        before = scope.uri
+        try:
+            if before:
+                await connect.find_system(scope)
+        except BMCError as error:
+            return trouble.bmc_failed(scope, exc if isinstance(error, BMCNotFound) else error)
+        if scope.uri == before:
+            return trouble.bmc_failed(scope, exc)
+        scope.tell("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
+        return Requeue(0)

@@ -16,6 +16,8 @@ async def run(scope: Scope) -> Requeue:
     busy = await power.converge(scope, PowerState.OFF, "a released server is kept off")
     if busy is not None:
         return busy
+    if scope.server.spec.server_claim_ref is not None and scope.server.spec.reclaim_policy != "Retain":
+        return scope.go(State.CLEANUP, "the reclaim policy is no longer Retain; the server is recycled")
     if scope.server.spec.server_claim_ref is not None:
         return scope.wait("Release", "somebody to remove spec.serverClaimRef (reclaim policy Retain)")
     scope.set(tenant="")

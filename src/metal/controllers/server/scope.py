@@ -4,8 +4,10 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from metal.api import boot_window
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
+from metal.api.boot_window import Phase
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.meta import Condition
@@ -13,11 +15,15 @@ from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, Pool, SystemInfo
 from metal.controllers.access import AccessDefaults
 from metal.controllers.scope import Context, StatusScope
+from metal.controllers.server import identity
 from metal.controllers.settings import ServerSettings
 from metal.kube import conditions
 from metal.kube.controller import Requeue
 from metal.kube.informer import Informer
 from metal.kube.objects import Key, key_of
+
+_CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE)
+"""Entering one of these ends a network boot that is under way."""
 
 
 @dataclass
@@ -27,6 +33,7 @@ class Memo:
     observed_at: float = float("-inf")
     system: SystemInfo | None = None
     acted_at: float = float("-inf")
+    look_at: float = float("-inf")
     checked_window: str = ""
 
 
@@ -92,10 +99,13 @@ class Scope(StatusScope[Server]):
 
     def go(self, state: State, message: str, *, warning: bool = False) -> Requeue:
         """Enter a state; the next pass begins at once."""
+        if state in _CLOSING:
+            self.close_window()
         self.set(
             state=state.value, since=self.now, wait=None, waiting_for="", power_request=None,
             failure=self.status.failure if state is State.ERROR else None,
         )  # fmt: skip
+        self.condition("Ready", False, state.value, message)
         self.tell(state.value, message, warning=warning)
         return Requeue(0)
 
@@ -104,17 +114,33 @@ class Scope(StatusScope[Server]):
         if self.status.state != State.ERROR:
             self.set(failure=Failure(state=self.status.state, reason=reason, message=message))
             self.go(State.ERROR, message, warning=True)
+            self.condition("Ready", False, reason, message)
         self.set(waiting_for=f"{reason}: {message}")
         return Requeue(self.context.jitter(self.settings.resync))
 
-    def wait(self, name: str, text: str, *, deadline: float | None = None, poll: float | None = None) -> Requeue:
-        """Name what is awaited and until when (seconds from its beginning); come back at the deadline or after poll."""
+    def wait(
+        self,
+        name: str,
+        text: str,
+        *,
+        deadline: float | None = None,
+        until: datetime | None = None,
+        poll: float | None = None,
+    ) -> Requeue:
+        """Name what is awaited, and until when: `until`, or `deadline` seconds after this wait began.
+
+        Comes back after `poll` seconds (else the resync), or at the deadline. What a missed deadline means is the
+        caller's business; it does not make anybody come back more often.
+        """  # fmt: skip
         old = self.status.wait
-        since = old.since if old and old.for_ == name and old.since else self.now
-        until = since + timedelta(seconds=deadline) if deadline is not None else None
-        self.set(wait=Wait(for_=name, since=since, until=until), waiting_for=text)
-        left = (until - self.now).total_seconds() if until else self.settings.resync
-        return Requeue(max(0.05, min(left, self.context.jitter(poll if poll is not None else self.settings.resync))))
+        since = min(old.since, self.now) if old and old.for_ == name and old.since else self.now
+        end = until if until is not None or deadline is None else since + timedelta(seconds=deadline)
+        self.set(wait=Wait(for_=name, since=since, until=end), waiting_for=text)
+        if self.status.state != State.ERROR:
+            self.condition("Ready", False, name, text)
+        pause = self.context.jitter(self.settings.resync if poll is None else poll)
+        left = (end - self.now).total_seconds() if end is not None else 0.0
+        return Requeue(min(pause, max(left, 0.05)) if left > 0 else pause)
 
     def overdue(self, name: str) -> bool:
         """True when the wait of this name has passed its deadline."""
@@ -125,12 +151,18 @@ class Scope(StatusScope[Server]):
         """Nothing is awaited."""
         self.set(wait=None, waiting_for="")
 
+    def close_window(self) -> None:
+        """Nothing more is served to the machine, unless it has all it needs already."""
+        window = self.status.boot_window
+        if window is not None and window.phase not in (Phase.SUCCEEDED, Phase.CLOSED):
+            self.set(boot_window=boot_window.close(window))
+
     async def observe(self, *, max_age: float | None = None) -> SystemInfo:
         """Read power, boot override and LED from the BMC, unless a reading is fresh enough. Raises BMCError."""
         limit = self.settings.observe_max_age if max_age is None else max_age
         loop_now = asyncio.get_running_loop().time()
         if self.memo.system is None or loop_now - self.memo.observed_at > limit:
-            self.memo.system = await self.connected().system(self.uri)
+            self.memo.system = identity.require(self.server, await self.connected().system(self.uri))
             self.memo.observed_at = loop_now
         system = self.memo.system
         self.set(power_state=system.power_state.value, indicator_led=system.indicator_led)

@@ -1,37 +1,48 @@
 """Settings that a server has in any state: location LED and boot order. Only differences reach the BMC."""
 
-from metal.bmc.errors import BMCNotSupported
+from metal.bmc.errors import BMCBadRequest, BMCForbidden, BMCNotSupported
 from metal.controllers.server.scope import Scope
+
+_CONDITION = "SettingsApplied"
 
 
 async def apply(scope: Scope) -> None:
-    """Bring LED and boot order to what the spec says. What the BMC cannot do becomes a condition. Raises BMCError."""
+    """Bring LED and boot order to what the spec says. What the BMC does not take becomes a condition. Raises BMCError.
+
+    Neither is worth a machine: a refusal never stops what else is to be done.
+    """
     try:
-        await _indicator(scope)
-        await _boot_order(scope)
-    except BMCNotSupported as exc:
-        scope.condition("SettingsApplied", False, "NotSupported", str(exc))
+        changed = [await step(scope) for step in (_indicator, _boot_order)]
+    except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
+        scope.condition(_CONDITION, False, exc.reason, str(exc))
         return
-    if scope.find_condition("SettingsApplied") is not None:
-        scope.condition("SettingsApplied", True, "Applied", "location LED and boot order are as declared")
+    if any(changed):
+        await scope.observe()
+    if _led_differs(scope):
+        scope.condition(_CONDITION, False, "NotTaken", f"the BMC keeps the location LED {scope.status.indicator_led}")
+    elif any(changed) or scope.find_condition(_CONDITION) is not None:
+        scope.condition(_CONDITION, True, "Applied", "location LED and boot order are as declared")
 
 
-async def _indicator(scope: Scope) -> None:
-    wanted = scope.server.spec.indicator_led
-    if wanted in ("", "Unknown", scope.status.indicator_led):
-        return
-    await scope.connected().set_indicator_led(scope.uri, wanted)
+def _led_differs(scope: Scope) -> bool:
+    return scope.server.spec.indicator_led not in ("", "Unknown", scope.status.indicator_led)
+
+
+async def _indicator(scope: Scope) -> bool:
+    if not _led_differs(scope):
+        return False
+    await scope.connected().set_indicator_led(scope.uri, scope.server.spec.indicator_led)
     scope.stale()
-    scope.set(indicator_led=wanted)
+    return True
 
 
-async def _boot_order(scope: Scope) -> None:
+async def _boot_order(scope: Scope) -> bool:
     entries = scope.server.spec.boot_order
-    system = scope.memo.system
-    if not entries or system is None:
-        return
+    if not entries:
+        return False
     order = tuple(entry.device for entry in sorted(entries, key=lambda entry: entry.priority))
-    if system.boot_order == order:
-        return
+    if (await scope.observe()).boot_order == order:
+        return False
     await scope.connected().set_boot_order(scope.uri, order)
     scope.stale()
+    return True

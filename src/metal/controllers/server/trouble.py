@@ -1,7 +1,7 @@
 """When the BMC does not play along: a condition at once, Error when it lasts or cannot be mended by waiting."""
 
 from metal.api.server import State
-from metal.bmc.errors import BMCAuthError, BMCError, BMCTLSError
+from metal.bmc.errors import BMCAuthError, BMCBusy, BMCError, BMCTLSError
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
@@ -17,6 +17,13 @@ class NoAccess(BMCError):
         self.why = reason
 
 
+class InvalidSpec(BMCError):
+    """The Server's spec names no machine that could exist."""
+
+    reason = "InvalidSpec"
+    permanent = True
+
+
 def reason_of(exc: BMCError) -> str:
     """The CamelCase reason of an error."""
     return exc.why if isinstance(exc, NoAccess) else exc.reason
@@ -25,20 +32,30 @@ def reason_of(exc: BMCError) -> str:
 def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
     """Say so in a condition; Error once the deadline has passed, or at once where waiting cannot help."""
     reason, message = reason_of(exc), str(exc)
+    hopeless = exc.permanent and not isinstance(exc, _MENDABLE)
     scope.stale()
-    scope.condition("BMCReachable", False, reason, message)
+    if not hopeless:
+        _unreachable(scope, reason, message)
     if scope.status.state == State.ERROR:
         return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
-    scope.condition("Ready", False, reason, message)
+    if scope.status.state == State.MAINTENANCE:  # whoever maintains the machine may well have taken its BMC away
+        return scope.wait("Maintenance", f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
+    if hopeless:
+        return scope.fail(reason, f"{message}. Waiting cannot mend that: change it, then annotate with operation=retry")
     since = scope.find_condition("BMCReachable")
     begun = since.last_transition_time if since and since.last_transition_time else scope.now
-    if exc.permanent and not isinstance(exc, _MENDABLE):
-        return scope.fail(reason, f"{message}. Waiting cannot mend that: change it, then annotate with operation=retry")
     if (scope.now - begun).total_seconds() >= scope.settings.bmc_timeout:
-        return scope.fail(f"BMC{reason}", f"{message}. The server goes on where it was as soon as its BMC answers")
-    return scope.wait(
-        "BMC", f"the BMC to answer: {message}", deadline=scope.settings.bmc_timeout, poll=scope.settings.bmc_retry
-    )
+        prefixed = reason if reason.startswith("BMC") else f"BMC{reason}"
+        return scope.fail(prefixed, f"{message}. The server goes on where it was as soon as its BMC answers")
+    poll = max(scope.settings.bmc_retry, (isinstance(exc, BMCBusy) and exc.retry_after) or 0.0)
+    return scope.wait("BMC", f"the BMC to answer: {message}", deadline=scope.settings.bmc_timeout, poll=poll)
+
+
+def _unreachable(scope: Scope, reason: str, message: str) -> None:
+    known = scope.find_condition("BMCReachable")
+    scope.condition("BMCReachable", False, reason, message)
+    if known is None or (known.status, known.reason) != ("False", reason):
+        scope.tell(reason, message, warning=True)
 
 
 def bmc_answered(scope: Scope) -> None:
@@ -46,3 +63,11 @@ def bmc_answered(scope: Scope) -> None:
     known = scope.find_condition("BMCReachable")
     if known is None or known.status != "True":
         scope.condition("BMCReachable", True, "Connected", "the BMC answers")
+        if known is not None:
+            scope.tell("Connected", "the BMC answers again")
+
+
+def was_unreachable(scope: Scope) -> bool:
+    """True in the first pass after an outage: what ran out meanwhile had no chance."""
+    known = scope.find_condition("BMCReachable")
+    return known is not None and known.status == "False"

@@ -1,0 +1,70 @@
+"""Whose machine this is: the claim that holds a Server, and what the Server remembers of it."""
+
+import msgspec
+
+from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.server import ClaimBoot
+from metal.controllers.server.scope import Scope
+from metal.kube import conditions
+from metal.kube.errors import NotFound
+from metal.kube.objects import Key
+
+BY_SERVER = "server"
+"""Index of ServerClaims by the server that they name."""
+
+
+async def find_claim(scope: Scope) -> ServerClaim | None:
+    """The claim that holds this server, or None when it is gone for sure (asked of the API, not of the cache).
+
+    A new claim with the old one's name is another claim: the former tenant's traces come first. A claim that names
+    another server has that one, not this.
+    """
+    ref = scope.server.spec.server_claim_ref
+    if ref is None:
+        return None
+    claim = scope.deps.claims.get(Key(ref.name, ref.namespace))
+    if claim is None or not _holds(claim, scope):
+        try:
+            claim = await scope.context.client.get(scope.context.kinds.claim, ref.name, ref.namespace)
+        except NotFound:
+            return None
+    return claim if _holds(claim, scope) else None
+
+
+def _holds(claim: ServerClaim, scope: Scope) -> bool:
+    if claim.metadata.deletion_timestamp or scope.status.tenant not in ("", claim.metadata.uid):
+        return False
+    return claim.spec.server_ref is None or claim.spec.server_ref.name == scope.name
+
+
+def claim_config(scope: Scope, claim: ServerClaim) -> ServerBootConfiguration | None:
+    """The claim's own boot configuration for this server, if the server points at it already."""
+    config = scope.boot_config()
+    if config is None or config.metadata.namespace != claim.metadata.namespace:
+        return None
+    owned = any(ref.uid == claim.metadata.uid for ref in config.metadata.owner_references)
+    return config if owned and config.spec.server_ref.name == scope.name else None
+
+
+def tenant_that_booted(scope: Scope) -> ServerClaim | None:
+    """The claim whose machine this already was before its Server object was lost."""
+    for claim in scope.deps.claims.by_index(BY_SERVER, scope.name):
+        if claim.metadata.deletion_timestamp is None and conditions.is_true(claim.status.conditions, "Booted"):
+            return claim
+    return None
+
+
+def assume_booted(scope: Scope) -> None:
+    """A claimed server that lost its status: nobody knows whether it booted, so it counts as booted."""
+    scope.set(claim_boot=ClaimBoot(booted_at=scope.now))
+    scope.condition(
+        "BootAssumed", True, "StatusLost", "the status was lost; the claim counts as booted, so its disk is left alone"
+    )
+
+
+def take_tenant(scope: Scope, claim_uid: str) -> None:
+    """Write down whose traces the machine will carry, before it can carry any."""
+    assumed = scope.status.claim_boot
+    kept = assumed if assumed is not None and not assumed.claim_uid else None
+    boot_of_claim = msgspec.structs.replace(kept, claim_uid=claim_uid) if kept else None
+    scope.set(tenant=claim_uid, claim_boot=boot_of_claim, boot_attempts=0, sanitization="")

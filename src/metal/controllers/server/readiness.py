@@ -1,0 +1,37 @@
+"""Waits until the boot server has everything that a boot configuration asks for."""
+
+from metal.api.claim import ServerBootConfiguration
+from metal.controllers.server.scope import Scope
+from metal.kube.controller import Requeue
+
+WAIT = "BootConfiguration"
+
+
+def is_ready(config: ServerBootConfiguration | None) -> bool:
+    """True when the boot server has seen the configuration as it is now, and can serve it."""
+    if config is None or config.status.state != "Ready":
+        return False
+    return config.status.observed_generation in (0, config.metadata.generation)
+
+
+def await_config(scope: Scope, config: ServerBootConfiguration) -> Requeue | None:
+    """None when `config` can be served; else the wait, or Error past its deadline."""
+    if is_ready(config):
+        return None
+    name = f"{config.metadata.namespace}/{config.metadata.name}"
+    return await_change(scope, f"the boot configuration {name} to be ready: {_why(config)}")
+
+
+def await_change(scope: Scope, awaited: str) -> Requeue:
+    """The wait for a boot configuration to be as it should, or Error past its deadline."""
+    deadline = scope.settings.boot_config_timeout
+    if scope.overdue(WAIT):
+        return scope.fail(
+            "BootConfigurationNotReady", f"{deadline:.0f} s were not enough for {awaited}. Correct what it names"
+        )
+    return scope.wait(WAIT, awaited, deadline=deadline)
+
+
+def _why(config: ServerBootConfiguration) -> str:
+    bad = [c.message for c in config.status.conditions if c.status == "False" and c.message]
+    return "; ".join(bad) or config.status.waiting_for or f"state {config.status.state or 'Pending'}"
