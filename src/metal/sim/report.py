@@ -1,104 +1,97 @@
-"""What metalprobe reports from a simulated machine, in the form of the real one."""
+"""What metalprobe would report of a simulated machine: the same hardware that its BMC shows."""
 
 from datetime import datetime
 from typing import Any
 
-from metal.sim.hardware import BIOS_VERSION, GIB, MANUFACTURER, Hardware
+from metal.sim.hardware import BIOS_VERSION, GIB, MANUFACTURER, Disk, Hardware
 from metal.sim.identity import Identity
 
-JSON = dict[str, Any]
 
-
-def report(identity: Identity, built: Hardware, now: datetime) -> JSON:
+def report(identity: Identity, parts: Hardware, now: datetime) -> dict[str, Any]:
     """The `data` of a registration."""
     return {
         "timestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "systemInfo": _system(identity, built),
-        "cpu": [_cpu(number, built) for number in range(built.sockets)],
+        "systemInfo": _system(identity, parts),
+        "cpu": [_cpu(parts, number) for number in range(parts.sockets)],
         "networkInterfaces": _interfaces(identity),
-        "lldp": [{"name": _name(0), "neighbors": [_neighbor(identity)]}],
-        "storage": [_drive(number, built) for number in range(len(built.disks))],
-        "memory": [_module(number, identity, built) for number in range(built.dimms)],
-        "nics": [_nic(number, mac) for number, mac in enumerate(identity.host_macs)],
+        "lldp": [{"name": "eth0", "neighbors": [_neighbor(identity)]}],
+        "storage": [_disk(disk, number) for number, disk in enumerate(parts.disks)],
+        "memory": [_dimm(identity, parts, number) for number in range(parts.dimms)],
+        "nics": [_nic(mac, number) for number, mac in enumerate(identity.host_macs)],
         "pciDevices": [_pci(number) for number in range(len(identity.host_macs))],
         "problems": [],
     }
 
 
-def _system(identity: Identity, built: Hardware) -> JSON:
+def _system(identity: Identity, parts: Hardware) -> dict[str, Any]:
     return {
-        "biosInformation": {"vendor": MANUFACTURER, "version": BIOS_VERSION, "date": "03/14/2025"},
+        "biosInformation": {"vendor": MANUFACTURER, "version": BIOS_VERSION, "date": "01/15/2026"},
         "systemInformation": {
-            "manufacturer": MANUFACTURER, "productName": built.model, "version": "1", "serialNumber": identity.serial,
-            "uuid": identity.uuid, "skuNumber": built.sku, "family": "",
+            "manufacturer": MANUFACTURER, "productName": parts.model, "version": "1", "serialNumber": identity.serial,
+            "uuid": identity.uuid, "skuNumber": parts.sku, "family": "Simulated",
         },
         "boardInformation": {
-            "manufacturer": MANUFACTURER, "product": f"{built.model} board", "version": "A0",
+            "manufacturer": MANUFACTURER, "product": f"{parts.model}-MB", "version": "A1",
             "serialNumber": f"{identity.serial}-B", "assetTag": "",
         },
     }  # fmt: skip
 
 
-def _cpu(number: int, built: Hardware) -> JSON:
-    threads = 2 * built.cores
+def _cpu(parts: Hardware, number: int) -> dict[str, Any]:
     return {
-        "id": number, "totalCores": built.cores, "totalHardwareThreads": threads, "vendor": "GenuineSim",
-        "model": built.cpu_model, "capabilities": ["fpu", "sse2", "avx2", "aes"],
+        "id": number, "totalCores": parts.cores, "totalHardwareThreads": 2 * parts.cores, "vendor": MANUFACTURER,
+        "model": parts.cpu_model, "capabilities": ["aes", "avx2", "sse4_2", "vmx"],
     }  # fmt: skip
 
 
-def _interfaces(identity: Identity) -> list[JSON]:
-    first, *others = identity.host_macs
-    up = {"name": _name(0), "ipAddresses": [identity.host_ip], "macAddress": first, "carrierStatus": "up"}
-    down = [
-        {"name": _name(number), "ipAddresses": [], "macAddress": mac, "carrierStatus": "down"}
-        for number, mac in enumerate(others, 1)
-    ]
-    return [up, *down]
+def _interfaces(identity: Identity) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"eth{number}", "macAddress": mac, "carrierStatus": "down" if number else "up",
+            "ipAddresses": [] if number else [identity.host_ip],
+        }
+        for number, mac in enumerate(identity.host_macs)
+    ]  # fmt: skip
 
 
-def _neighbor(identity: Identity) -> JSON:
-    switch, port = divmod(identity.number, 48)
+def _neighbor(identity: Identity) -> dict[str, Any]:
+    rack, port = divmod(identity.number, 40)
     return {
-        "chassisId": f"02:5c:00:00:{switch >> 8 & 0xFF:02x}:{switch & 0xFF:02x}", "portId": f"Ethernet{port + 1}",
-        "portDescription": f"to {identity.name}", "systemName": f"leaf-{switch + 1}",
-        "systemDescription": "simulated switch", "mgmtIp": "", "capabilities": ["Bridge"], "vlanId": "",
+        "chassisId": f"02:05:ee:00:{rack >> 8 & 0xFF:02x}:{rack & 0xFF:02x}", "portId": f"Ethernet{port}",
+        "portDescription": f"to {identity.name}", "systemName": f"leaf-{rack:03d}",
+        "systemDescription": "simulated switch", "mgmtIp": "", "capabilities": ["Bridge"], "vlanId": "0",
     }  # fmt: skip
 
 
-def _drive(number: int, built: Hardware) -> JSON:
-    disk = built.disks[number]
+def _disk(disk: Disk, number: int) -> dict[str, Any]:
+    name = f"nvme{number}n1"
     return {
-        "path": f"/dev/nvme{number}n1", "name": f"nvme{number}n1", "rotational": False, "removable": False,
-        "readOnly": False, "vendor": MANUFACTURER, "model": disk.model, "serial": disk.serial,
-        "wwid": f"eui.{number:016x}", "physicalBlockSize": 512, "logicalBlockSize": 512, "hWSectorSize": 512,
-        "sizeBytes": disk.size, "numaNodeID": 0,
+        "path": f"/dev/{name}", "name": name, "rotational": False, "removable": False, "readOnly": False,
+        "vendor": MANUFACTURER, "model": disk.model, "serial": disk.serial, "wwid": f"eui.{disk.serial.lower()}",
+        "physicalBlockSize": 4096, "logicalBlockSize": 512, "hWSectorSize": 512, "sizeBytes": disk.size,
+        "numaNodeID": 0,
     }  # fmt: skip
 
 
-def _module(number: int, identity: Identity, built: Hardware) -> JSON:
+def _dimm(identity: Identity, parts: Hardware, number: int) -> dict[str, Any]:
     return {
-        "size": built.dimm_gib * GIB, "deviceSet": "", "deviceLocator": f"DIMM_A{number + 1}",
-        "bankLocator": f"BANK {number}", "memoryType": "DDR4", "speed": "3200 MT/s", "vendor": MANUFACTURER,
-        "serialNumber": f"{identity.serial}-M{number}", "assetTag": "", "partNumber": f"SIM-{built.dimm_gib}G",
-        "configuredMemorySpeed": "2933 MT/s", "minimumVoltage": "1.2 V", "maximumVoltage": "1.2 V",
+        "size": parts.dimm_gib * GIB, "deviceSet": "None", "deviceLocator": f"DIMM {number}", "bankLocator": "",
+        "memoryType": "DDR4", "speed": "3200 MT/s", "vendor": MANUFACTURER,
+        "serialNumber": f"{identity.serial}-M{number}", "assetTag": "", "partNumber": f"SIM-{parts.dimm_gib}G",
+        "configuredMemorySpeed": "3200 MT/s", "minimumVoltage": "1.2 V", "maximumVoltage": "1.2 V",
         "configuredVoltage": "1.2 V",
     }  # fmt: skip
 
 
-def _nic(number: int, mac: str) -> JSON:
+def _nic(mac: str, number: int) -> dict[str, Any]:
     return {
-        "name": _name(number), "mac": mac, "pciAddress": f"0000:{number + 1:02x}:00.0", "speed": "25000Mb/s",
-        "linkModes": ["25000baseSR/Full"], "supportedPorts": ["FIBRE"], "firmwareVersion": "22.31",
+        "name": f"eth{number}", "mac": mac, "pciAddress": f"0000:0{number + 1}:00.0", "speed": "25000Mb/s",
+        "linkModes": ["25000baseCR/Full"], "supportedPorts": ["FIBRE"], "firmwareVersion": "1.0",
     }  # fmt: skip
 
 
-def _pci(number: int) -> JSON:
+def _pci(number: int) -> dict[str, Any]:
     return {
-        "address": f"0000:{number + 1:02x}:00.0", "vendor": MANUFACTURER, "vendorID": "1af4", "product": "SimNIC 25G",
-        "productID": "1041", "numaNodeID": 0,
+        "address": f"0000:0{number + 1}:00.0", "vendor": MANUFACTURER, "vendorID": "1ab8", "product": "SimNIC 25G",
+        "productID": "0001", "numaNodeID": 0,
     }  # fmt: skip
-
-
-def _name(number: int) -> str:
-    return f"enp{number + 1}s0"
