@@ -12,6 +12,7 @@ import msgspec
 from metal.redfish.transport import Response
 from metal.sim import redfisherrors as errors
 from metal.sim import redfishtree as tree
+from metal.sim.latency import Latency
 from metal.sim.machine import RESETS, Busy, Machine
 from metal.sim.redfisherrors import Refusal
 from metal.sim.sessions import Full, Sessions
@@ -42,6 +43,12 @@ class SimBMC:
     def unreachable(self) -> bool:
         """Whether connections are dropped: dead, or restarting."""
         return self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
+
+    def delay(self) -> float:
+        """Seconds that the next answer takes."""
+        options = self.machine.site.options
+        slow = options.slow if self.machine.faults.slow else 0.0
+        return slow + Latency(options.latency, options.latency_spread).sample(self.machine.rng)
 
     def handle(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         """Answer one request. Header names are in lower case; `path` may carry a query."""
@@ -166,7 +173,7 @@ class SimBMC:
             mode=boot.get("BootSourceOverrideMode", old.mode),
             http_boot_uri=boot.get("HttpBootUri", old.http_boot_uri),
         )
-        if new != old:
+        if new != old and not self.machine.faults.drops_override:
             self.machine.state.override = new
             self.machine.note("override", enabled=new.enabled, target=new.target, by="bmc")
 

@@ -8,11 +8,12 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from metal.sim import ipxe
+from metal.sim.ignition import IgnitionError
 from metal.sim.ipxe import Loaded
 from metal.sim.network import Reply, Unreachable
 from metal.sim.report import report
 from metal.sim.state import OS, Disk, Override
-from metal.sim.userdata import BadIgnition, operating_system
+from metal.sim.userdata import operating_system
 
 if TYPE_CHECKING:
     from metal.sim.machine import Machine
@@ -87,6 +88,8 @@ class Firmware:
         self._remember_secret(url)
         status, headers, content = await self._get(url)
         length = headers.get("content-length")
+        if self._machine.faults.dies_after_script and urlsplit(url).path.startswith("/ipxe/"):
+            await asyncio.Event().wait()
         complete = status == 200 and (length is None or int(length) == len(content))
         return content if complete else None
 
@@ -112,7 +115,7 @@ class Firmware:
         url = loaded.argument("ignition.config.url")
         try:
             system = operating_system(await self._ignition(url) if url else None, image)
-        except BadIgnition as exc:
+        except IgnitionError as exc:
             machine.note("os", kind="emergency", problem=str(exc))
             return
         if machine.faults.second_fetch:
@@ -122,7 +125,7 @@ class Firmware:
         await self._run(system)
 
     async def _ignition(self, url: str) -> bytes:
-        """Ignition asks again for ever while the server says that it will work later. Raises BadIgnition."""
+        """Ignition asks again for ever while the server says that it will work later. Raises IgnitionError."""
         delay = 0.5
         self._remember_secret(url)
         while True:
@@ -130,7 +133,7 @@ class Firmware:
             if status == 200:
                 return content
             if 0 < status < 500:
-                raise BadIgnition(f"the server answered {status}")
+                raise IgnitionError(f"the server answered {status}")
             await asyncio.sleep(delay)
             delay = min(_RETRY_MOST, delay * 2)
 
@@ -140,17 +143,24 @@ class Firmware:
         machine.secrets.update({system.token} - {""})
         if system.kind == "tenant":
             machine.state.disk = Disk(image=system.image, marker=system.ignition or system.image)
-        machine.note("os", kind=system.kind, image=system.image, ignition=system.ignition, source="network")
+        machine.note(
+            "os", kind=system.kind, image=system.image, ignition=system.ignition, source="network",
+            **({"hostname": system.hostname} if system.hostname else {}),
+        )  # fmt: skip
 
     async def _run(self, system: OS) -> None:
-        if system.kind == "probe" and not system.reported and not self._machine.faults.never_reports:
-            await self._report(system)
+        faults = self._machine.faults
+        if system.kind != "probe" or system.reported or faults.never_reports:
+            return
+        if faults.reports_late:
+            await self._machine.pause(self._machine.site.options.late)
+        await self._report(system)
 
     async def _report(self, system: OS) -> None:
         """As metalprobe does: try again with growing pauses, unless told that it is pointless."""
         machine, delay = self._machine, 1.0
         data = report(machine.identity, machine.hardware, machine.site.clock())
-        body = msgspec.json.encode({"systemUUID": machine.identity.uuid, "data": data})
+        body = msgspec.json.encode({"systemUUID": system.uuid, "data": data})
         headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
         while True:
             try:

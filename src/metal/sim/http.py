@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from metal.sim.bmcmodel import SimBMC
-from metal.sim.latency import Latency
 
 _BACKLOG = 16
 _SOCKETS_EACH = 8
@@ -48,9 +47,7 @@ class BMCServer:
         bmc = self._find(request)
         if bmc is None or bmc.unreachable:
             return _hang_up(request)
-        options = bmc.machine.site.options
-        delay = Latency(options.latency, options.latency_spread).sample(bmc.machine.rng)
-        if delay:
+        if delay := bmc.delay():
             await asyncio.sleep(delay)
         if bmc.machine.faults.hangs:
             await asyncio.sleep(3600)

@@ -4,10 +4,7 @@ Addresses, all loopback, so that a fleet needs no setup on Linux and nothing lea
 
 - the BMC of machine n has 127.16.0.1 plus n, its operating system 127.32.0.1 plus n, both counted in steps that skip
   .0 and .251 to .255: 250 machines for each third octet, 62,500 in all;
-- further systems behind the same BMC have 127.33, 127.34 and so on;
-- the registry of simulated images has 127.15, counted by the fleet's offset;
-- MAC addresses are locally administered: BMCs begin with 02:b3:c0, hosts with 02:05:e0 (further systems with
-  02:05:e1 and so on), the rest is the number.
+- MAC addresses are locally administered: BMCs begin with 02:b3:c0, hosts with 02:05:e0, the rest is the number.
 
 `offset` shifts the numbers, so that several fleets live side by side.
 """
@@ -21,8 +18,6 @@ HOST_OUI = "02:05:e0"
 """First three bytes of every simulated host's MAC address."""
 MOST = 62_500
 """Machines that the addressing scheme has room for."""
-MOST_SYSTEMS = 16
-"""Systems behind one BMC."""
 _PER_NET = 250
 _NAMESPACE = uuid.UUID("9f0d8b1e-6a58-5d0e-9c1c-2f8f7f1f5c11")
 
@@ -32,7 +27,6 @@ class Identity:
     """What tells one machine from all others. UUID in lower case, MACs in lower case with colons."""
 
     number: int
-    system: int
     name: str
     uuid: str
     serial: str
@@ -44,31 +38,22 @@ class Identity:
     host_ip: str
 
 
-def identity(number: int, seed: int = 0, system: int = 0) -> Identity:
-    """System `system` behind BMC `number` of the fleet with this seed. Raises ValueError where no address is left."""
+def identity(number: int, seed: int = 0) -> Identity:
+    """Machine `number` of the fleet with this seed. Raises ValueError beyond MOST."""
     if not 0 <= number < MOST:
         raise ValueError(f"machine number {number} has no address: offset and size of the fleet must stay below {MOST}")
-    if not 0 <= system < MOST_SYSTEMS:
-        raise ValueError(f"system {system} has no address: a BMC has {MOST_SYSTEMS} systems at most")
-    nth = f"{number}.{system}" if system else str(number)
-    oui = f"{HOST_OUI[:-2]}{int(HOST_OUI[-2:], 16) + system:02x}"
+    name = f"sim-{number:05d}"
     return Identity(
         number=number,
-        system=system,
-        name=f"sim-{number:05d}" + (f"-{system}" if system else ""),
-        uuid=str(uuid.uuid5(_NAMESPACE, f"{seed}/system/{nth}")),
-        serial=f"SIM{seed % 1000:03d}{number:06d}" + (f"-{system}" if system else ""),
+        name=name,
+        uuid=str(uuid.uuid5(_NAMESPACE, f"{seed}/system/{number}")),
+        serial=f"SIM{seed % 1000:03d}{number:06d}",
         bmc_uuid=str(uuid.uuid5(_NAMESPACE, f"{seed}/manager/{number}")),
         bmc_mac=_mac(BMC_OUI, number),
         bmc_ip=_ip(16, number),
-        host_macs=(_mac(oui, 2 * number), _mac(oui, 2 * number + 1)),
-        host_ip=_ip(32 + system, number),
+        host_macs=(_mac(HOST_OUI, 2 * number), _mac(HOST_OUI, 2 * number + 1)),
+        host_ip=_ip(32, number),
     )
-
-
-def images_ip(offset: int) -> str:
-    """Address of the image registry of the fleet that begins at this number."""
-    return _ip(15, offset)
 
 
 def _mac(oui: str, number: int) -> str:

@@ -7,7 +7,6 @@ from metal.bmc.protocols import Access
 from metal.redfish.errors import BMCTimeout, BMCUnreachable
 from metal.redfish.transport import Response, Transport
 from metal.sim.bmcmodel import SimBMC
-from metal.sim.latency import Latency
 
 
 class SimTransport:
@@ -29,8 +28,7 @@ class SimTransport:
         bmc = self._bmc
         if bmc is None or bmc.unreachable:
             raise BMCUnreachable(f"No connection to {self._name}: nobody is there.")
-        options = bmc.machine.site.options
-        delay = Latency(options.latency, options.latency_spread).sample(bmc.machine.rng)
+        delay = bmc.delay()
         if bmc.machine.faults.hangs or delay >= timeout:
             await asyncio.sleep(timeout)
             raise BMCTimeout(f"{self._name} did not answer {method} within {timeout:g} s.")

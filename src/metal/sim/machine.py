@@ -58,6 +58,7 @@ class Machine:
         """Counts what is worth saving."""
         self._firmware = Firmware(self)
         self._task: asyncio.Task[None] | None = None
+        self._claimed = ""
         self._power_seen = [(float("-inf"), self.state.power)]
 
     def __repr__(self) -> str:
@@ -66,6 +67,8 @@ class Machine:
     @property
     def reported_power(self) -> str:
         """Power state as the BMC tells it: an old one with the fault stale_power."""
+        if self.faults.lies_power and self._claimed:
+            return self._claimed
         if not self.faults.stale_power:
             return self.state.power
         then = asyncio.get_running_loop().time() - self.site.options.stale
@@ -106,6 +109,11 @@ class Machine:
         """Do what the BMC was asked for; the power state follows later. Raises Busy."""
         self._check(kind)
         self.note("reset", type=kind, power=self.state.power)
+        self._claimed = "Off" if kind in ("ForceOff", "GracefulShutdown") else "On"
+        if not (self.faults.lies_power or self.faults.ignores_reset):
+            self._act(kind)
+
+    def _act(self, kind: str) -> None:
         if kind in ("On", "ForceOn"):
             self._on()
         elif kind == "ForceOff":

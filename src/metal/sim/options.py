@@ -40,8 +40,6 @@ class Options:
     """BMC account."""
     password: str = "simulated"  # noqa: S105 - factory credentials of machines that do not exist
     """Its password."""
-    systems: int = 1
-    """Computer systems behind each BMC; 16 at most."""
     expand: bool = True
     """Whether BMCs offer $expand, which saves requests."""
     max_sessions: int = 16

@@ -11,7 +11,11 @@ class OS(msgspec.Struct, kw_only=True):
     """SHA-256 over kernel and RAM disk."""
     ignition: str = ""
     """SHA-256 of the Ignition, empty where there was none."""
+    hostname: str = ""
+    """What the Ignition says."""
     registry_url: str = ""
+    uuid: str = ""
+    """The machine's UUID, as the probe was told."""
     token: str = ""
     """The probe's report token: the machine's memory holds it, so the saved state does. Never in the history."""
     reported: bool = False
