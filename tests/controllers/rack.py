@@ -130,7 +130,7 @@ class Rack:
         self.client: Client = api.client()
         self.user: Client = api.client("somebody")
         self.pool = RackPool()
-        self.prefixes = PrefixFile(prefixes=parse(PREFIXES))
+        self.prefixes = PrefixFile(extra=parse(PREFIXES))
         self.endpoint_settings, self.bmc_settings = EndpointSettings(), BMCSettings(namespace=NS)
         self.defaults = AccessDefaults()
         self.runtime = Runtime(self.client)

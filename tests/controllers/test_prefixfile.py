@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metal.controllers.macprefixes import PrefixError
+from metal.controllers.macprefixes import PrefixError, parse
 from metal.controllers.prefixfile import PrefixFile
 
 GOOD = "macPrefixes: [{macPrefix: 23, defaultCredentials: [{username: a, password: b}]}]"
@@ -111,3 +111,20 @@ async def test_polling_tells_listeners(path: Path) -> None:
     assert len(heard) == 2
     assert "must be a list" in heard[0]
     assert heard[1] == ""
+
+
+def test_extra_entries_stand_beside_the_files_which_win(path: Path) -> None:
+    """A simulated fleet's entry joins the user's file, also after a reload, and never replaces an entry of theirs."""
+    extra = parse(
+        "macPrefixes: [{macPrefix: 02b3c0, defaultCredentials: [{username: s, password: s}]},"
+        " {macPrefix: 23, manufacturer: Wrong, defaultCredentials: [{username: s, password: s}]}]"
+    )
+    file = PrefixFile(path, extra=extra)
+    assert knows(file, "02b3c0")
+    found = file.prefixes.lookup("23".ljust(12, "0"))
+    assert found is not None
+    assert found.manufacturer == ""
+    replace(path, BETTER)
+    assert file.poll()
+    assert knows(file, "02b3c0")
+    assert knows(file, "24")

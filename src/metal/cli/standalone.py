@@ -9,6 +9,7 @@ from metal.api.kinds import kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
+from metal.cli.simulated import Simulated
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.prefixfile import PrefixFile
@@ -23,9 +24,12 @@ class Standalone:
     """Everything of `metalctl up`: `start`, then look at `servers`, in the end `stop`."""
 
     def __init__(self, data: Path, config: Config, fleet: int) -> None:
+        self.simulated = Simulated(fleet, data, config) if fleet else None
+        config = self.simulated.adapt(config) if self.simulated else config
         self.data, self.config = data, config
         self.api = EmbeddedAPI(data, system_clock)
-        prefixes = PrefixFile(Path(config.mac_prefixes_file) if config.mac_prefixes_file else None)
+        file = Path(config.mac_prefixes_file) if config.mac_prefixes_file else None
+        prefixes = PrefixFile(file, extra=self.simulated.prefixes() if self.simulated else None)
         self.manager = Manager(Parts(self.api.client(), RedfishPool(), config, prefixes, data / "images"))
 
     @property
@@ -38,13 +42,19 @@ class Standalone:
         await self.api.start()
         await self.api.install_crds(crds(kinds(self.config.api_group, self.config.boot_group)))
         await self.api.listen(*split_listen(self.config.listen.api))
+        if self.simulated is not None:
+            await self.simulated.start()
         await self.manager.listen()
         await self.manager.start()
         _log.info("control plane is up", api=self.api.url, boot=self.config.boot_url, registry=self.config.registry_url)
+        if self.simulated is not None:
+            await self.simulated.run(self.api.client("metal-sim"), self.manager.kinds)
 
     async def stop(self) -> None:
         """Stop the parts in the reverse order; what was acknowledged is kept."""
         await self.manager.stop()
+        if self.simulated is not None:
+            await self.simulated.stop()
         await self.api.stop()
 
     def greeting(self) -> str:

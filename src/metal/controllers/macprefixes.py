@@ -74,6 +74,10 @@ class Prefixes:
     def __repr__(self) -> str:
         return f"<Prefixes {' '.join(sorted(self._by_digits))}>"
 
+    def overlaid(self, stronger: "Prefixes") -> "Prefixes":
+        """These entries and the stronger ones, which replace those of the same prefix."""
+        return Prefixes([*self._by_digits.values(), *stronger._by_digits.values()])
+
     def lookup(self, mac: str) -> Prefix | None:
         """The entry with the longest prefix of this MAC address, in any usual spelling."""
         digits = normalise(mac)

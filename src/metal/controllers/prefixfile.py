@@ -20,17 +20,18 @@ class PrefixFile:
     """The database in a file, read at once (raises PrefixError) and again whenever `poll` sees that it changed.
 
     `problem` is empty, or the sentence that says why the present file is not used; the last good database then stays.
-    Without a path the database is empty for ever.
+    Args: extra are entries beside the file's, which win where both have a prefix; without a path they are all there is.
     """
 
-    def __init__(self, path: Path | None = None, *, prefixes: Prefixes | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, extra: Prefixes | None = None) -> None:
         self.path = path
         self.problem = ""
-        self.prefixes = prefixes or Prefixes()
+        self._extra = extra or Prefixes()
+        self.prefixes = self._extra
         self._stamp: Stamp | None = None
         self._listeners: list[Callable[[], None]] = []
         if path is not None:
-            self.prefixes, self._stamp = _load(path)
+            self._read(path)
 
     def __repr__(self) -> str:
         return f"<PrefixFile {self.path or '-'} entries={len(self.prefixes)} {'broken' if self.problem else 'ok'}>"
@@ -53,7 +54,7 @@ class PrefixFile:
             return False
         self._stamp = stamp
         try:
-            self.prefixes, self._stamp = _load(self.path)
+            self._read(self.path)
         except PrefixError as exc:
             self.problem = f"{exc}; the entries read before stay in use"
             _log.error("MAC prefix file cannot be used", problem=self.problem)
@@ -69,6 +70,10 @@ class PrefixFile:
         while True:
             await asyncio.sleep(interval)
             self.poll()
+
+    def _read(self, path: Path) -> None:
+        own, self._stamp = _load(path)
+        self.prefixes = self._extra.overlaid(own)
 
 
 def _load(path: Path) -> tuple[Prefixes, Stamp | None]:

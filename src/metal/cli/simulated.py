@@ -1,0 +1,77 @@
+"""The simulated fleet of `metalctl up --fleet`: images, BMCs and machines beside the control plane."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import structlog
+
+from metal.api.kinds import Kinds
+from metal.config import Config
+from metal.controllers.macprefixes import Prefixes, parse
+from metal.kube.client import Client
+from metal.kube.errors import ApiError
+from metal.sim.fleet import Fleet, FleetSettings
+from metal.sim.images import ImageRegistry
+from metal.sim.options import Options
+from metal.sim.store import Unreadable
+
+_log = structlog.get_logger("metal.sim")
+_SAVE_EVERY = 2.0
+"""Seconds; a crash loses this much of what machines did."""
+
+
+class Simulated:
+    """A fleet whose state lives in `data`. Its parts start before, and its machines after, the control plane."""
+
+    def __init__(self, n: int, data: Path, config: Config, options: Options | None = None) -> None:
+        self.file = data / "fleet.json"
+        self.images = ImageRegistry()
+        self.fleet = Fleet(n, options=options, settings=FleetSettings(boot_url=config.boot_url))
+        self._saving: asyncio.Task[None] | None = None
+
+    def adapt(self, config: Config) -> Config:
+        """The configuration with which a control plane finds the fleet and its images."""
+        registries = replace(config.registries, insecure=(*config.registries.insecure, self.images.name))
+        probe = config.probe_image or self.images.probe_image
+        return replace(config, registries=registries, probe_image=probe)
+
+    def prefixes(self) -> Prefixes:
+        """What the control plane must know of the BMCs' MAC addresses."""
+        return parse(self.fleet.mac_prefixes_yaml(), "simulated fleet")
+
+    async def start(self) -> None:
+        """Open the sockets of images and BMCs. Raises OSError."""
+        try:
+            self.fleet.load(self.file)
+        except Unreadable as exc:
+            raise OSError(str(exc)) from None
+        await self.images.start()
+        await self.fleet.serve()
+
+    async def run(self, client: Client, kinds: Kinds) -> None:
+        """Let the machines go on and the BMCs ask for their addresses. Raises ApiError."""
+        await self.fleet.start()
+        self._saving = asyncio.create_task(self._save(), name="save fleet")
+        try:
+            await self.fleet.announce(client, kinds)
+        except* ApiError as group:
+            raise group.exceptions[0] from None
+
+    async def stop(self) -> None:
+        """Freeze and save."""
+        if self._saving is not None:
+            self._saving.cancel()
+        await self.fleet.stop()
+        await self.images.stop()
+        if self._saving is not None:
+            self.fleet.save(self.file)
+
+    async def _save(self) -> None:
+        seen = -1
+        while True:
+            changes = sum(machine.changes for machine in self.fleet.machines)
+            if changes != seen:
+                self.fleet.save(self.file)
+                seen = changes
+            await asyncio.sleep(_SAVE_EVERY)

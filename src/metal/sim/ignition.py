@@ -1,0 +1,97 @@
+"""Reads an Ignition config as the operating system would: which files and units, and whether it starts metalprobe."""
+
+import base64
+import binascii
+import gzip
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+_REGISTRY = "--registry-url"
+
+
+class IgnitionError(Exception):
+    """Ignition would stop here: the config is not what it should be."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The probe that a unit starts."""
+
+    registry_url: str
+    uuid: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the config writes. Paths as keys."""
+
+    files: dict[str, bytes] = field(repr=False)
+    units: dict[str, str] = field(repr=False)
+
+    @property
+    def hostname(self) -> str:
+        """What /etc/hostname says."""
+        return self.files.get("/etc/hostname", b"").decode("utf-8", "replace").strip()
+
+    def probe(self) -> Probe | None:
+        """The probe, if a unit starts one. Raises IgnitionError when its command line makes no sense."""
+        for text in self.units.values():
+            for line in text.splitlines():
+                if line.startswith("ExecStart=") and _REGISTRY in line:
+                    return self._probe(line.removeprefix("ExecStart="))
+        return None
+
+    def _probe(self, command: str) -> Probe:
+        try:
+            words = shlex.split(command)
+        except ValueError as exc:
+            raise IgnitionError(f"the probe's command line cannot be read: {exc}") from None
+        given = _options(words)
+        token = given.get("--token", "")
+        if token.startswith("@"):
+            token = self.files.get(token[1:], b"").decode("ascii", "replace").strip()
+        return Probe(given.get(_REGISTRY, ""), given.get("--server-uuid", ""), token)
+
+
+def read(raw: bytes) -> Config:
+    """The config. Raises IgnitionError."""
+    try:
+        tree: Any = msgspec.json.decode(raw)
+        version = tree["ignition"]["version"]
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
+        raise IgnitionError("this is no Ignition config") from None
+    if not str(version).startswith("3."):
+        raise IgnitionError(f"Ignition version {version!r} is not supported")
+    files = (tree.get("storage") or {}).get("files") or []
+    units = (tree.get("systemd") or {}).get("units") or []
+    return Config(
+        files={file["path"]: _contents(file.get("contents") or {}) for file in files},
+        units={unit["name"]: unit.get("contents") or "" for unit in units if unit.get("enabled", True)},
+    )
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name.startswith("--"):
+            found[name] = value if equals else (words[number + 1] if number + 1 < len(words) else "")
+    return found
+
+
+def _contents(contents: dict[str, Any]) -> bytes:
+    source = contents.get("source") or ""
+    if not source.startswith("data:"):
+        return b""  # files from elsewhere are not fetched: nothing that machines do here depends on them
+    head, _, tail = source.partition(",")
+    plain = unquote_to_bytes(tail)
+    try:
+        plain = base64.b64decode(plain, validate=True) if head.endswith(";base64") else plain
+        return gzip.decompress(plain) if contents.get("compression") == "gzip" else plain
+    except (binascii.Error, OSError, EOFError) as exc:
+        raise IgnitionError(f"a file's contents cannot be read: {exc}") from None
