@@ -1,0 +1,42 @@
+"""What must hold in every history of a fleet, whatever went wrong. Each check raises InvariantViolation."""
+
+from collections.abc import Callable, Iterable
+
+from metal.sim.history import History
+from metal.sim.invariants.claims import check_one_claim, check_one_network_boot, check_untouched
+from metal.sim.invariants.life import check_available_is_off, check_sanitized, check_waits
+from metal.sim.invariants.power import check_power_after_configuration
+from metal.sim.invariants.secrets import check_secrets
+from metal.sim.invariants.world import InvariantViolation
+
+CHECKS: tuple[Callable[[History], None], ...] = (
+    check_one_claim,
+    check_untouched,
+    check_one_network_boot,
+    check_available_is_off,
+    check_sanitized,
+    check_waits,
+    check_power_after_configuration,
+)
+"""All checks that need nothing but a history."""
+
+__all__ = [
+    "CHECKS",
+    "InvariantViolation",
+    "check_all",
+    "check_available_is_off",
+    "check_one_claim",
+    "check_one_network_boot",
+    "check_power_after_configuration",
+    "check_sanitized",
+    "check_secrets",
+    "check_untouched",
+    "check_waits",
+]
+
+
+def check_all(history: History, secrets: Iterable[str] = ()) -> None:
+    """Every check over a history that has machines and objects. Raises InvariantViolation at the first that fails."""
+    for check in CHECKS:
+        check(history)
+    check_secrets(history, secrets)

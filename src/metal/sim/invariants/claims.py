@@ -1,0 +1,104 @@
+"""A claim has its server for itself: nobody else holds it, powers it, or gives it another system."""
+
+from metal.api.claim import ServerClaim
+from metal.api.server import Server, State
+from metal.sim.history import Change, Happening, History
+from metal.sim.invariants.world import STARTS, STOPS, Entry, World, replay, violation
+
+
+def check_one_claim(history: History) -> None:
+    """A server is held by one claim at a time, and a claim holds one server."""
+    for entry, world in replay(history):
+        if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
+            problem = _handed_over(world.servers.get(entry.name), entry.obj) or _second_server(world, entry.obj)
+            if problem:
+                raise violation(history, entry, problem, server=entry.name, machine=entry.obj.uuid)
+
+
+def _handed_over(old: Server | None, new: Server) -> str:
+    if old is None:
+        return ""
+    before, after = old.status.tenant, new.status.tenant
+    if before and after and before != after:
+        return f"server {new.metadata.name} went from claim {before} to claim {after} without being cleaned up"
+    held, holds = old.spec.server_claim_ref, new.spec.server_claim_ref
+    if held is not None and holds is not None and held != holds:
+        return f"server {new.metadata.name} went from claim {held.name} to claim {holds.name} at once"
+    return ""
+
+
+def _second_server(world: World, new: Server) -> str:
+    ref, name = new.spec.server_claim_ref, new.metadata.name
+    if ref is None or new.status.state == State.CLEANUP:
+        return ""
+    for other in world.servers.values():
+        same = other.spec.server_claim_ref == ref and other.status.tenant in ("", new.status.tenant)
+        if same and other.metadata.name != name and other.status.state != State.CLEANUP:
+            return f"claim {ref.namespace}/{ref.name} holds two servers, {other.metadata.name} and {name}"
+    return ""
+
+
+def check_untouched(history: History) -> None:
+    """A claimed server is powered and imaged by its claim, its clean-up or a maintenance, and by nothing else."""
+    for entry, world in replay(history):
+        if not isinstance(entry, Happening):
+            continue
+        server = world.server(entry.machine)
+        if server is None or server.spec.server_claim_ref is None or server.spec.server_maintenance_ref is not None:
+            continue
+        problem = _power_problem(entry, server, world) or _image_problem(entry, server, world)
+        if problem:
+            name = server.metadata.name
+            raise violation(history, entry, f"{problem} ({name})", server=name, machine=entry.machine)
+
+
+def _power_problem(entry: Happening, server: Server, world: World) -> str:
+    if entry.what != "reset":
+        return ""
+    kind, claim = str(entry.details["type"]), world.claim(server)
+    starts = kind in STARTS or (kind == "PushPowerButton" and entry.details.get("power") == "Off")
+    if starts and (claim is None or claim.spec.power == "Off" or server.status.state != State.RESERVED):
+        return f"{kind} reached a claimed server in state {server.status.state} whose claim does not want power"
+    stops = kind in STOPS or (kind == "PushPowerButton" and not starts)
+    if stops and claim is not None and not _may_stop(claim, server):
+        return f"{kind} reached a claimed server whose claim wants power and has booted"
+    return ""
+
+
+def _may_stop(claim: ServerClaim, server: Server) -> bool:
+    """The claim wants it off, or it has not had its first boot, or its last tenant is not gone yet."""
+    boot = server.status.claim_boot
+    owed = boot is None or boot.booted_at is None
+    return claim.spec.power == "Off" or owed or server.status.tenant not in ("", claim.metadata.uid)
+
+
+def _image_problem(entry: Happening, server: Server, world: World) -> str:
+    if entry.what != "os" or entry.details.get("source") != "network":
+        return ""
+    if server.status.state not in (State.RESERVED, State.ERROR):
+        return ""
+    if entry.details.get("kind") == "probe":
+        return "a claimed server runs the probe"
+    window, claim = server.status.boot_window, world.claim(server)
+    if window is not None and claim is not None and window.claim_uid not in ("", claim.metadata.uid):
+        return f"a claimed server was booted for another claim, {window.claim_uid}"
+    return ""
+
+
+def check_one_network_boot(history: History) -> None:
+    """A tenant's system comes over the network once for each claim; afterwards the machine boots its disk."""
+    booted: dict[str, Entry] = {}
+    for entry, world in replay(history):
+        if not isinstance(entry, Happening) or entry.what != "os" or entry.details.get("kind") != "tenant":
+            continue
+        server = world.server(entry.machine)
+        window = server.status.boot_window if server is not None else None
+        if server is None or window is None or entry.details.get("source") != "network":
+            continue
+        if window.claim_uid in booted:
+            name = server.metadata.name
+            raise violation(
+                history, entry, f"claim {window.claim_uid} was imaged a second time on {name}", server=name,
+                machine=entry.machine,
+            )  # fmt: skip
+        booted[window.claim_uid] = entry

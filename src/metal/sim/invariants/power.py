@@ -1,0 +1,32 @@
+"""Power for a network boot comes only when everything that the machine will ask for is ready."""
+
+from metal.api.server import Server, State
+from metal.sim.history import Happening, History
+from metal.sim.invariants.world import STARTS, World, replay, violation
+
+
+def check_power_after_configuration(history: History) -> None:
+    """A machine is switched on for a network boot only once its boot configuration is Ready."""
+    for entry, world in replay(history):
+        if not isinstance(entry, Happening) or entry.what != "reset" or entry.details["type"] not in STARTS:
+            continue
+        server = world.server(entry.machine)
+        if server is None or not _boots_from_network(server) or _ready(server, world):
+            continue
+        name = server.metadata.name
+        raise violation(
+            history, entry, f"{entry.details['type']} reached server {name} before its boot configuration was Ready",
+            server=name, machine=entry.machine,
+        )  # fmt: skip
+
+
+def _boots_from_network(server: Server) -> bool:
+    if server.status.state == State.DISCOVERY:
+        return True
+    boot = server.status.claim_boot
+    return server.status.state == State.RESERVED and (boot is None or boot.booted_at is None)
+
+
+def _ready(server: Server, world: World) -> bool:
+    config = world.config(server.spec.boot_configuration_ref)
+    return config is not None and config.status.state == "Ready"

@@ -1,0 +1,93 @@
+"""Writes every version of the API's objects into a fleet's history, beside what the machines did."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+from typing import Any
+
+from metal.api.core import CONFIG_MAP, EVENT
+from metal.api.kinds import Kinds
+from metal.kube.client import Client, EventType, WatchEvent
+from metal.kube.errors import ApiError, Expired
+from metal.kube.objects import Kind, Object
+from metal.sim.history import History
+
+_PAUSE = 1.0
+"""Seconds before an API that did not answer is asked again."""
+
+
+def watched(kinds: Kinds) -> tuple[Kind[Any], ...]:
+    """The kinds that invariants look at: all of ours but BMCSecrets, and what users read."""
+    return (
+        kinds.server, kinds.claim, kinds.boot_config, kinds.endpoint, kinds.bmc, kinds.ipxe, EVENT, CONFIG_MAP,
+    )  # fmt: skip
+
+
+class ObjectHistory:
+    """Follows some kinds. `start` returns when everything that exists is written down; `stop` in the end."""
+
+    def __init__(self, client: Client, history: History, kinds: Iterable[Kind[Any]]) -> None:
+        self._client, self._history, self._kinds = client, history, tuple(kinds)
+        self._known: dict[str, dict[tuple[str, str], str]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __repr__(self) -> str:
+        return f"<ObjectHistory {' '.join(kind.kind for kind in self._kinds)}>"
+
+    async def start(self) -> None:
+        """Write down what is there, and begin to watch. Raises ApiError."""
+        for kind in self._kinds:
+            version = await self._list(kind)
+            self._tasks.append(asyncio.create_task(self._follow(kind, version), name=f"history of {kind.plural}"))
+
+    async def stop(self) -> None:
+        """Stop watching. Raises what ended a watch before its time."""
+        for task in self._tasks:
+            task.cancel()
+        results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _list(self, kind: Kind[Any]) -> str:
+        page = await self._client.list(kind)
+        before = self._known.get(kind.kind, {})
+        present = {_key(obj) for obj in page.items}
+        for gone in before.keys() - present:
+            self._history.changed(kind.kind, *gone, None)
+        self._known[kind.kind] = {key: version for key, version in before.items() if key in present}
+        for obj in page.items:
+            self._keep(kind, obj)
+        return page.resource_version
+
+    async def _follow(self, kind: Kind[Any], version: str) -> None:
+        while True:
+            try:
+                async with aclosing(self._client.watch(kind, resource_version=version)) as events:  # type: ignore[type-var]  # watch is an async generator, which its protocol does not say
+                    async for event in events:
+                        version = event.resource_version or version
+                        self._note(kind, event)
+            except Expired:
+                version = await self._list(kind)
+            except ApiError:
+                await asyncio.sleep(_PAUSE)
+
+    def _note(self, kind: Kind[Any], event: WatchEvent[Any]) -> None:
+        if event.object is None:
+            return
+        if event.type is EventType.DELETED:
+            self._known[kind.kind].pop(_key(event.object), None)
+            self._history.changed(kind.kind, *_key(event.object), None)
+        else:
+            self._keep(kind, event.object)
+
+    def _keep(self, kind: Kind[Any], obj: Object) -> None:
+        known = self._known.setdefault(kind.kind, {})
+        if known.get(_key(obj)) != obj.metadata.resource_version:
+            known[_key(obj)] = obj.metadata.resource_version
+            self._history.changed(kind.kind, *_key(obj), obj)
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    return obj.metadata.namespace, obj.metadata.name
