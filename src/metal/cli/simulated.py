@@ -10,7 +10,6 @@ from metal.api.kinds import Kinds
 from metal.config import Config
 from metal.controllers.macprefixes import Prefixes, parse
 from metal.kube.client import Client
-from metal.kube.errors import ApiError
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.images import ImageRegistry
 from metal.sim.options import Options
@@ -53,10 +52,7 @@ class Simulated:
         """Let the machines go on and the BMCs ask for their addresses. Raises ApiError."""
         await self.fleet.start()
         self._saving = asyncio.create_task(self._save(), name="save fleet")
-        try:
-            await self.fleet.announce(client, kinds)
-        except* ApiError as group:
-            raise group.exceptions[0] from None
+        await self.fleet.announce(client, kinds)
 
     async def stop(self) -> None:
         """Freeze and save."""

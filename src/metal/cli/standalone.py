@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from metal.api.crd import crds
 from metal.api.kinds import kinds
@@ -30,7 +31,9 @@ class Standalone:
         self.api = EmbeddedAPI(data, system_clock)
         file = Path(config.mac_prefixes_file) if config.mac_prefixes_file else None
         prefixes = PrefixFile(file, extra=self.simulated.prefixes() if self.simulated else None)
-        self.manager = Manager(Parts(self.api.client(), RedfishPool(), config, prefixes, data / "images"))
+        registry = CollectorRegistry()
+        pool = RedfishPool(registry=registry)
+        self.manager = Manager(Parts(self.api.client(), pool, config, prefixes, data / "images", registry=registry))
 
     @property
     def servers(self) -> Informer[Server]:

@@ -35,31 +35,36 @@ class Firmware:
         machine = self._machine
         await machine.pause(machine.site.options.boot * _POST)
         if self._consume_override() and not machine.faults.boots_disk:
-            loaded = await self._network_boot()
-            if loaded is not None:
-                await self._start(loaded)
-                return
-        self._boot_disk()
+            await self._boot_network()
+        else:
+            self._boot_disk()
+
+    async def _boot_network(self) -> None:
+        """The disk comes next when the network has nothing."""
+        self._machine.state.netbooting = True
+        loaded = await self._network_boot()
+        if loaded is not None:
+            await self._start(loaded)
+        else:
+            self._boot_disk()
 
     async def resume(self) -> None:
         """Go on after a pause of the simulator: with the system that ran, or with the boot that was under way."""
         state = self._machine.state
         if state.os is not None:
             await self._run(state.os)
-            return
-        if state.netbooting:
-            state.override = msgspec.json.decode(state.netbooting, type=Override)
-        await self.boot()
+        elif state.netbooting:
+            await self._boot_network()
+        else:
+            await self.boot()
 
     def _consume_override(self) -> bool:
         """Whether this boot goes to the network; an override for one boot is used up by it."""
         machine, override = self._machine, self._machine.state.override
-        network = override.is_network
-        machine.state.netbooting = msgspec.json.encode(override).decode() if network else ""
         if override.enabled == "Once" and not machine.faults.ignores_once:
             machine.state.override = Override(mode=override.mode)
             machine.note("override", enabled="Disabled", target="None", by="firmware")
-        return network
+        return override.is_network
 
     async def _network_boot(self) -> Loaded | None:
         machine, mac = self._machine, self._machine.identity.host_macs[0]
@@ -116,6 +121,7 @@ class Firmware:
         try:
             system = operating_system(await self._ignition(url) if url else None, image)
         except IgnitionError as exc:
+            machine.state.netbooting = False
             machine.note("os", kind="emergency", problem=str(exc))
             return
         if machine.faults.second_fetch:
@@ -139,7 +145,7 @@ class Firmware:
 
     def _installed(self, system: OS) -> None:
         machine = self._machine
-        machine.state.os, machine.state.netbooting = system, ""
+        machine.state.os, machine.state.netbooting = system, False
         machine.secrets.update({system.token} - {""})
         if system.kind == "tenant":
             machine.state.disk = Disk(image=system.image, marker=system.ignition or system.image)
@@ -181,7 +187,7 @@ class Firmware:
 
     def _boot_disk(self) -> None:
         machine, disk = self._machine, self._machine.state.disk
-        machine.state.netbooting = ""
+        machine.state.netbooting = False
         if disk.marker:
             machine.state.os = OS(kind="disk", image=disk.image, ignition=disk.marker)
         machine.note("os", kind="disk" if disk.marker else "none", image=disk.image, source="disk")

@@ -171,7 +171,7 @@ class Machine:
         await self._switch_on()
 
     def _lose_memory(self) -> None:
-        self.state.os, self.state.netbooting = None, ""
+        self.state.os, self.state.netbooting = None, False
 
     def _set_power(self, power: str) -> None:
         if power == self.state.power:

@@ -54,5 +54,5 @@ class State(msgspec.Struct, kw_only=True):
     led: str = "Off"
     os: OS | None = None
     disk: Disk = msgspec.field(default_factory=Disk)
-    netbooting: str = ""
-    """The override that the boot under way has consumed; empty when none has."""
+    netbooting: bool = False
+    """Whether a boot from the network is under way: it has used up its override."""
