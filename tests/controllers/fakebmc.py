@@ -1,6 +1,7 @@
 """A BMC under test control, for reconciler tests: implements the protocols, records what is asked of it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from metal.bmc.errors import BMCError, BMCNotFound
@@ -17,6 +18,7 @@ from metal.bmc.protocols import (
     ResetType,
     SystemInfo,
 )
+from tests.controllers.tap import Trap
 
 UUID = "11111111-2222-3333-4444-555555555501"
 URI = "/redfish/v1/Systems/1"
@@ -39,12 +41,29 @@ class FakeBMC(BMC):
     disk_boots: int = 0
     led: str = "Off"
     order: tuple[str, ...] = ("Boot0001",)
+    trap: Trap | None = None
+    refuses: dict[str, BMCError] = field(default_factory=dict)
+    keeps_override: bool = False
+    ignores_power: bool = False
+    ignores_led: bool = False
+    shows: PowerState | None = None
+    last_boot: str = ""
     _pending: asyncio.TimerHandle | None = None
 
     def _called(self, what: str) -> None:
         self.calls.append(what)
         if self.failure is not None:
             raise self.failure
+        if what in self.refuses:
+            raise self.refuses[what]
+
+    async def _write(self, what: str, act: Callable[[], None]) -> None:
+        if self.trap is not None:
+            await self.trap(what, "before")
+        self._called(what)
+        act()
+        if self.trap is not None:
+            await self.trap(what, "after")
 
     def reads(self) -> int:
         """How often the system was read."""
@@ -63,7 +82,7 @@ class FakeBMC(BMC):
     def _info(self) -> SystemInfo:
         return SystemInfo(
             uri=URI, uuid=self.uuid, manufacturer="Contoso", model="3500", serial_number="S1", bios_version="P79",
-            power_state=self.power, indicator_led=self.led, total_memory_bytes=96 << 30, boot=self.boot,
+            power_state=self.shows or self.power, indicator_led=self.led, total_memory_bytes=96 << 30, boot=self.boot,
             boot_order=self.order,
         )  # fmt: skip
 
@@ -88,26 +107,28 @@ class FakeBMC(BMC):
         return {}
 
     async def power_on(self, uri: str) -> None:
-        self._called("power_on")
-        self._become(PowerState.ON)
+        await self._write("power_on", lambda: self._become(PowerState.ON))
 
     async def power_off(self, uri: str, *, force: bool = False) -> None:
-        self._called("force_off" if force else "graceful_off")
-        if force or not self.ignores_graceful:
-            self._become(PowerState.OFF)
+        heard = force or not self.ignores_graceful
+        await self._write(
+            "force_off" if force else "graceful_off", lambda: self._become(PowerState.OFF) if heard else None
+        )
 
     async def reset(self, uri: str, reset_type: ResetType) -> None:
         self._called(f"reset {reset_type}")
 
     async def set_network_boot(self, uri: str, target: BootTarget = BootTarget.PXE) -> BootOverride:
-        self._called("set_network_boot")
-        self.boot = BootOverride("Once", target.value)
+        await self._write("set_network_boot", lambda: self._override(BootOverride("Once", target.value)))
         return self.boot
 
     async def clear_boot_override(self, uri: str) -> BootOverride:
-        self._called("clear_boot_override")
-        self.boot = BootOverride("Disabled", "None")
+        clear = self.boot if self.keeps_override else BootOverride("Disabled", "None")
+        await self._write("clear_boot_override", lambda: self._override(clear))
         return self.boot
+
+    def _override(self, override: BootOverride) -> None:
+        self.boot = override
 
     async def set_boot_order(self, uri: str, order: tuple[str, ...]) -> None:
         self._called(f"set_boot_order {','.join(order)}")
@@ -115,7 +136,8 @@ class FakeBMC(BMC):
 
     async def set_indicator_led(self, uri: str, state: str) -> None:
         self._called(f"led {state}")
-        self.led = state
+        if not self.ignores_led:
+            self.led = state
 
     async def reset_manager(self, uuid: str = "") -> None:
         self._called("reset_manager")
@@ -123,16 +145,20 @@ class FakeBMC(BMC):
     def _become(self, state: PowerState) -> None:
         if self._pending is not None:
             self._pending.cancel()
+        if self.ignores_power:
+            return
         self._pending = asyncio.get_running_loop().call_later(self.delay, self._arrive, state)
 
     def _arrive(self, state: PowerState) -> None:
         if state is PowerState.ON and self.power is not PowerState.ON:
             if self.boot.is_network:
                 self.network_boots += 1
+                self.last_boot = "network"
                 if not self.ignores_once:
                     self.boot = replace(self.boot, enabled="Disabled", target="None")
             else:
                 self.disk_boots += 1
+                self.last_boot = "disk"
         self.power = state
 
     def lose_power(self) -> None:

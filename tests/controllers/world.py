@@ -25,6 +25,7 @@ from metal.kube.clock import LoopClock
 from metal.kube.events import Recorder
 from metal.kube.runtime import Runtime
 from tests.controllers.fakebmc import URI, UUID, FakeBMC, FakePool
+from tests.controllers.tap import Tap
 
 KINDS = kinds()
 NS = "metal-system"
@@ -40,6 +41,7 @@ class World:
     def __init__(self, api: EmbeddedAPI, clock: LoopClock, settings: ServerSettings) -> None:
         self.api, self.clock = api, clock
         self.client = api.client()
+        self.tap = Tap(api.client())
         self.bmc = FakeBMC()
         self.pool = FakePool({"10.0.0.9": self.bmc})
         self.settings = settings
@@ -47,10 +49,10 @@ class World:
         self.states: list[str] = []
 
     def _runtime(self, seed: int = 1) -> Runtime:
-        runtime = Runtime(self.client, rng=random.Random(seed))
+        runtime = Runtime(self.tap, rng=random.Random(seed))
         recorder = Recorder(self.client, EVENT, clock=self.clock, component="test")
         runtime.background("events", recorder.run)
-        context = Context(self.client, KINDS, self.clock, random.Random(seed), recorder)
+        context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder)
         env = Environment(context, runtime, self.pool)
         setup_servers(env, self.settings, workers=8)
         setup_claims(env, ClaimSettings(), workers=8)
@@ -61,6 +63,16 @@ class World:
         await self.runtime.stop(grace=0.0)
         self.runtime = self._runtime(seed)
         await self.runtime.start()
+
+    def passes(self, controller: str = "server") -> float:
+        """How many reconciles this manager has made."""
+        found = self.runtime.metrics.reconciles.collect()
+        return sum(
+            s.value
+            for metric in found
+            for s in metric.samples
+            if s.name.endswith("_total") and s.labels["controller"] == controller
+        )
 
     async def add_server(self, name: str = "s1", **spec: Any) -> Server:
         """A Server with inline access to its BMC."""
@@ -98,6 +110,10 @@ class World:
 
     async def events(self) -> list[Event]:
         return list((await self.client.list(EVENT)).items)
+
+    async def settle(self) -> None:
+        """Let the controllers do what they can do at once."""
+        await asyncio.sleep(0.5)
 
     async def config_ready(self, name: str, namespace: str = NS, state: str = "Ready", message: str = "") -> None:
         """Play the boot operator: the configuration can be served (or not)."""

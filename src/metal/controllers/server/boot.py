@@ -108,21 +108,22 @@ async def _start(
 
 
 async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
-    begun = window.phase != Phase.OPEN
+    begun, asked = window.phase != Phase.OPEN, scope.status.power_request is not None
+    if asked and not begun and (early := power.too_early(scope)) > 0:
+        return Requeue(early)
     if begun:
         await _check_override(scope, window)
     system = await scope.observe(max_age=_fresh_enough(scope))
     if system.power_state is PowerState.ON:
         scope.set(power_request=None)
         return _await_success(scope, window)
-    asked = scope.status.power_request is not None
     if begun and asked:  # it has fetched something, so it is on, whatever the BMC says yet
         return _await_success(scope, window, poll=scope.settings.bmc_retry)
     if begun and system.power_state is PowerState.OFF:
         return _failed(scope, window, "the machine went off before its boot was done")
     if not asked:
         override = await scope.connected().set_network_boot(scope.uri)
-        scope.stale()
+        scope.note_override(override)
         if not override.is_network:
             return _failed(scope, window, "the BMC did not take the network boot override")
     busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)

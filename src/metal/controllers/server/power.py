@@ -29,8 +29,7 @@ async def converge(
     whether it happened, in seconds. Past the deadline the server goes to Error. Raises BMCError.
     """
     request = _pending(scope, target)
-    early = scope.memo.look_at - asyncio.get_running_loop().time()
-    if request is not None and early > 0.01:
+    if request is not None and (early := too_early(scope)) > 0:
         return Requeue(early)
     system = await scope.observe(max_age=0.0 if request is not None else None)
     if system.power_state is target:
@@ -41,6 +40,12 @@ async def converge(
         await _write_down(scope, request)
         return await _act(scope, request, look)
     return await _insist(scope, request)
+
+
+def too_early(scope: Scope) -> float:
+    """Seconds until the next look at a power change; 0 when it is time."""
+    left = scope.memo.look_at - asyncio.get_running_loop().time()
+    return left if left > 0.01 else 0.0
 
 
 def _pending(scope: Scope, target: PowerState) -> PowerRequest | None:

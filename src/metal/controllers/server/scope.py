@@ -1,7 +1,7 @@
 """One pass over one Server: what it knows, what it changes, and the one status patch on the way out."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from metal.api import boot_window
@@ -12,7 +12,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
-from metal.bmc.protocols import BMC, Pool, SystemInfo
+from metal.bmc.protocols import BMC, BootOverride, Pool, SystemInfo
 from metal.controllers.access import AccessDefaults
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.server import identity
@@ -167,6 +167,11 @@ class Scope(StatusScope[Server]):
         system = self.memo.system
         self.set(power_state=system.power_state.value, indicator_led=system.indicator_led)
         return system
+
+    def note_override(self, override: BootOverride) -> None:
+        """The override as it was read back after a write; the rest of the last reading still holds."""
+        if self.memo.system is not None:
+            self.memo.system = replace(self.memo.system, boot=override)
 
     def stale(self) -> None:
         """The last reading is worth nothing any more."""

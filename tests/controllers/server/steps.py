@@ -1,0 +1,42 @@
+"""Steps that many tests of the Server begin with."""
+
+from typing import Any
+
+from metal.api.server import Server
+from tests.controllers.world import KINDS, World
+
+
+async def claimed_and_booted(w: World, **claim: Any) -> Server:
+    """A server whose claim c1 has booted and is at rest."""
+    await w.add_server()
+    await w.discover()
+    await w.add_claim(**claim)
+    await w.boot_claim()
+    return await w.until_true(lambda s: not s.status.waiting_for)
+
+
+async def claimed_and_booting(w: World) -> Server:
+    """A server that is on, in the window of its claim's first boot; nothing has been fetched yet."""
+    await w.add_server()
+    await w.discover()
+    await w.add_claim()
+    await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
+    await w.settle()
+    await w.config_ready("c1", "default")
+    return await w.until_true(lambda s: s.status.power_state == "On" and s.status.state == "Reserved")
+
+
+async def retry(w: World, name: str = "s1") -> None:
+    """Somebody annotates the server with operation=retry."""
+    await w.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}})
+
+
+async def maintain(w: World, on: bool = True) -> None:
+    """A maintenance takes hold of the server, or lets it go."""
+    ref = {"namespace": "default", "name": "m1"} if on else None
+    await w.client.patch(KINDS.server, "s1", {"spec": {"serverMaintenanceRef": ref}})
+
+
+def condition(server: Server, type: str) -> tuple[str, str]:
+    """Status and reason of a condition."""
+    return next((c.status, c.reason) for c in server.status.conditions if c.type == type)

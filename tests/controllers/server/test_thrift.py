@@ -1,0 +1,98 @@
+"""What a server costs: requests to its BMC, writes to the API, passes of the reconciler."""
+
+import asyncio
+
+import pytest
+
+from tests.controllers.world import KINDS, World, world
+
+pytestmark = pytest.mark.looptime
+
+
+def _forget(w: World) -> None:
+    w.bmc.calls.clear()
+    w.tap.writes.clear()
+
+
+async def test_an_enrolment_costs_few_requests_and_writes() -> None:
+    """From created to Available: eight reads and four writes at the BMC, and ten status writes at most."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await asyncio.sleep(5)
+    assert w.bmc.calls.count("inventory") == 1
+    assert w.bmc.reads() <= 8
+    assert w.bmc.writes() == ["set_network_boot", "power_on", "graceful_off"]
+    assert w.tap.count("status Server s1") <= 10
+    assert len(w.tap.writes) <= 16
+
+
+async def test_a_claim_is_powered_on_after_one_read() -> None:
+    """Between bound and power-on the BMC is read once, and told twice."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await asyncio.sleep(10)
+        _forget(w)
+        await w.add_claim()
+        await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
+        await asyncio.sleep(0.5)
+        await w.config_ready("c1", "default")
+        await asyncio.sleep(1)
+        assert w.bmc.calls == ["system", "set_network_boot", "power_on"]
+        await w.boot_claim()
+        await asyncio.sleep(60)
+    assert w.bmc.reads() <= 4
+    assert w.tap.count("status Server s1") <= 8
+    assert w.tap.count("status ServerClaim c1") <= 7
+
+
+async def test_a_power_on_is_asked_for_at_once_when_the_boot_can_be_served() -> None:
+    """No pause stands between a ready boot configuration and the power-on."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
+        await asyncio.sleep(5)
+        _forget(w)
+        await w.config_ready("c1", "default")
+        await asyncio.sleep(0.05)
+    assert w.bmc.writes() == ["set_network_boot", "power_on"]
+
+
+async def test_an_idle_server_is_looked_at_now_and_then_and_never_written() -> None:
+    """Twenty minutes of Available, then of Reserved: a read in two minutes, no write at all."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await asyncio.sleep(10)
+        _forget(w)
+        await asyncio.sleep(1200)
+        idle = (w.bmc.reads(), w.bmc.writes(), list(w.tap.writes))
+        await w.add_claim()
+        await w.boot_claim()
+        await asyncio.sleep(10)
+        _forget(w)
+        await asyncio.sleep(1200)
+    assert idle[0] <= 12
+    assert idle[1:] == ([], [])
+    assert w.bmc.reads() <= 12
+    assert (w.bmc.writes(), w.tap.writes) == ([], [])
+
+
+async def test_a_release_costs_few_requests() -> None:
+    """Off, looked at while it shuts down, and nothing else."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.boot_claim()
+        await asyncio.sleep(10)
+        _forget(w)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Available")
+        await asyncio.sleep(5)
+    assert w.bmc.writes() == ["graceful_off"]
+    assert w.bmc.reads() <= 5
+    assert w.tap.count("status Server s1") <= 6

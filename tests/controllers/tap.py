@@ -1,0 +1,70 @@
+"""A client that counts what the controllers write, and can hold a write up: before it happens, or after."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from metal.kube.client import Client, Page, WatchEvent
+from metal.kube.objects import Kind, Object
+
+T = TypeVar("T", bound=Object)
+Trap = Callable[[str, str], Awaitable[None]]
+"""Called with what is written and "before" or "after"; may raise, or never return."""
+
+
+class Tap(Client):
+    """Passes everything on. `writes` lists every write as `verb Kind name`, Events left out."""
+
+    def __init__(self, inner: Client) -> None:
+        self.inner = inner
+        self.writes: list[str] = []
+        self.trap: Trap | None = None
+
+    def count(self, prefix: str) -> int:
+        """How many writes begin like this."""
+        return sum(write.startswith(prefix) for write in self.writes)
+
+    async def _write(self, what: str, act: Callable[[], Awaitable[T]]) -> T:
+        if " Event" in what:
+            return await act()
+        self.writes.append(what)
+        if self.trap is not None:
+            await self.trap(what, "before")
+        done = await act()
+        if self.trap is not None:
+            await self.trap(what, "after")
+        return done
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        return await self.inner.get(kind, name, namespace)
+
+    async def list(self, kind: Kind[T], namespace: str = "", **options: Any) -> Page[T]:
+        return await self.inner.list(kind, namespace, **options)
+
+    def watch(self, kind: Kind[T], namespace: str = "", **options: Any) -> AsyncIterator[WatchEvent[T]]:
+        return self.inner.watch(kind, namespace, **options)
+
+    async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
+        name = obj["metadata"].get("name", "")
+        return await self._write(f"create {kind.kind} {name}", lambda: self.inner.create(kind, obj))
+
+    async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        return await self._write(f"patch {kind.kind} {name}", lambda: self.inner.patch(kind, name, patch, namespace))
+
+    async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        return await self._write(
+            f"status {kind.kind} {name}", lambda: self.inner.patch_status(kind, name, patch, namespace)
+        )
+
+    async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
+        name = obj["metadata"]["name"]
+        return await self._write(
+            f"apply {kind.kind} {name}", lambda: self.inner.apply(kind, obj, manager=manager, force=force)
+        )
+
+    async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> Any:
+        return await self._write(
+            f"delete {kind.kind} {name}", lambda: self.inner.delete(kind, name, namespace, **options)
+        )
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
