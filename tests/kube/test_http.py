@@ -246,6 +246,13 @@ async def test_a_silent_watch_ends_at_the_inactivity_deadline() -> None:
             await asyncio.wait_for(collect(server, inactivity=0.1), 5)
 
 
+async def test_a_watch_that_is_never_answered_ends_sooner_than_a_silent_one() -> None:
+    """Until its first answer a watch is a request like others, whatever its inactivity deadline."""
+    async with serving(hang) as server:
+        with pytest.raises(Unavailable, match="no answer in time"):
+            await asyncio.wait_for(collect(server, total=0.1, inactivity=300), 5)
+
+
 async def test_a_watch_that_is_cut_raises() -> None:
     """What arrived before is delivered; a half line is not."""
     async with serving(stream(event("ADDED"), b'{"type":"MOD', then="cut")) as server, client(server) as api:

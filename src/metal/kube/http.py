@@ -1,5 +1,6 @@
 """The client contract over HTTP, for any Kubernetes API."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -189,7 +190,7 @@ class HTTPClient:
         try:
             if self._connection.token is not None:
                 headers["Authorization"] = f"Bearer {self._connection.token()}"
-            async with self._session(pool).request(
+            call = self._session(pool).request(
                 method,
                 url,
                 data=data,
@@ -197,7 +198,9 @@ class HTTPClient:
                 timeout=timeout,
                 allow_redirects=False,
                 server_hostname=self._connection.server_name,
-            ) as response:
+            )
+            async with asyncio.timeout(self._total) as until_answered, call as response:
+                until_answered.reschedule(None)  # a watch may be silent for longer than its first answer may take
                 yield response
         except KubeconfigError as exc:
             raise Unauthorized(str(exc)) from exc
