@@ -4,6 +4,7 @@ import contextlib
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
@@ -13,7 +14,7 @@ from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.bmc.protocols import Pool
 from metal.boot.core.cache import BlobCache
-from metal.boot.core.images import RegistryImages
+from metal.boot.core.images import Images, RegistryImages
 from metal.boot.core.remote import Remote, RemoteSettings
 from metal.boot.http import routes as boot_routes
 from metal.boot.operator.setup import setup_boot
@@ -41,6 +42,18 @@ from metal.registry.http import routes as registry_routes
 from metal.registry.service import RegistryService, RegistrySettings
 
 
+class ImageSource(Images, Protocol):
+    """Images with a beginning and an end."""
+
+    async def start(self) -> None:
+        """Get ready."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release what is held."""
+        ...
+
+
 @dataclass
 class Parts:
     """What a manager is made of; tests replace some."""
@@ -55,6 +68,8 @@ class Parts:
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     remote: Remote | None = None
     """Client of OCI registries; made from the configuration when None."""
+    images: ImageSource | None = None
+    """Where images come from; OCI registries when None."""
 
 
 class Manager:
@@ -87,7 +102,9 @@ class Manager:
             base_url=self.config.boot_url, cache=self.parts.image_cache, cache_bytes=self.config.registries.cache_size
         )
 
-    def _images(self) -> RegistryImages:
+    def _images(self) -> ImageSource:
+        if self.parts.images is not None:
+            return self.parts.images
         listed = self.config.registries
         remote = self.parts.remote or Remote(RemoteSettings(allowed=listed.allowed, insecure=listed.insecure))
         return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size))

@@ -1,9 +1,9 @@
 """Writes every version of the API's objects into a fleet's history, beside what the machines did."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 from metal.api.core import CONFIG_MAP, EVENT
 from metal.api.kinds import Kinds
@@ -12,6 +12,8 @@ from metal.kube.errors import ApiError, Expired
 from metal.kube.objects import Kind, Object
 from metal.sim.history import History
 
+_BREATH = 0.05
+"""Seconds between a watch that the API has ended and the next one."""
 _PAUSE = 1.0
 """Seconds before an API that did not answer is asked again."""
 
@@ -64,10 +66,12 @@ class ObjectHistory:
     async def _follow(self, kind: Kind[Any], version: str) -> None:
         while True:
             try:
-                async with aclosing(self._client.watch(kind, resource_version=version)) as events:  # type: ignore[type-var]  # watch is an async generator, which its protocol does not say
+                stream = self._client.watch(kind, resource_version=version)
+                async with aclosing(cast("AsyncGenerator[WatchEvent[Any], None]", stream)) as events:
                     async for event in events:
                         version = event.resource_version or version
                         self._note(kind, event)
+                await asyncio.sleep(_BREATH)
             except Expired:
                 version = await self._list(kind)
             except ApiError:
