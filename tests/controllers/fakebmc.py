@@ -75,9 +75,13 @@ class FakeBMC(BMC):
 
     async def system(self, uri: str) -> SystemInfo:
         self._called("system")
+        self._require(uri)
+        return self._info()
+
+    @staticmethod
+    def _require(uri: str) -> None:
         if uri != URI:
             raise BMCNotFound(f"no system {uri}")
-        return self._info()
 
     def _info(self) -> SystemInfo:
         return SystemInfo(
@@ -96,6 +100,7 @@ class FakeBMC(BMC):
 
     async def inventory(self, uri: str) -> Inventory:
         self._called("inventory")
+        self._require(uri)
         return Inventory(
             system=self._info(),
             processors=(Processor(id="CPU1", total_cores=8),),
