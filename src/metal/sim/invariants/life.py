@@ -9,7 +9,7 @@ from metal.sim.invariants.world import Entry, World, replay, violation
 _SYSTEMS = ("tenant", "disk")
 _LATE = timedelta(minutes=5)
 """How much later than its deadline a wait may be noticed: the longest pause between two looks, and then some."""
-_ENDLESS = (State.MAINTENANCE,)
+_ENDLESS = (State.MAINTENANCE, State.ERROR)
 """States whose wait ends when somebody outside says so."""
 
 

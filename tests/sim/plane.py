@@ -1,0 +1,169 @@
+"""A whole control plane and a simulated fleet in one process, under the test's virtual clock."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from metal.api.claim import ServerClaim
+from metal.api.core import SECRET
+from metal.api.crd import crds
+from metal.api.kinds import kinds
+from metal.api.server import Server
+from metal.apiserver.server import EmbeddedAPI
+from metal.bmc.pool import RedfishPool
+from metal.boot.http import routes as boot_routes
+from metal.config import Config
+from metal.controllers.macprefixes import parse
+from metal.controllers.prefixfile import PrefixFile
+from metal.kube.clock import LoopClock
+from metal.manager import Manager, Parts
+from metal.registry.http import routes as registry_routes
+from metal.sim.fleet import Fleet, FleetSettings
+from metal.sim.invariants import check_all
+from metal.sim.localimages import LocalImages
+from metal.sim.machine import Machine
+from metal.sim.network import InProcessNetwork
+from metal.sim.options import Options
+from metal.sim.watching import ObjectHistory, watched
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+KINDS = kinds()
+IGNITION = (
+    '{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/hostname","contents":{"source":"data:,t"}}]}}'
+)
+OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, latency=0.03)
+PASSWORD = "factory-default-17"
+
+
+class Plane:
+    """Control plane, fleet, and what they did. `check` looks at the invariants."""
+
+    def __init__(self, n: int, seed: int, config: Config, options: Options) -> None:
+        self.clock = LoopClock(START)
+        self.network = InProcessNetwork()
+        self.config = config
+        settings = FleetSettings(boot_url=config.boot_url, network=self.network, clock=self.clock, history_limit=None)
+        self.fleet = Fleet(n, seed=seed, options=replace(options, password=PASSWORD), settings=settings)
+        self.api = EmbeddedAPI(None, self.clock, rng=random.Random(seed))
+        self.client = self.api.client()
+        self.objects = ObjectHistory(self.client, self.fleet.history, watched(KINDS))
+        self.seed = seed
+        self.manager = self._manager(seed)
+
+    def _manager(self, seed: int) -> Manager:
+        pool = RedfishPool(self.fleet.transport_factory)
+        prefixes = PrefixFile(extra=parse(self.fleet.mac_prefixes_yaml(), "fleet"))
+        parts = Parts(
+            self.api.client(), pool, self.config, prefixes, Path("unused"), clock=self.clock, rng=random.Random(seed),
+            images=LocalImages(),
+        )  # fmt: skip
+        return Manager(parts)
+
+    async def start(self) -> None:
+        """Everything but the leases."""
+        await self.api.start()
+        await self.api.install_crds(crds(KINDS))
+        await self.objects.start()
+        await self.fleet.start()
+        await self.start_manager()
+
+    async def start_manager(self) -> None:
+        """The manager, and the machines' way to it."""
+        await self.manager.start()
+        self.network.mount(self.config.boot_url, boot_routes(self.manager.boot))
+        self.network.mount(self.config.registry_url, registry_routes(self.manager.registry))
+
+    async def restart_manager(self) -> None:
+        """The manager is killed without grace and another one starts; nothing but the API survives."""
+        self.network.unmount_all()
+        await self.manager.stop(grace=0.0)
+        self.seed += 1
+        self.manager = self._manager(self.seed)
+        await self.start_manager()
+
+    async def stop(self) -> None:
+        """Stop all parts."""
+        await self.manager.stop(grace=0.0)
+        await self.objects.stop()
+        await self.fleet.stop()
+        await self.api.stop()
+
+    async def announce(self) -> None:
+        """The BMCs ask for their addresses."""
+        await self.fleet.announce(self.client, KINDS)
+
+    def check(self) -> None:
+        """All invariants over all that happened."""
+        seen = {secret for machine in self.fleet.machines for secret in machine.secrets}
+        check_all(self.fleet.history, seen | {PASSWORD})
+
+    async def servers(self) -> list[Server]:
+        return sorted((await self.client.list(KINDS.server)).items, key=lambda server: server.metadata.name)
+
+    async def server_of(self, machine: Machine) -> Server | None:
+        return next((s for s in await self.servers() if s.uuid == machine.identity.uuid), None)
+
+    async def add_claim(self, name: str = "c1", **spec: Any) -> ServerClaim:
+        """A claim in namespace default, with an Ignition."""
+        secret = {"metadata": {"name": name, "namespace": "default"}, "stringData": {"ignition": IGNITION}}
+        await self.client.apply(SECRET, secret, manager="test")
+        body = {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"power": "On", "image": "images.sim/demo:latest", "ignitionSecretRef": {"name": name}, **spec},
+        }
+        return await self.client.create(KINDS.claim, body)
+
+    async def until(self, check: Callable[[list[Server]], bool], *, within: float = 600.0, what: str = "") -> None:
+        """Wait in virtual time until the check holds for the servers."""
+        loop = asyncio.get_running_loop()
+        end, pause = loop.time() + within, 0.5
+        while not check(servers := await self.servers()):
+            told = [(s.metadata.name, s.status.state, s.status.power_state, s.status.waiting_for) for s in servers]
+            assert loop.time() < end, f"not within {within:g} s: {what} {told}"
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.1, 20.0)
+
+    async def until_true(self, check: Callable[[], bool], *, within: float = 600.0, what: str = "") -> None:
+        """Wait in virtual time until the check holds for the machines."""
+        await self.until(lambda _: check(), within=within, what=what)
+
+    def tenants(self) -> list[Machine]:
+        """Machines on which a tenant's system runs, from the network or the disk."""
+        return [m for m in self.fleet.machines if m.state.os is not None and m.state.os.kind in ("tenant", "disk")]
+
+    async def until_available(self, count: int, *, within: float = 600.0) -> None:
+        """Wait until so many servers are Available."""
+        await self.until(
+            lambda servers: sum(s.status.state == "Available" for s in servers) >= count,
+            within=within, what=f"{count} Available",
+        )  # fmt: skip
+
+    async def until_claim(self, check: Callable[[ServerClaim], bool], name: str = "c1", *, within: float = 600) -> None:
+        """Wait in virtual time until the check holds for the claim."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + within
+        while not check(claim := await self.client.get(KINDS.claim, name, "default")):
+            assert loop.time() < end, f"still {claim.status}"
+            await asyncio.sleep(0.5)
+
+
+def is_ready(claim: ServerClaim) -> bool:
+    """Whether the claim's server runs what was asked for."""
+    return any(c.type == "Ready" and c.status == "True" for c in claim.status.conditions)
+
+
+@asynccontextmanager
+async def plane(n: int = 1, *, seed: int = 0, options: Options = OPTIONS, **config: Any) -> AsyncIterator[Plane]:
+    """A running plane whose BMCs have not been heard of yet; the invariants are checked at the end."""
+    made = Plane(n, seed, Config(probe_image="images.sim/probe:latest", **config), options)
+    await made.start()
+    try:
+        yield made
+        made.check()
+    finally:
+        await made.stop()
