@@ -1,5 +1,6 @@
 """A control plane with its own API in this process, with or without a simulated fleet."""
 
+import sys
 from pathlib import Path
 
 import structlog
@@ -67,5 +68,14 @@ class Standalone:
             f"\nkubeconfig: {path}   (Ctrl-C stops; the same command continues)\ntry:\n"
             f"  kubectl --kubeconfig {path} get servers -w\n"
             f"  kubectl --kubeconfig {path} apply -f config/samples/first-claim.yaml\n"
-            f"  metalctl status --kubeconfig {path}"
+            f"  {_metalctl()} status --kubeconfig {path}"
         )
+
+
+def _metalctl() -> str:
+    """How the reader calls this very program from another terminal in the same folder."""
+    program = Path(sys.argv[0])
+    if program.name != "metalctl":
+        return "metalctl"
+    here = Path.cwd()
+    return str(program.relative_to(here)) if program.is_relative_to(here) else str(program)

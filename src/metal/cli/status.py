@@ -14,6 +14,9 @@ from metal.cli.table import render, rows
 from metal.kube.clock import system_clock
 from metal.kube.errors import ApiError
 
+WIDE = 200
+"""Columns when the output is no terminal."""
+
 
 @click.command("status")
 @connection_options
@@ -33,7 +36,9 @@ def command(kubeconfig: Path | None, context: str | None, api_group: str, output
     elif not found:
         click.echo("no servers yet: they appear when a BMC gets a DHCP lease, or a BMC object is created")
     else:
-        Console().print(render(found))
+        console = Console()
+        console.width = console.width if console.is_terminal else WIDE  # a pipe has no edge to wrap at
+        console.print(render(found))
 
 
 async def _servers(kubeconfig: Path | None, context: str | None, api_group: str) -> tuple[Server, ...]:

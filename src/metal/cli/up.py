@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import errno
 import os
 import signal
 import sys
@@ -10,12 +11,15 @@ from pathlib import Path
 import click
 import uvloop
 
+from metal.apiserver.auth import TokenError
+from metal.apiserver.journal import JournalError
 from metal.cli import logs
 from metal.cli.datadir import InUse, locked
 from metal.cli.standalone import Standalone
 from metal.cli.watching import narrate, table
 from metal.config import Config, ConfigError, load
 from metal.config.check import split_listen
+from metal.controllers.macprefixes import PrefixError
 
 
 def _address(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -66,8 +70,17 @@ def command(
     try:
         with locked(data):
             uvloop.run(_run(data, fleet, config))
-    except (InUse, OSError, ConfigError) as exc:
+    except OSError as exc:
+        raise click.ClickException(_sentence(exc)) from None
+    except (InUse, ConfigError, PrefixError, JournalError, TokenError) as exc:
         raise click.ClickException(str(exc)) from None
+
+
+def _sentence(exc: OSError) -> str:
+    if exc.errno != errno.EADDRINUSE:
+        return str(exc)
+    way_out = "stop the program that has it, or choose another --api-listen, --boot-listen or --registry-listen"
+    return f"{exc.strerror}; {way_out} (or listen.metrics in the configuration)"
 
 
 def _load(path: Path | None) -> Config:
@@ -90,6 +103,7 @@ async def _run(data: Path, fleet: int, config: Config) -> None:
     try:
         await plane.start()
         await _show(plane, stop, interactive=interactive)
+        click.echo(f"stopping; everything is kept in {data}")
     finally:
         await plane.stop()
         if stream is not None:
