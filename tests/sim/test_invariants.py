@@ -1,0 +1,281 @@
+"""Each invariant finds the history that breaks it, and lets the honest one pass."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from metal.api.boot_window import BootWindow
+from metal.api.claim import ServerBootConfiguration, ServerBootConfigurationSpec, ServerClaim, ServerClaimSpec
+from metal.api.common import LocalRef, ObjectRef
+from metal.api.core import ConfigMap
+from metal.api.meta import ObjectMeta
+from metal.api.server import ClaimBoot, Server, ServerSpec, ServerStatus, Wait
+from metal.sim.history import History
+from metal.sim.invariants import (
+    InvariantViolation,
+    check_all,
+    check_available_is_off,
+    check_one_claim,
+    check_one_network_boot,
+    check_power_after_configuration,
+    check_sanitized,
+    check_secrets,
+    check_untouched,
+    check_waits,
+)
+
+UUID = "11111111-2222-3333-4444-555555555555"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CLAIM = ObjectRef(namespace="default", name="c1")
+OTHER = ObjectRef(namespace="default", name="c2")
+BOOTED = ClaimBoot(claim_uid="u1", image="os", booted_at=NOW)
+
+
+class Story:
+    """Writes a history, a second after the other."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.history = History(lambda: self.now)
+
+    def machine(self, what: str, **details: Any) -> "Story":
+        self.now += timedelta(seconds=1)
+        self.history.happened(UUID, what, **details)
+        return self
+
+    def server(
+        self, state: str, claim: ObjectRef | None = None, *, name: str = "s1", uuid: str = UUID,
+        config: ObjectRef | None = None, **status: Any,
+    ) -> "Story":  # fmt: skip
+        self.now += timedelta(seconds=1)
+        spec = ServerSpec(system_uuid=uuid, server_claim_ref=claim, boot_configuration_ref=config or claim)
+        obj = Server(metadata=ObjectMeta(name=name), spec=spec, status=ServerStatus(state=state, **status))
+        self.history.changed("Server", "", name, obj)
+        return self
+
+    def claim(self, name: str = "c1", power: str = "On", uid: str = "u1", *, going: bool = False) -> "Story":
+        meta = ObjectMeta(name=name, namespace="default", uid=uid, deletion_timestamp=NOW if going else None)
+        obj = ServerClaim(metadata=meta, spec=ServerClaimSpec(power=power))
+        self.history.changed("ServerClaim", "default", name, obj)
+        return self
+
+    def config(self, state: str, name: str = "c1") -> "Story":
+        spec = ServerBootConfigurationSpec(server_ref=LocalRef(name="s1"))
+        obj = ServerBootConfiguration(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
+        obj = msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, state=state))
+        self.history.changed("ServerBootConfiguration", "default", name, obj)
+        return self
+
+
+def window(claim_uid: str = "u1") -> BootWindow:
+    return BootWindow(
+        id="w", purpose="Claim", config_ref=CLAIM, claim_uid=claim_uid, opened_at=NOW,
+        expires_at=NOW + timedelta(hours=1),
+    )  # fmt: skip
+
+
+def reserved(story: Story, **status: Any) -> Story:
+    """A server whose claim has booted."""
+    return story.claim().config("Ready").server("Reserved", CLAIM, **{"tenant": "u1", "claim_boot": BOOTED, **status})
+
+
+def claimed_twice(story: Story) -> None:
+    story.server("Reserved", CLAIM).server("Reserved", OTHER)
+
+
+def tenant_follows_tenant(story: Story) -> None:
+    story.server("Reserved", CLAIM, tenant="u1").server("Reserved", CLAIM, tenant="u2")
+
+
+def claim_holds_two(story: Story) -> None:
+    story.server("Reserved", CLAIM, name="s1").server("Reserved", CLAIM, name="s2", uuid="other")
+
+
+def off_under_a_claim(story: Story) -> None:
+    reserved(story).machine("reset", type="ForceOff", power="On")
+
+
+def button_under_a_claim(story: Story) -> None:
+    reserved(story).machine("reset", type="PushPowerButton", power="On")
+
+
+def on_against_the_claim(story: Story) -> None:
+    story.claim(power="Off").server("Reserved", CLAIM, tenant="u1").machine("reset", type="On", power="Off")
+
+
+def on_in_cleanup(story: Story) -> None:
+    story.claim(going=True).server("Cleanup", CLAIM, tenant="u1").machine("reset", type="On", power="Off")
+
+
+def probe_under_a_claim(story: Story) -> None:
+    reserved(story).machine("os", kind="probe", source="network")
+
+
+def imaged_for_another(story: Story) -> None:
+    reserved(story, boot_window=window("u9")).machine("os", kind="tenant", source="network")
+
+
+def imaged_twice(story: Story) -> None:
+    reserved(story, boot_window=window())
+    story.machine("os", kind="tenant", source="network").machine("os", kind="tenant", source="network")
+
+
+def available_while_on(story: Story) -> None:
+    story.server("Discovery").machine("power", state="On").server("Available")
+
+
+def available_while_going_off(story: Story) -> None:
+    story.server("Discovery").machine("power", state="PoweringOff").server("Available")
+
+
+def available_without_cleanup(story: Story) -> None:
+    reserved(story).machine("os", kind="tenant", source="network").server("Available", sanitization="None")
+
+
+def available_without_evidence(story: Story) -> None:
+    reserved(story).machine("os", kind="tenant", source="network").server("Cleanup", CLAIM).server("Available")
+
+
+def evidence_of_the_tenant_before(story: Story) -> None:
+    story.server("Cleanup", sanitization="None").server("Available", sanitization="None")
+    reserved(story).machine("os", kind="disk", source="disk").server("Available", sanitization="None")
+
+
+def nameless_wait(story: Story) -> None:
+    story.server("Discovery", wait=Wait(until=NOW))
+
+
+def endless_wait(story: Story) -> None:
+    story.server("Discovery", wait=Wait(for_="ProbeReport", since=NOW), waiting_for="the report")
+
+
+def words_without_a_wait(story: Story) -> None:
+    story.server("Discovery", waiting_for="something")
+
+
+def wait_without_a_way_out(story: Story) -> None:
+    story.server("Discovery", wait=Wait(for_="ProbeReport", since=NOW, until=NOW + timedelta(minutes=1)))
+    story.now += timedelta(hours=1)
+    story.machine("power", state="On")
+
+
+def wait_that_ended_late(story: Story) -> None:
+    story.server("Discovery", wait=Wait(for_="ProbeReport", since=NOW, until=NOW + timedelta(minutes=1)))
+    story.now += timedelta(hours=1)
+    story.server("Error")
+
+
+def on_before_the_configuration(story: Story) -> None:
+    story.config("Pending").server("Discovery", config=CLAIM).machine("reset", type="On", power="Off")
+
+
+def on_before_the_claims_configuration(story: Story) -> None:
+    story.claim().config("Error").server("Reserved", CLAIM, tenant="u1").machine("reset", type="ForceOn", power="Off")
+
+
+def on_without_a_configuration(story: Story) -> None:
+    story.server("Discovery").machine("reset", type="PowerCycle", power="On")
+
+
+VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
+    (check_one_claim, claimed_twice),
+    (check_one_claim, tenant_follows_tenant),
+    (check_one_claim, claim_holds_two),
+    (check_untouched, off_under_a_claim),
+    (check_untouched, button_under_a_claim),
+    (check_untouched, on_against_the_claim),
+    (check_untouched, on_in_cleanup),
+    (check_untouched, probe_under_a_claim),
+    (check_untouched, imaged_for_another),
+    (check_one_network_boot, imaged_twice),
+    (check_available_is_off, available_while_on),
+    (check_available_is_off, available_while_going_off),
+    (check_sanitized, available_without_cleanup),
+    (check_sanitized, available_without_evidence),
+    (check_sanitized, evidence_of_the_tenant_before),
+    (check_waits, nameless_wait),
+    (check_waits, endless_wait),
+    (check_waits, words_without_a_wait),
+    (check_waits, wait_without_a_way_out),
+    (check_waits, wait_that_ended_late),
+    (check_power_after_configuration, on_before_the_configuration),
+    (check_power_after_configuration, on_before_the_claims_configuration),
+    (check_power_after_configuration, on_without_a_configuration),
+]
+
+
+@pytest.mark.parametrize(("check", "tell"), VIOLATIONS, ids=[tell.__name__ for _, tell in VIOLATIONS])
+def test_a_violation_is_found(check: Callable[[History], None], tell: Callable[[Story], None]) -> None:
+    """The check that is responsible raises, with a sentence and the story behind it; so does the sum of all checks."""
+    story = Story()
+    tell(story)
+    with pytest.raises(InvariantViolation, match="what led to it:\n  "):
+        check(story.history)
+    with pytest.raises(InvariantViolation):
+        check_all(story.history)
+
+
+def test_an_honest_life_passes() -> None:
+    """Discovery, a claim with its boot, power off and on, Cleanup and a second claim break nothing."""
+    story = Story()
+    story.config("Ready", "probe").server("Discovery", config=ObjectRef(namespace="default", name="probe"))
+    story.machine("reset", type="On", power="Off").machine("power", state="On")
+    story.machine("os", kind="probe", source="network").machine("reset", type="GracefulShutdown", power="On")
+    story.machine("power", state="Off").server("Available")
+    story.claim().config("Ready").server("Reserved", CLAIM, tenant="u1", boot_window=window())
+    story.machine("reset", type="On", power="Off").machine("power", state="On")
+    story.machine("os", kind="tenant", source="network").server("Reserved", CLAIM, tenant="u1", claim_boot=BOOTED)
+    story.claim(power="Off").machine("reset", type="GracefulShutdown", power="On").machine("power", state="Off")
+    story.claim(power="On").machine("reset", type="On", power="Off").machine("power", state="On")
+    story.machine("os", kind="disk", source="disk").claim(going=True)
+    story.server("Cleanup", CLAIM, tenant="u1").machine("reset", type="ForceOff", power="On")
+    story.machine("power", state="Off").server("Available", sanitization="None")
+    story.claim("c2", uid="u2").config("Ready", "c2").server("Reserved", OTHER, tenant="u2", boot_window=window("u2"))
+    story.machine("reset", type="On", power="Off").machine("os", kind="tenant", source="network")
+    check_all(story.history, {"never-said"})
+
+
+def test_a_maintenance_may_do_what_it_likes() -> None:
+    """While a maintenance holds the server, its resets are nobody's concern."""
+    story = reserved(Story())
+    held = story.history
+    server = [entry for entry in held if getattr(entry, "kind", "") == "Server"][-1]
+    spec = msgspec.structs.replace(server.obj.spec, server_maintenance_ref=CLAIM)  # type: ignore[union-attr]  # a Change
+    held.changed("Server", "", "s1", msgspec.structs.replace(server.obj, spec=spec))  # type: ignore[union-attr]  # likewise
+    story.machine("reset", type="ForceOff", power="On")
+    check_untouched(held)
+
+
+def test_a_liar_is_not_judged_by_its_power() -> None:
+    """Machines whose BMC lies are named by the test, and left out."""
+    story = Story()
+    available_while_on(story)
+    check_available_is_off(story.history, liars=frozenset({UUID}))
+
+
+@pytest.mark.parametrize("form", ["hunter2-hunter2", "aHVudGVyMi1odW50ZXIy"])
+def test_a_secret_in_an_object_is_found(form: str) -> None:
+    """A password in a ConfigMap is found, plain and in base64, and the message does not repeat it."""
+    story = Story()
+    story.history.changed("ConfigMap", "x", "cm", ConfigMap(metadata=ObjectMeta(name="cm"), data={"a": f"b{form}c"}))
+    with pytest.raises(InvariantViolation, match="ConfigMap x/cm") as caught:
+        check_secrets(story.history, {"hunter2-hunter2"})
+    assert form not in str(caught.value)
+
+
+def test_a_secret_in_the_history_is_found() -> None:
+    """The history itself must not hold a token either."""
+    story = Story().machine("fetch", path="/ipxe?token=abcdefgh")
+    with pytest.raises(InvariantViolation, match="history of machine"):
+        check_secrets(story.history, {"abcdefgh"})
+
+
+def test_secrets_may_live_in_secrets() -> None:
+    """A Secret is where they belong, and short words are found everywhere by chance."""
+    story = Story()
+    story.history.changed("BMCSecret", "", "s", {"data": {"password": "hunter2-hunter2"}})
+    story.machine("power", state="On")
+    check_secrets(story.history, {"hunter2-hunter2", "On"})
