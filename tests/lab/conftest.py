@@ -3,16 +3,14 @@
 import importlib.util
 import os
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.lab import preflight
+from tests.lab import preflight, story
 from tests.lab import site as places
-from tests.lab.run import Run
+from tests.lab.run import IMAGES, Run
 from tests.lab.site import Site
-
-IMAGES = Path(__file__).resolve().parents[2] / ".cache/images/out"
+from tests.lab.story import Chain
 
 
 def refusal() -> str:
@@ -73,3 +71,10 @@ def run(request: pytest.FixtureRequest, say: Callable[[str], None]) -> Iterator[
     made.close(keep=failed or bool(os.environ.get("METAL_LAB_KEEP")))
     if failed:
         say(f"logs of every part: {made.folder}")
+
+
+@pytest.fixture(scope="module")
+def chain(run: Run, site: Site) -> Iterator[Chain]:
+    """The control plane, the registry and a machine, before its BMC is plugged in."""
+    with story.begin(run, site) as begun:
+        yield begun

@@ -1,11 +1,17 @@
 """Whoever should get nothing: asks for everything that a machine may ask for, and lies about who it is."""
 
+import base64
+import json
+import re
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 
+from metal.controllers.server.ignition import TOKEN_PATH
 from tests.lab.netns import Namespace
 
+LONGEST = 1 << 20
+"""Bytes of an answer that are kept."""
 FORGED = {"X-Forwarded-For": "10.77.0.100", "X-Real-IP": "10.77.0.100", "Forwarded": "for=10.77.0.100"}
 
 
@@ -21,29 +27,48 @@ class Neighbor:
     def attack(self, uuid: str) -> None:
         """One round of all requests that could win something, with a known UUID and made-up tokens."""
         made_up = "x" * 43
-        report = f'{{"systemUUID": "{uuid}", "data": {{"networkInterfaces": []}}}}'.encode()
         for path in (f"ipxe/{uuid}", f"ipxe/{uuid.upper()}", f"ignition/{uuid}", f"ignition/{uuid}?token={made_up}"):
             self.ask(f"{self.boot_url}/{path}")
         self.ask(f"{self.boot_url}/image?imageName=os/demo&uuid={uuid}&token={made_up}")
-        self.ask(f"{self.registry_url}/register", report)
-        self.ask(f"{self.registry_url}/register", report, {"Authorization": f"Bearer {made_up}"})
+        self.report(uuid, "")
+        self.report(uuid, made_up)
         self.ask(f"{self.registry_url}/systems/{uuid}")
+
+    def steal_script(self, uuid: str) -> str | None:
+        """Asks for the boot script; its token when it was given."""
+        status, script = self.ask(f"{self.boot_url}/ipxe/{uuid}")
+        return re.findall(rb"token=([\w-]+)", script)[0].decode() if status == 200 else None
+
+    def steal_report_token(self, uuid: str, token: str) -> str | None:
+        """Asks for the discovery Ignition with a stolen token; the report's token when it was given."""
+        status, ignition = self.ask(f"{self.boot_url}/ignition/{uuid}?token={token}")
+        if status != 200:
+            return None
+        files = {file["path"]: file["contents"]["source"] for file in json.loads(ignition)["storage"]["files"]}
+        return base64.b64decode(files[TOKEN_PATH].partition(",")[2]).decode()
+
+    def report(self, uuid: str, token: str) -> tuple[int, bytes]:
+        """A false report, with a token or none."""
+        nic = {"name": "eth0", "macAddress": "66:66:66:66:66:66", "ipAddresses": ["10.77.0.66"], "carrierStatus": "up"}
+        body = json.dumps({"systemUUID": uuid, "data": {"networkInterfaces": [nic]}}).encode()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return self.ask(f"{self.registry_url}/register", body, headers)
 
     def won(self) -> list[tuple[str, int, bytes]]:
         """Requests that were not refused."""
         return [answer for answer in self.answers if not 400 <= answer[1] < 500 and answer[1] != 503]
 
     def ask(self, url: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        """One request; its status and the beginning of its body."""
+        """One request; its status and body."""
         request = urllib.request.Request(url, body, {**FORGED, **(headers or {})})  # noqa: S310 - always http
 
         def send() -> tuple[int, bytes]:
             try:
                 with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - always http
-                    return answer.status, answer.read(4096)
+                    return answer.status, answer.read(LONGEST)
             except urllib.error.HTTPError as refused:
                 with refused:
-                    return refused.code, refused.read(4096)
+                    return refused.code, refused.read(LONGEST)
 
         status, told = self.where.inside(send)
         self.answers.append((url, status, told))

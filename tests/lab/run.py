@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from tests.lab.netns import Namespace
 
-LAB = Path(__file__).resolve().parents[2] / ".lab"
+TOP = Path(__file__).resolve().parents[2]
+LAB = TOP / ".lab"
+IMAGES = TOP / ".cache/images/out"
 GRACE = 5.0
 """Seconds a process gets to end by itself."""
 T = TypeVar("T")

@@ -4,114 +4,24 @@ The tests are steps of one story and run in order; a step that fails lets the re
 """
 
 import json
-import re
 import secrets
 import urllib.parse
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.lab.bmc import PORT, ForeignBMC
-from tests.lab.conftest import IMAGES
-from tests.lab.dhcp import Dnsmasq, hook_script
-from tests.lab.machine import Libvirt, Machine
-from tests.lab.neighbor import Neighbor
-from tests.lab.operator import Operator
-from tests.lab.registry import OCIRegistry
 from tests.lab.run import Run
-from tests.lab.site import BMC_MAC, BRIDGE, HOST, Site
-from tests.lab.switch import Switch
-from tests.lab.webserver import WebServer
+from tests.lab.site import BMC_MAC
+from tests.lab.story import HOME, OCI, STEP, Chain
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-BOOT, REGISTRY, HOME, OCI = f"{HOST}:8082", f"{HOST}:10000", f"{HOST}:8090", f"{HOST}:5000"
-STEP = 300
-"""Seconds for one boot of the machine with everything around it, when others keep the processors busy."""
-PREFIXES = f"""\
-macPrefixes:
-- macPrefix: "{BMC_MAC[:8]}"
-  manufacturer: Lab
-  type: bmc
-  protocol: Redfish
-  protocolScheme: http
-  port: {PORT}
-  defaultCredentials:
-  - username: admin
-    password: lab-secret
-"""
 
-
-@dataclass
-class Chain:
-    """What the steps share."""
-
-    run: Run
-    operator: Operator
-    machine: Machine
-    switch: Switch
-    home: WebServer
-    neighbor: Neighbor
-    dhcp: Dnsmasq | None = None
-    nonces: list[str] = field(default_factory=list)
-
-    def server(self) -> dict[str, Any]:
-        """The one Server."""
-        (found,) = self.operator.objects("servers")
-        return found
-
-    def wait_for_state(self, wanted: str, *, attacked: bool = False) -> dict[str, Any]:
-        """Waits until the Server is in a state; meanwhile the neighbour tries its luck."""
-
-        def look() -> dict[str, Any] | None:
-            server = self.server()
-            if attacked:
-                self.neighbor.attack(server["spec"]["systemUUID"])
-            return server if server["status"].get("state") == wanted else None
-
-        return self.run.wait_for(f"a Server in state {wanted}", look, STEP)
-
-
-@pytest.fixture(scope="module")
-def chain(request: pytest.FixtureRequest, run: Run, site: Site) -> Iterator[Chain]:
-    """Everything but the BMC: nothing is known of any server yet."""
-    oci = OCIRegistry(run, site.operator, OCI)
-    probe_image = oci.push(IMAGES / "discovery", "os/discovery")
-    oci.push(IMAGES / "demo", "os/demo")
-    prefixes = run.path("operator/mac-prefixes.yaml")
-    prefixes.write_text(PREFIXES)
-    config = {
-        "macPrefixesFile": str(prefixes),
-        "probeImage": probe_image,
-        "listen": {"boot": BOOT, "registry": REGISTRY},
-        "registries": {"insecure": [OCI]},
-        "bmc": {"scheme": "http", "checkInterval": "10s"},
-        "timeouts": {"resync": "10s"},
-    }
-    operator = Operator(run, site.operator, config)
-    machine = Machine(run, Libvirt(run, site.operator), BRIDGE)
-    switch = Switch(site.operator, BRIDGE)
-    home = WebServer(site.operator, HOST, 8090, run.note)
-    neighbor = Neighbor(site.neighbor, f"http://{BOOT}", f"http://{REGISTRY}")
-    yield Chain(run, operator, machine, switch, home, neighbor)
-    operator.keep_state()
-    run.write_json(
-        "neighbor.json", [(url, code, body.decode(errors="replace")) for url, code, body in neighbor.answers]
-    )
-    home.close()
-    switch.close()
-    machine.cut_power()
-
-
-def test_a_lease_makes_endpoint_bmc_and_server(chain: Chain, run: Run, site: Site, say: Callable[[str], None]) -> None:
+def test_a_lease_makes_endpoint_bmc_and_server(chain: Chain, run: Run, say: Callable[[str], None]) -> None:
     """Nothing is created by hand: the lease hook and the MAC prefix file are enough."""
     run.restart_clock()
-    hook = hook_script(run, chain.operator.lease_hook)
-    dhcp = Dnsmasq(run, site.operator, BRIDGE, boot_url=f"http://{BOOT}/ipxe", hook=hook)
-    chain.dhcp = dhcp
-    bmc = ForeignBMC(run, site.bmc, dhcp, chain.machine.libvirt.uri, mac=BMC_MAC, user="admin", password="lab-secret")
+    bmc = chain.plug_in_bmc()
 
     (server,) = run.wait_for("a Server", lambda: chain.operator.objects("servers"), 60)
 
@@ -125,23 +35,17 @@ def test_a_lease_makes_endpoint_bmc_and_server(chain: Chain, run: Run, site: Sit
 def test_a_neighbor_who_is_first_is_noticed(chain: Chain, run: Run) -> None:
     """No lease of the machine is known yet, so whoever asks first gets the script. The machine's own request stops that
     boot, an Event says so, and the token is worth nothing any more."""
-    url = f"{chain.neighbor.boot_url}/ipxe/{chain.machine.uuid}"
-
-    def steal() -> bytes | None:
-        status, body = chain.neighbor.ask(url)
-        return body if status == 200 else None
+    neighbor, uuid = chain.neighbor, chain.machine.uuid
 
     def noticed() -> bool:
         return "BootContested" in chain.operator.kubectl("get", "events", "-A")
 
-    stolen = run.wait_for("a boot window", steal, STEP)
+    token = run.wait_for("a boot window", lambda: neighbor.steal_script(uuid), STEP)
     run.wait_for("an Event about the race", noticed, STEP)
 
-    (token,) = set(re.findall(rb"token=([\w-]+)", stolen))
-    ignition = f"{chain.neighbor.boot_url}/ignition/{chain.machine.uuid}?token={token.decode()}"
-    assert chain.neighbor.ask(ignition)[0] in (401, 403)
+    assert neighbor.ask(f"{neighbor.boot_url}/ignition/{uuid}?token={token}")[0] in (401, 403)
     run.wait_for("a lease of the machine", lambda: chain.dhcp and chain.dhcp.address_of(chain.machine.mac), STEP)
-    chain.neighbor.answers.clear()
+    neighbor.answers.clear()
 
 
 def test_discovery_tells_the_machines_own_parts(chain: Chain, run: Run, say: Callable[[str], None]) -> None:
@@ -150,7 +54,8 @@ def test_discovery_tells_the_machines_own_parts(chain: Chain, run: Run, say: Cal
     server = chain.wait_for_state("Available", attacked=True)
 
     say(f"Server to Available: {run.since_start():.1f} s")
-    (nic,) = [one for one in server["status"]["networkInterfaces"] if one["macAddress"] == chain.machine.mac]
+    (nic,) = server["status"]["networkInterfaces"]
+    assert nic["macAddress"] == chain.machine.mac
     assert nic["neighbors"][0]["macAddress"] == chain.switch.mac
     assert not chain.machine.is_running()
     run.write_json("server.json", server)

@@ -16,10 +16,9 @@ from metal.controllers.server.ignition import TOKEN_PATH, discovery
 from metal.probe.bundle import zipapp
 from tests.lab import site as places
 from tests.lab.bmc import ForeignBMC
-from tests.lab.conftest import IMAGES
 from tests.lab.dhcp import Dnsmasq, hook_script
 from tests.lab.machine import Libvirt, Machine
-from tests.lab.run import Run
+from tests.lab.run import IMAGES, Run
 from tests.lab.site import BRIDGE, HOST, Site
 from tests.lab.switch import Switch
 from tests.lab.webserver import WebServer

@@ -7,9 +7,8 @@ import urllib.request
 import pytest
 
 from images import oci
-from tests.lab.conftest import IMAGES
 from tests.lab.registry import OCIRegistry
-from tests.lab.run import Run
+from tests.lab.run import IMAGES, Run
 from tests.lab.site import HOST, Site
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(120)]
