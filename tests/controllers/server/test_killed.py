@@ -1,0 +1,77 @@
+"""Killed between any two lines: before or after each write to the API or to the BMC."""
+
+import asyncio
+
+import pytest
+
+from metal.api.server import Server
+from tests.controllers.machine import Surroundings
+from tests.controllers.world import KINDS, World, world
+
+pytestmark = pytest.mark.looptime
+QUICK = {"power_poll": 1.0, "resync": 60.0}
+
+
+class _Killer:
+    """Never lets the n-th write return (or happen), and says when that moment has come."""
+
+    def __init__(self, w: World, number: int) -> None:
+        self.left = number
+        self.reached = asyncio.Event()
+        self.where = ""
+        w.tap.trap = w.bmc.trap = self._trap
+
+    async def _trap(self, what: str, when: str) -> None:
+        if self.reached.is_set():
+            return
+        if self.left > 0:
+            self.left -= 1
+            return
+        self.where = f"{when} {what}"
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+async def _life(w: World, around: Surroundings, number: int) -> str:
+    """Enrolment, claim, boot, release; killed at the n-th moment. Where it was, or nothing when it never came."""
+    killer = _Killer(w, number)
+    restarts = asyncio.create_task(_restart_when(w, killer))
+    await w.until("Available", within=600)
+    await w.until_true(lambda s: not s.status.waiting_for)
+    claim = await w.add_claim()
+    server = await w.until_true(_at_rest, within=900)
+    await asyncio.sleep(200)
+    assert around.served[claim.metadata.uid] == 1, killer.where
+    assert server.status.tenant == claim.metadata.uid
+    assert (w.bmc.network_boots, w.bmc.disk_boots) == (2, 0), killer.where
+    await w.client.delete(KINDS.claim, "c1", "default")
+    free = await w.until_true(lambda s: s.status.state == "Available" and s.spec.server_claim_ref is None, within=900)
+    assert (free.status.tenant, free.status.sanitization) == ("", "None")
+    await asyncio.sleep(200)
+    assert w.bmc.power == "Off", killer.where
+    assert not w.bmc.boot.is_network
+    restarts.cancel()
+    await asyncio.gather(restarts, return_exceptions=True)
+    return killer.where
+
+
+def _at_rest(server: Server) -> bool:
+    status = server.status
+    return bool(status.claim_boot and status.power_state == "On" and not status.waiting_for)
+
+
+async def _restart_when(w: World, killer: _Killer) -> None:
+    await killer.reached.wait()
+    await asyncio.sleep(0.1)
+    await w.restart()
+
+
+@pytest.mark.parametrize("number", range(0, 95, 5))
+async def test_a_manager_killed_at_any_write_boots_the_claim_once_and_owes_nothing(number: int) -> None:
+    """Every fifth moment of a server's life: one network boot for the probe, one for the claim, none from the disk."""
+    async with world(**QUICK) as w:
+        around = Surroundings(w)
+        await w.add_server()
+        async with around.acting():
+            where = await _life(w, around, number)
+    assert where or number > 85, "a life has become shorter: look at the parameters"
