@@ -9,6 +9,8 @@ _COMMANDS = ("kernel", "initrd", "imgargs", "chain", "boot", "sleep", "echo", "e
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 _SETTING = re.compile(r"\$\{([^}]*)\}")
 _LONGEST_RUN = 1000
+_LONGEST_SLEEP = 4
+"""Digits of a number of seconds."""
 
 
 class ScriptError(Exception):
@@ -81,7 +83,16 @@ def _line(row: str, number: int) -> Line:
     words = tuple(command.split())
     if not words or words[0] not in _COMMANDS or {"&&", "||", ";"} & set(words):
         raise ScriptError(f"line {number}: {command[:40]!r} is not a command that this firmware knows")
+    _check_words(words, number)
     return Line(words, then, otherwise)
+
+
+def _check_words(words: tuple[str, ...], number: int) -> None:
+    command, rest = words[0], words[1:]
+    if command == "goto" and len(rest) != 1:
+        raise ScriptError(f"line {number}: goto takes one label")
+    if command == "sleep" and not (len(rest) == 1 and rest[0].isdecimal() and len(rest[0]) <= _LONGEST_SLEEP):
+        raise ScriptError(f"line {number}: sleep takes a number of seconds")
 
 
 def _target(text: str, number: int) -> str:
@@ -99,7 +110,7 @@ def _label(text: str, number: int) -> str:
 
 def _check_targets(script: Script) -> None:
     used = {target for line in script.lines for target in (line.then, line.otherwise) if target}
-    used |= {line.words[1] for line in script.lines if line.words[0] == "goto" and len(line.words) == 2}
+    used |= {line.words[1] for line in script.lines if line.words[0] == "goto"}
     missing = used - set(script.labels)
     if missing:
         raise ScriptError(f"there is no label {sorted(missing)[0]!r}")
