@@ -1,0 +1,254 @@
+"""Two Redfish clients that nobody here wrote, against our simulated BMCs over real sockets."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import sushy
+import sushy.auth
+from redfish.rest.v1 import InvalidCredentialsError
+from sushy import exceptions
+
+import redfish
+from metal.sim.fleet import Fleet, FleetSettings
+from metal.sim.machine import Machine
+from metal.sim.options import Options
+
+pytestmark = pytest.mark.wire
+T = TypeVar("T")
+PASSWORD = "made up for this test"
+SYSTEM = "/redfish/v1/Systems/1"
+TO_CLOSE: list[Callable[[], None]] = []
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+CA: dict[str, Path] = {}
+"""File with the certificate of the fleet's authority, by address of a BMC."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(params=["http", "https"])
+async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
+    options = Options(power=0.05, boot=0.05, port=free_port(), scheme=request.param, password=PASSWORD, bmc_reset=0.1)
+    made = Fleet(2, seed=3, options=options, settings=FleetSettings("http://127.0.0.1:9", offset=50_000))
+    await made.serve()
+    CA[made.machines[0].identity.bmc_ip] = ca_file = tmp_path / "ca.pem"
+    ca_file.write_text(made.ca_pem)
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def machine(fleet: Fleet) -> Machine:
+    return fleet.machines[0]
+
+
+def url(machine: Machine) -> str:
+    options = machine.site.options
+    return f"{options.scheme}://{machine.identity.bmc_ip}:{options.port}"
+
+
+def with_sushy(machine: Machine, password: str = PASSWORD) -> sushy.Sushy:
+    verify = str(CA[machine.identity.bmc_ip])
+    auth = sushy.auth.SessionOrBasicAuth("admin", password)
+    TO_CLOSE.append(auth.close)
+    return sushy.Sushy(url(machine), auth=auth, verify=verify, server_side_retries=0)
+
+
+def with_redfish(machine: Machine, password: str = PASSWORD) -> Any:
+    ca_file = str(CA[machine.identity.bmc_ip])
+    return redfish.redfish_client(url(machine), "admin", password, timeout=10, max_retry=1, cafile=ca_file)
+
+
+def wait_for(check: Callable[[], bool]) -> None:
+    """Poll from the client's thread."""
+    end = time.monotonic() + 10
+    while not check():
+        assert time.monotonic() < end, "it did not happen within 10 s"
+        time.sleep(0.02)
+
+
+async def apart(work: Callable[[], T]) -> T:
+    """The clients block: they run, and log out, in a thread; the BMCs are in this loop."""
+
+    def run() -> T:
+        try:
+            return work()
+        finally:
+            while TO_CLOSE:
+                TO_CLOSE.pop()()
+
+    return await asyncio.to_thread(run)
+
+
+async def test_sushy_walks_the_inventory(machine: Machine) -> None:
+    """sushy logs in with a session and reads system, processors, memory, storage and NICs as the machine has them."""
+
+    def read() -> None:
+        system = with_sushy(machine).get_system(SYSTEM)
+        assert system.uuid == machine.identity.uuid
+        assert system.memory_summary.size_gib == machine.hardware.memory_gib
+        assert [cpu.total_cores for cpu in system.processors.get_members()] == [
+            machine.hardware.cores
+        ] * machine.hardware.sockets
+        nics = system.ethernet_interfaces.get_members()
+        assert sorted(nic.mac_address.lower() for nic in nics) == sorted(machine.identity.host_macs)
+        drives = system.storage.get_members()[0].drives
+        assert [drive.serial_number for drive in drives] == [disk.serial for disk in machine.hardware.disks]
+        assert system.bios.attributes["BootMode"] == "UEFI"
+
+    await apart(read)
+
+
+async def test_sushy_reads_the_manager_and_chassis(machine: Machine) -> None:
+    """sushy finds the manager that hosts the console, and the chassis, from the system."""
+
+    def read() -> None:
+        client = with_sushy(machine)
+        manager = client.get_manager("/redfish/v1/Managers/1")
+        assert manager.uuid == machine.identity.bmc_uuid
+        assert manager.graphical_console.max_concurrent_sessions > 0
+        assert client.get_system(SYSTEM).chassis[0].identity == "1"
+
+    await apart(read)
+
+
+async def test_sushy_switches_power(machine: Machine) -> None:
+    """sushy switches a machine on, shuts it down, and sees the state change after a while."""
+
+    def switch() -> None:
+        system = with_sushy(machine).get_system(SYSTEM)
+
+        def is_now(state: sushy.PowerState) -> bool:
+            system.refresh(force=True)
+            return bool(system.power_state == state)
+
+        assert is_now(sushy.PowerState.OFF)
+        system.reset_system(sushy.RESET_ON)
+        wait_for(lambda: is_now(sushy.PowerState.ON))
+        system.reset_system(sushy.RESET_GRACEFUL_SHUTDOWN)
+        wait_for(lambda: is_now(sushy.PowerState.OFF))
+
+    await apart(switch)
+
+
+async def test_sushy_sets_a_one_time_override(machine: Machine) -> None:
+    """An override set by sushy is what the machine has, with the ETag that sushy sends; a boot consumes it."""
+
+    def override() -> None:
+        system = with_sushy(machine).get_system(SYSTEM)
+        system.set_system_boot_options(sushy.BOOT_SOURCE_TARGET_PXE, sushy.BOOT_SOURCE_ENABLED_ONCE)
+        assert machine.state.override.is_network
+        system.refresh(force=True)
+        assert system.boot.target == sushy.BOOT_SOURCE_TARGET_PXE
+        system.reset_system(sushy.RESET_ON)
+        wait_for(lambda: not machine.state.override.is_network)
+
+    await apart(override)
+
+
+async def test_sushy_is_told_about_a_wrong_password(machine: Machine) -> None:
+    """Wrong credentials are an access error, not something else."""
+    with pytest.raises(exceptions.AccessError):
+        await apart(lambda: with_sushy(machine, "wrong").get_system(SYSTEM))
+
+
+async def test_sushy_blinks_the_led(machine: Machine) -> None:
+    """The indicator can be set and is read back."""
+
+    def blink() -> None:
+        system = with_sushy(machine).get_system(SYSTEM)
+        system.set_indicator_led(sushy.INDICATOR_LED_BLINKING)
+        system.refresh(force=True)
+        assert system.indicator_led == sushy.INDICATOR_LED_BLINKING
+
+    await apart(blink)
+
+
+@pytest.mark.parametrize("auth", [redfish.AuthMethod.SESSION, redfish.AuthMethod.BASIC])
+async def test_redfish_logs_in_both_ways(machine: Machine, auth: str) -> None:
+    """DMTF's client logs in with a session or basic authentication, reads the system, and logs out."""
+
+    def use() -> None:
+        client = with_redfish(machine)
+        client.login(auth=auth)
+        answer = client.get(SYSTEM)
+        assert (answer.status, answer.dict["UUID"]) == (200, machine.identity.uuid)
+        assert len(client.get(SESSIONS).dict["Members"]) == (1 if auth == redfish.AuthMethod.SESSION else 0)
+        client.logout()
+
+    await apart(use)
+
+
+async def test_redfish_follows_every_link(machine: Machine) -> None:
+    """Whatever an answer links to exists, says its own @odata.id and has a type."""
+
+    def crawl() -> None:
+        client = with_redfish(machine)
+        client.login()
+        seen: set[str] = set()
+        todo = ["/redfish/v1/"]
+        while todo:
+            path = todo.pop()
+            if path.rstrip("/") in seen:
+                continue
+            seen.add(path.rstrip("/"))
+            answer = client.get(path)
+            assert answer.status == 200, path
+            assert answer.dict["@odata.id"].rstrip("/") == path.rstrip("/")
+            assert answer.dict["@odata.type"]
+            todo += links(answer.dict)
+        assert len(seen) > 20
+
+    await apart(crawl)
+
+
+async def test_redfish_reads_error_bodies(machine: Machine) -> None:
+    """A value that is not allowed is refused with a message that names it; unknown paths with 404."""
+
+    def provoke() -> None:
+        client = with_redfish(machine)
+        client.login()
+        answer = client.patch(SYSTEM, body={"Boot": {"BootSourceOverrideTarget": "Floppy"}})
+        assert answer.status == 400
+        assert "Floppy" in answer.text
+        assert client.get("/redfish/v1/Nothing").status == 404
+        assert client.delete(SYSTEM).status == 405
+
+    await apart(provoke)
+
+
+async def test_redfish_restarts_the_bmc(machine: Machine) -> None:
+    """After Manager.Reset the BMC is away for a while, and old sessions are gone when it is back."""
+
+    def restart() -> None:
+        client = with_redfish(machine)
+        client.login()
+        action = client.get("/redfish/v1/Managers/1").dict["Actions"]["#Manager.Reset"]["target"]
+        assert client.post(action, body={"ResetType": "GracefulRestart"}).status == 204
+        time.sleep(0.3)
+        assert client.get(SYSTEM).status == 401
+
+    await apart(restart)
+
+
+async def test_redfish_is_told_about_a_wrong_password(machine: Machine) -> None:
+    """DMTF's client recognises refused credentials."""
+    with pytest.raises(InvalidCredentialsError):
+        await apart(lambda: with_redfish(machine, "wrong").login(auth=redfish.AuthMethod.SESSION))
+
+
+def links(value: object) -> list[str]:
+    """Every @odata.id below the top of a resource."""
+    if isinstance(value, dict):
+        own = [value["@odata.id"]] if set(value) == {"@odata.id"} else []
+        return own + [link for part in value.values() for link in links(part)]
+    return [link for part in value for link in links(part)] if isinstance(value, list) else []
