@@ -4,47 +4,29 @@ import asyncio
 
 import pytest
 
-from metal.api.server import Server
-from tests.controllers.fakebmc import FakeBMC
-from tests.controllers.world import KINDS, World, world
+from tests.controllers.claim.fleet import available, holders
+from tests.controllers.world import KINDS, world
 
 pytestmark = pytest.mark.looptime
-
-
-async def _available(w: World, count: int) -> None:
-    """Servers that are Available without a walk through discovery."""
-    await w.runtime.stop(grace=0.0)
-    for n in range(count):
-        address = f"10.0.1.{n}"
-        uuid = f"11111111-2222-3333-4444-{n:012d}"
-        w.pool.bmcs[address] = FakeBMC(uuid=uuid)
-        await w.add_server(f"s{n}", address=address, uuid=uuid, labels={"rack": str(n % 2)})
-        await w.client.patch_status(KINDS.server, f"s{n}", {"status": {"state": "Available", "powerState": "Off"}})
-    await w.restart()
-
-
-async def _holders(w: World) -> list[str]:
-    servers: tuple[Server, ...] = (await w.client.list(KINDS.server)).items
-    return [s.spec.server_claim_ref.name for s in servers if s.spec.server_claim_ref]
 
 
 async def test_ten_servers_and_four_claims_make_exactly_four_pairs() -> None:
     """Claims that come at once take different servers."""
     async with world() as w:
-        await _available(w, 10)
+        await available(w, 10)
         await asyncio.gather(*(w.add_claim(f"c{n}", power="Off") for n in range(4)))
         await asyncio.sleep(10)
-        held = await _holders(w)
+        held = await holders(w)
     assert sorted(held) == ["c0", "c1", "c2", "c3"]
 
 
 async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reasons() -> None:
     """The others stay Unbound and say that the only server is held."""
     async with world() as w:
-        await _available(w, 1)
+        await available(w, 1)
         await asyncio.gather(*(w.add_claim(f"c{n}", power="Off") for n in range(8)))
         await asyncio.sleep(10)
-        held = await _holders(w)
+        held = await holders(w)
         claims = (await w.client.list(KINDS.claim, "default")).items
     waiting = [c for c in claims if c.status.phase == "Unbound"]
     assert len(held) == 1
@@ -58,7 +40,7 @@ async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reaso
 async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
     """An unbound claim is woken when a server that fits becomes free."""
     async with world() as w:
-        await _available(w, 1)
+        await available(w, 1)
         await w.add_claim("first", power="Off")
         await w.until_claim(lambda c: c.status.phase == "Bound", "first")
         await w.add_claim("second", power="Off")
@@ -71,11 +53,11 @@ async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
 async def test_a_selector_takes_only_servers_with_its_labels() -> None:
     """Two servers have the label, three claims ask for it: the third waits and says why."""
     async with world() as w:
-        await _available(w, 4)
+        await available(w, 4)
         for n in range(3):
             await w.add_claim(f"c{n}", power="Off", serverSelector={"matchLabels": {"rack": "1"}})
         await asyncio.sleep(10)
-        held = await _holders(w)
+        held = await holders(w)
         claims = (await w.client.list(KINDS.claim, "default")).items
     unbound = [c for c in claims if c.status.phase == "Unbound"]
     assert len(held) == 2
@@ -88,7 +70,7 @@ async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_i
     async with world() as w:
         await w.add_claim(power="Off", serverRef={"name": "s0"})
         waiting = await w.until_claim(lambda c: c.status.phase == "Unbound")
-        await _available(w, 1)
+        await available(w, 1)
         claim = await w.until_claim(lambda c: c.status.phase == "Bound")
     assert next(c.reason for c in waiting.status.conditions if c.type == "Bound") == "ServerNotFound"
     assert claim.spec.server_ref is not None
@@ -97,7 +79,7 @@ async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_i
 async def test_a_bound_claim_survives_a_cordon() -> None:
     """unclaimable keeps new claims away, not the one that is there."""
     async with world() as w:
-        await _available(w, 1)
+        await available(w, 1)
         await w.add_claim(power="Off")
         await w.until_claim(lambda c: c.status.phase == "Bound")
         await w.client.patch(KINDS.server, "s0", {"spec": {"unclaimable": True}})

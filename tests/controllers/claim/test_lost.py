@@ -1,0 +1,187 @@
+"""Claims with stale caches, lost servers and namesakes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from metal.api.server import Server
+from metal.kube.errors import Unavailable
+from tests.controllers.claim.fleet import available, holders
+from tests.controllers.world import KINDS, NS, World, world
+
+pytestmark = pytest.mark.looptime
+
+
+def _bound(claim: Any) -> tuple[str, str]:
+    return next((c.status, c.reason) for c in claim.status.conditions if c.type == "Bound")
+
+
+async def _booted(w: World) -> None:
+    await w.add_server()
+    await w.discover()
+    await w.add_claim()
+    await w.boot_claim()
+    await w.until_claim(lambda c: any(x.type == "Ready" and x.status == "True" for x in c.status.conditions))
+
+
+async def test_a_claim_whose_server_was_taken_away_is_lost_and_boots_no_second_time() -> None:
+    """serverClaimRef removed by hand: the server is cleaned up, and the claim never gets another network boot."""
+    async with world() as w:
+        await _booted(w)
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
+        await w.until("Available")
+        await asyncio.sleep(600)
+        claim, server = await w.claim(), await w.server()
+    assert claim.status.phase == "Unbound"
+    assert _bound(claim) == ("False", "ServerLost")
+    assert server.spec.server_claim_ref is None
+    assert w.bmc.network_boots == 2
+
+
+async def test_a_claim_that_never_booted_gets_another_server() -> None:
+    """Nothing of it ran anywhere: any server that fits will do."""
+    async with world() as w:
+        await available(w, 1)
+        await w.add_claim(power="Off")
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+        await w.client.patch(KINDS.server, "s0", {"spec": {"serverClaimRef": None}})
+        await asyncio.sleep(60)
+        claim = await w.until_claim(lambda c: c.status.phase == "Bound")
+    assert _bound(claim) == ("True", "Bound")
+
+
+async def test_an_answer_that_was_lost_does_not_take_a_second_server() -> None:
+    """The patch went through, the answer did not arrive: the claim has the server that it took."""
+    async with world() as w:
+        await available(w, 6)
+        failures = 0
+
+        async def lose(what: str, when: str) -> None:
+            nonlocal failures
+            if when == "after" and what.startswith("patch Server ") and failures < 3:
+                failures += 1
+                raise Unavailable("the connection broke")
+
+        w.tap.trap = lose
+        await w.add_claim(power="Off")
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+        await asyncio.sleep(60)
+        held = await holders(w)
+    assert held == ["c1"]
+    assert failures > 0
+
+
+async def test_of_two_servers_that_point_at_a_claim_the_unnamed_one_is_freed() -> None:
+    """Two managers took one each: the claim names one, the other goes through Cleanup, and only one boots."""
+    async with world() as w:
+        await available(w, 2)
+        await w.runtime.stop(grace=0.0)
+        await w.add_claim(power="Off")
+        ref = {"namespace": "default", "name": "c1"}
+        for name in ("s0", "s1"):
+            await w.client.patch(KINDS.server, name, {"spec": {"serverClaimRef": ref, "bootConfigurationRef": ref}})
+        await w.restart()
+        claim = await w.until_claim(lambda c: c.status.phase == "Bound")
+        await asyncio.sleep(60)
+        servers: tuple[Server, ...] = (await w.client.list(KINDS.server)).items
+    assert claim.spec.server_ref is not None
+    held = [s.metadata.name for s in servers if s.spec.server_claim_ref]
+    assert held == [claim.spec.server_ref.name]
+    assert all(s.status.state == "Available" for s in servers if s.metadata.name not in held)
+
+
+async def test_a_claim_deleted_before_it_could_name_its_server_frees_it_at_once() -> None:
+    """The server is woken by whichever claim holds it."""
+    async with world(resync=100_000.0) as w:
+        await available(w, 1)
+
+        async def never_named(what: str, when: str) -> None:
+            if when == "before" and what.startswith("patch ServerClaim"):
+                raise Unavailable("not now")
+
+        w.tap.trap = never_named
+        await w.add_claim(power="Off")
+        await w.until("Reserved", "s0")
+        await w.until_true(lambda s: not s.status.waiting_for and s.status.tenant != "", "s0")
+        await asyncio.sleep(5)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until_true(lambda s: s.spec.server_claim_ref is None, "s0", within=30)
+
+
+async def test_a_claim_that_found_the_cache_behind_takes_the_next_server_at_once() -> None:
+    """A server that no longer fits when it is read freshly is no reason to wait for a resync."""
+    async with world() as w:
+        await available(w, 3)
+        real = w.tap.get
+        lied: set[str] = set()
+
+        async def behind(kind: Any, name: str, namespace: str = "") -> Any:
+            found = await real(kind, name, namespace)
+            if kind is KINDS.server and not lied:
+                lied.add(name)
+                await w.client.patch(KINDS.server, name, {"spec": {"unclaimable": True}})
+                found = await real(kind, name, namespace)
+            return found
+
+        w.tap.get = behind  # type: ignore[method-assign]  # one read is answered from the future
+        await w.add_claim(power="Off")
+        claim = await w.until_claim(lambda c: c.status.phase == "Bound")
+        await asyncio.sleep(1)
+    assert lied
+    assert claim.spec.server_ref is not None
+    assert claim.spec.server_ref.name not in lied
+
+
+async def test_a_claim_put_by_hand_on_an_undiscovered_server_waits_for_its_discovery() -> None:
+    """Discovery and claim do not fight over the boot configuration."""
+    async with world() as w:
+        await w.add_server()
+        await w.until("Discovery")
+        await w.add_claim()
+        ref = {"namespace": "default", "name": "c1"}
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": ref}})
+        await asyncio.sleep(5)
+        before = w.passes()
+        await asyncio.sleep(60)
+        spent = w.passes() - before
+        await w.config_ready("s1", NS)
+        await w.until_true(lambda s: s.status.power_state == "On" and s.status.boot_window is not None)
+        await w.fetch_script()
+        await w.fetch_ignition()
+        await w.report()
+        await w.until("Reserved")
+        await w.boot_claim()
+    assert spent < 10
+    assert w.bmc.network_boots == 2
+
+
+async def test_a_claim_on_a_server_in_error_says_what_is_wrong_with_it() -> None:
+    """A tenant reads the server's failure on the claim."""
+    async with world(claim_boot_timeout=30.0, boot_retry=1.0, boot_attempts=2) as w:
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
+        await asyncio.sleep(0.5)
+        await w.config_ready("c1", "default")
+        await w.until("Error", within=600)
+        broken = await w.until_claim(lambda c: "Error" in c.status.waiting_for)
+        await w.client.patch(KINDS.claim, "c1", {"spec": {"image": "reg/os:2"}}, "default")
+        await w.until("Reserved", within=300)
+    assert "network boots failed" in broken.status.waiting_for
+
+
+@pytest.mark.parametrize("count", [1, 4])
+async def test_no_server_is_taken_that_shows_power(count: int) -> None:
+    """A server that is not off yet is not claimable; the claim says so and binds when it is."""
+    async with world() as w:
+        await available(w, count)
+        await w.runtime.stop(grace=0.0)
+        for n in range(count):
+            await w.client.patch_status(KINDS.server, f"s{n}", {"status": {"powerState": "On"}})
+        await w.add_claim(power="Off")
+        w.tap.writes.clear()
+        await w.restart()
+        claim = await w.until_claim(lambda c: c.status.phase == "Bound")
+    assert claim.spec.server_ref is not None
