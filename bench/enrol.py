@@ -36,6 +36,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Arguments(argparse.Namespace):
     n: int
     claims: int
+    rate: float
     latency: float
     power: float
     boot: float
@@ -48,6 +49,7 @@ def arguments() -> Arguments:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("-n", type=int, default=100, help="machines (100)")
     parser.add_argument("--claims", type=int, default=100, help="claims afterwards, at most one a machine (100)")
+    parser.add_argument("--rate", type=float, default=0.0, help="claims a second (0: all at once)")
     parser.add_argument("--latency", type=float, default=30.0, help="median BMC latency in ms (30)")
     parser.add_argument("--power", type=float, default=3.0, help="seconds of a power change (3)")
     parser.add_argument("--boot", type=float, default=20.0, help="seconds of a boot (20)")
@@ -156,7 +158,7 @@ class Watcher:
         self._client, self._kinds = client, names
         self.available: dict[str, float] = {}
         self.powered: dict[str, float] = {}
-        """By claim, when the power state of its server was first seen not Off."""
+        """By claim, when its server was first seen on or with a request to switch on, which the BMC then gets."""
         self.changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -225,6 +227,7 @@ async def claim(client: HTTPClient, names: Kinds, plane: ControlPlane, watcher: 
     async def one(number: int) -> None:
         name = f"bench-{number}"
         spec = {"power": "On", "image": f"{IMAGE_REGISTRY}/demo:latest"}
+        await asyncio.sleep(number / args.rate if args.rate else 0)
         created[name] = time.monotonic()
         await client.create(names.claim, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 

@@ -31,8 +31,8 @@ from metal.sim.network import InProcessNetwork
 from metal.sim.options import Options
 from metal.sim.watching import ObjectHistory, watched
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = kinds()
+START = datetime(2026, 1, 1, tzinfo=UTC)
 IGNITION = (
     '{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/hostname","contents":{"source":"data:,t"}}]}}'
 )
@@ -46,12 +46,12 @@ class Plane:
     def __init__(self, n: int, seed: int, config: Config, options: Options) -> None:
         self.clock = LoopClock(START)
         self.network = InProcessNetwork()
-        self.config = config
+        self.config, self.kinds = config, kinds(config.api_group, config.boot_group)
         settings = FleetSettings(boot_url=config.boot_url, network=self.network, clock=self.clock, history_limit=None)
         self.fleet = Fleet(n, seed=seed, options=replace(options, password=PASSWORD), settings=settings)
         self.api = EmbeddedAPI(None, self.clock, rng=random.Random(seed))
         self.client = self.api.client()
-        self.objects = ObjectHistory(self.client, self.fleet.history, watched(KINDS))
+        self.objects = ObjectHistory(self.client, self.fleet.history, watched(self.kinds))
         self.seed = seed
         self.manager = self._manager(seed)
 
@@ -67,7 +67,7 @@ class Plane:
     async def start(self) -> None:
         """Everything but the leases."""
         await self.api.start()
-        await self.api.install_crds(crds(KINDS))
+        await self.api.install_crds(crds(self.kinds))
         await self.objects.start()
         await self.fleet.start()
         await self.start_manager()
@@ -95,7 +95,7 @@ class Plane:
 
     async def announce(self) -> None:
         """The BMCs ask for their addresses."""
-        await self.fleet.announce(self.client, KINDS)
+        await self.fleet.announce(self.client, self.kinds)
 
     def check(self) -> None:
         """All invariants over all that happened."""
@@ -103,7 +103,7 @@ class Plane:
         check_all(self.fleet.history, seen | {PASSWORD})
 
     async def servers(self) -> list[Server]:
-        return sorted((await self.client.list(KINDS.server)).items, key=lambda server: server.metadata.name)
+        return sorted((await self.client.list(self.kinds.server)).items, key=lambda server: server.metadata.name)
 
     async def server_of(self, machine: Machine) -> Server | None:
         return next((s for s in await self.servers() if s.uuid == machine.identity.uuid), None)
@@ -116,7 +116,7 @@ class Plane:
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"power": "On", "image": "images.sim/demo:latest", "ignitionSecretRef": {"name": name}, **spec},
         }
-        return await self.client.create(KINDS.claim, body)
+        return await self.client.create(self.kinds.claim, body)
 
     async def until(self, check: Callable[[list[Server]], bool], *, within: float = 600.0, what: str = "") -> None:
         """Wait in virtual time until the check holds for the servers."""
@@ -147,7 +147,7 @@ class Plane:
         """Wait in virtual time until the check holds for the claim."""
         loop = asyncio.get_running_loop()
         end = loop.time() + within
-        while not check(claim := await self.client.get(KINDS.claim, name, "default")):
+        while not check(claim := await self.client.get(self.kinds.claim, name, "default")):
             assert loop.time() < end, f"still {claim.status}"
             await asyncio.sleep(0.5)
 

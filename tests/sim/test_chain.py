@@ -157,3 +157,16 @@ async def _claimed(world: Plane) -> None:
 def _with(**options: float) -> Options:
     fields = {name: getattr(OPTIONS, name) for name in OPTIONS.__dataclass_fields__}
     return Options(**{**fields, **options})
+
+
+async def test_another_api_group_changes_names_and_nothing_else() -> None:
+    """A distribution under metal.openkcm.dev walks the whole chain: lease, Available, claim, system, and back."""
+    async with plane(api_group="metal.openkcm.dev") as world:
+        assert world.kinds.server.api_version == "metal.openkcm.dev/v1alpha1"
+        await world.announce()
+        await world.until_available(1)
+        await world.add_claim()
+        await world.until_claim(is_ready)
+        await world.until_true(lambda: len(world.tenants()) == 1)
+        await world.client.delete(world.kinds.claim, "c1", "default")
+        await world.until_available(1)

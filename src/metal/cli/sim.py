@@ -78,7 +78,9 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
     logs.to_stream(sys.stdout, colours=False)
     try:
         uvloop.run(_run(fleet, given))
-    except (OSError, Unreadable) as exc:
+    except OSError as exc:
+        raise click.ClickException(f"{exc.strerror}; choose another --offset, --port or --images-port") from None
+    except Unreadable as exc:
         raise click.ClickException(str(exc)) from None
 
 

@@ -1,7 +1,7 @@
 """The simulated fleet of `metalctl up --fleet`: images, BMCs and machines beside the control plane."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -11,7 +11,9 @@ from metal.config import Config
 from metal.controllers.macprefixes import Prefixes, parse
 from metal.kube.client import Client
 from metal.sim.fleet import Fleet, FleetSettings
+from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.images import ImageRegistry
+from metal.sim.options import DEFAULT_PORT as BMC_PORT
 from metal.sim.options import Options
 from metal.sim.store import Unreadable
 
@@ -20,13 +22,24 @@ _SAVE_EVERY = 2.0
 """Seconds; a crash loses this much of what machines did."""
 
 
+@dataclass(frozen=True)
+class FleetWish:
+    """How many simulated machines are wanted, and the ports that they need."""
+
+    machines: int = 0
+    bmc_port: int = BMC_PORT
+    images_port: int = IMAGES_PORT
+
+
 class Simulated:
     """A fleet whose state lives in `data`. Its parts start before, and its machines after, the control plane."""
 
-    def __init__(self, n: int, data: Path, config: Config, options: Options | None = None) -> None:
+    def __init__(self, wish: FleetWish, data: Path, config: Config) -> None:
         self.file = data / "fleet.json"
-        self.images = ImageRegistry()
-        self.fleet = Fleet(n, options=options, settings=FleetSettings(boot_url=config.boot_url))
+        self.images = ImageRegistry(port=wish.images_port)
+        self.fleet = Fleet(
+            wish.machines, options=Options(port=wish.bmc_port), settings=FleetSettings(boot_url=config.boot_url)
+        )
         self._saving: asyncio.Task[None] | None = None
 
     def adapt(self, config: Config) -> Config:

@@ -11,7 +11,7 @@ from metal.api.kinds import kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
-from metal.cli.simulated import Simulated
+from metal.cli.simulated import FleetWish, Simulated
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.prefixfile import PrefixFile
@@ -25,8 +25,8 @@ _log = structlog.get_logger("metal")
 class Standalone:
     """Everything of `metalctl up`: `start`, then look at `servers`, in the end `stop`."""
 
-    def __init__(self, data: Path, config: Config, fleet: int) -> None:
-        self.simulated = Simulated(fleet, data, config) if fleet else None
+    def __init__(self, data: Path, config: Config, fleet: FleetWish) -> None:
+        self.simulated = Simulated(fleet, data, config) if fleet.machines else None
         config = self.simulated.adapt(config) if self.simulated else config
         self.data, self.config = data, config
         self.api = EmbeddedAPI(data, system_clock)

@@ -15,11 +15,14 @@ from metal.apiserver.auth import TokenError
 from metal.apiserver.journal import JournalError
 from metal.cli import logs
 from metal.cli.datadir import InUse, locked
+from metal.cli.simulated import FleetWish
 from metal.cli.standalone import Standalone
 from metal.cli.watching import narrate, table
 from metal.config import Config, ConfigError, load
 from metal.config.check import split_listen
 from metal.controllers.macprefixes import PrefixError
+from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
+from metal.sim.options import DEFAULT_PORT as BMC_PORT
 
 
 def _address(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -41,6 +44,10 @@ def _address(_: click.Context, parameter: click.Parameter, value: str | None) ->
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
     help="Configuration file; `metalctl config` prints one with every option.",
 )  # fmt: skip
+@click.option("--bmc-port", type=click.IntRange(1, 65535), default=BMC_PORT, show_default=True,
+              help="Port of the simulated servers' BMCs, each on an address of its own.")  # fmt: skip
+@click.option("--images-port", type=click.IntRange(1, 65535), default=IMAGES_PORT, show_default=True,
+              help="Port of the registry that has the simulated servers' images.")  # fmt: skip
 @click.option("--api-group", default=None, help="API group of the kinds, such as metal.openkcm.dev.")
 @click.option("--api-listen", callback=_address, default=None, help="Address:port of the API [127.0.0.1:8443].")
 @click.option(
@@ -52,11 +59,11 @@ def _address(_: click.Context, parameter: click.Parameter, value: str | None) ->
 def command(
     data: Path,
     fleet: int,
+    bmc_port: int,
+    images_port: int,
     config_file: Path | None,
     api_group: str | None,
-    api_listen: str | None,
-    boot_listen: str | None,
-    registry_listen: str | None,
+    **addresses: str | None,
 ) -> None:
     """Run everything on this machine: embedded API, controllers, boot server and registry.
 
@@ -64,12 +71,12 @@ def command(
     the same --data, everything is as it was.
     """
     config = _load(config_file)
-    given = {"api": api_listen, "boot": boot_listen, "registry": registry_listen}
-    listen = dataclasses.replace(config.listen, **{name: value for name, value in given.items() if value})
+    given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
+    listen = dataclasses.replace(config.listen, **given)
     config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
     try:
         with locked(data):
-            uvloop.run(_run(data, fleet, config))
+            uvloop.run(_run(data, FleetWish(fleet, bmc_port, images_port), config))
     except OSError as exc:
         raise click.ClickException(_sentence(exc)) from None
     except (InUse, ConfigError, PrefixError, JournalError, TokenError) as exc:
@@ -79,8 +86,8 @@ def command(
 def _sentence(exc: OSError) -> str:
     if exc.errno != errno.EADDRINUSE:
         return str(exc)
-    way_out = "stop the program that has it, or choose another --api-listen, --boot-listen or --registry-listen"
-    return f"{exc.strerror}; {way_out} (or listen.metrics in the configuration)"
+    way_out = "stop the program that has it, or choose another with --api-listen, --boot-listen, --registry-listen"
+    return f"{exc.strerror}; {way_out}, --bmc-port, --images-port, or listen.metrics in the configuration"
 
 
 def _load(path: Path | None) -> Config:
@@ -90,7 +97,7 @@ def _load(path: Path | None) -> Config:
         raise click.UsageError(str(exc)) from None
 
 
-async def _run(data: Path, fleet: int, config: Config) -> None:
+async def _run(data: Path, fleet: FleetWish, config: Config) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

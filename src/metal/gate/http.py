@@ -17,6 +17,10 @@ from metal.kube.errors import ApiError
 _log = structlog.get_logger(__name__)
 
 
+_BACKLOG = 1024
+"""Connections that wait to be accepted: a rack that comes back from a power cut asks all at once."""
+
+
 class BodyTooLarge(Exception):
     """The body is longer than the handler accepts."""
 
@@ -221,7 +225,7 @@ async def serve(app: web.Application, host: str, port: int) -> Listening:
         lingering_time=2.0,
     )
     await runner.setup()
-    site = web.TCPSite(runner, host, port)
+    site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
     try:
         await site.start()
     except BaseException:

@@ -77,7 +77,7 @@ def _listener(address: str, port: int) -> socket.socket:
         listener.bind((address, port))
     except OSError as exc:
         listener.close()
-        raise OSError(exc.errno, f"simulated BMC {address}:{port}: {exc.strerror}; is another fleet running?") from None
+        raise OSError(exc.errno, f"simulated BMC {address}:{port}: {exc.strerror}") from None
     listener.setblocking(False)
     return listener
 

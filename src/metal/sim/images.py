@@ -105,7 +105,7 @@ class ImageRegistry:
             await web.TCPSite(self._runner, self.host, self.port).start()
         except OSError as exc:
             await self.stop()
-            raise OSError(exc.errno, f"image registry {self.name}: {exc.strerror}; choose another port") from None
+            raise OSError(exc.errno, f"image registry {self.name}: {exc.strerror}") from None
         self.port = int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:

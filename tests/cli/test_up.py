@@ -1,0 +1,181 @@
+"""`metalctl up --fleet` as somebody runs it: a process, a kubeconfig, real sockets. Seconds here are real ones."""
+
+import asyncio
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metal.api.claim import ServerClaim
+from metal.api.core import SECRET
+from metal.api.kinds import kinds
+from metal.api.server import Server
+from metal.kube.errors import ApiError
+from metal.kube.http import HTTPClient
+from metal.kube.kubeconfig import load
+
+METALCTL = Path(sys.executable).with_name("metalctl")
+KINDS = kinds()
+IGNITION = '{"ignition": {"version": "3.2.0"}}'
+
+
+class Up:
+    """A running `metalctl up` and a client of its API."""
+
+    def __init__(self, folder: Path, machines: int) -> None:
+        self.data, self.machines = folder / "data", machines
+        self.ports = free_ports(6)
+        self.config = folder / "config.yaml"
+        self.config.write_text(f'listen:\n  metrics: "127.0.0.1:{self.ports[3]}"\n')
+        self.image = f"127.0.0.1:{self.ports[5]}/demo:latest"
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> HTTPClient:
+        api, boot, registry, _, bmcs, images = map(str, self.ports)
+        self.process = await asyncio.create_subprocess_exec(
+            METALCTL, "up", "--fleet", str(self.machines), "--data", self.data, "--config", self.config,
+            "--api-listen", f"127.0.0.1:{api}", "--boot-listen", f"127.0.0.1:{boot}",
+            "--registry-listen", f"127.0.0.1:{registry}", "--bmc-port", bmcs, "--images-port", images,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        await self.printed("kubeconfig:")
+        return HTTPClient(load(self.data / "kubeconfig", None))
+
+    async def printed(self, text: str) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        seen = []
+        async with asyncio.timeout(20):
+            async for line in self.process.stdout:
+                seen.append(line.decode())
+                if text in seen[-1]:
+                    return
+        raise AssertionError(f"it ended without {text!r}: {''.join(seen)}")
+
+    async def end(self, how: signal.Signals) -> float:
+        """Seconds until the process was gone."""
+        assert self.process is not None
+        begun = time.monotonic()
+        self.process.send_signal(how)
+        await asyncio.wait_for(self.process.communicate(), 15)
+        return time.monotonic() - begun
+
+
+def free_ports(count: int) -> list[int]:
+    """Free a moment ago, on the address that is asked about."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+@asynccontextmanager
+async def running(up: Up) -> AsyncIterator[HTTPClient]:
+    """Up and, whatever happens, ended."""
+    client = await up.start()
+    try:
+        yield client
+    finally:
+        await client.aclose()
+        if up.process is not None and up.process.returncode is None:
+            await up.end(signal.SIGKILL)
+
+
+async def until(read: Callable[[], Any], check: Callable[[Any], bool], *, within: float = 15.0) -> Any:
+    """Ask again until the answer passes."""
+    end = time.monotonic() + within
+    while True:
+        try:
+            found = await read()
+            if check(found):
+                return found
+        except ApiError:
+            found = None
+        assert time.monotonic() < end, f"not within {within:g} s: {found}"
+        await asyncio.sleep(0.05)
+
+
+async def servers(client: HTTPClient) -> list[Server]:
+    return sorted((await client.list(KINDS.server)).items, key=lambda server: server.metadata.name)
+
+
+async def claim_one(client: HTTPClient, up: Up) -> None:
+    secret = {"metadata": {"name": "c1", "namespace": "default"}, "stringData": {"ignition": IGNITION}}
+    await client.create(SECRET, secret)
+    spec = {"power": "On", "image": up.image, "ignitionSecretRef": {"name": "c1"}}
+    await client.create(KINDS.claim, {"metadata": {"name": "c1", "namespace": "default"}, "spec": spec})
+
+
+def ready(claim: ServerClaim) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in claim.status.conditions)
+
+
+def outline(found: list[Server]) -> list[tuple[str, ...]]:
+    return [(s.metadata.name, s.metadata.uid, s.uuid, s.status.state, s.status.power_state) for s in found]
+
+
+def all_available(count: int) -> Callable[[list[Server]], bool]:
+    return lambda found: len(found) == count and all(s.status.state == "Available" for s in found)
+
+
+async def test_the_first_server_is_available_within_ten_seconds(tmp_path: Path) -> None:
+    """From process start: the promise of the README."""
+    begun = time.monotonic()
+    async with running(Up(tmp_path, 8)) as client:
+        await until(lambda: servers(client), lambda found: any(s.status.state == "Available" for s in found))
+        assert time.monotonic() - begun < 10
+
+
+async def test_ctrl_c_ends_it_and_everything_is_as_it_was(tmp_path: Path) -> None:
+    """Claimed, booted and idle servers are the same after a restart, and nothing was booted again."""
+    up = Up(tmp_path, 3)
+    async with running(up) as client:
+        await until(lambda: servers(client), all_available(3))
+        await claim_one(client, up)
+        await until(lambda: client.get(KINDS.claim, "c1", "default"), ready)
+        before = await servers(client)
+        assert await up.end(signal.SIGINT) < 3
+        assert up.process is not None
+        assert up.process.returncode == 0
+    async with running(up) as client:
+        await asyncio.sleep(1.5)
+        after = await servers(client)
+        assert outline(after) == outline(before)
+        assert [s.status.boot_window for s in after] == [s.status.boot_window for s in before]
+        await client.delete(KINDS.claim, "c1", "default")
+        await until(lambda: servers(client), all_available(3))
+        assert await up.end(signal.SIGTERM) < 3
+
+
+async def test_a_killed_process_loses_no_machine(tmp_path: Path) -> None:
+    """Killed in the middle of a claim's boot, started again: the claim gets its system."""
+    up = Up(tmp_path, 2)
+    async with running(up) as client:
+        await until(lambda: servers(client), all_available(2))
+        await claim_one(client, up)
+        await until(lambda: servers(client), lambda found: any(s.status.power_state == "On" for s in found))
+        await asyncio.sleep(0.1)
+        await up.end(signal.SIGKILL)
+    async with running(up) as client:
+        await until(lambda: client.get(KINDS.claim, "c1", "default"), ready, within=40)
+
+
+async def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
+    """And nothing is left running."""
+    up = Up(tmp_path, 1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", up.ports[5]))
+        taken.listen()
+        with pytest.raises(AssertionError, match=rf"image registry 127\.0\.0\.1:{up.ports[5]}.*--images-port"):
+            await up.start()
+    assert up.process is not None
+    assert await up.process.wait() == 1
