@@ -41,6 +41,7 @@ class FakeBMC(BMC):
     disk_boots: int = 0
     led: str = "Off"
     order: tuple[str, ...] = ("Boot0001",)
+    problems: tuple[str, ...] = ()
     trap: Trap | None = None
     refuses: dict[str, BMCError] = field(default_factory=dict)
     keeps_override: bool = False
@@ -105,6 +106,7 @@ class FakeBMC(BMC):
             system=self._info(),
             processors=(Processor(id="CPU1", total_cores=8),),
             network_interfaces=(NetworkInterface(name="NIC.1", mac_address=MAC),),
+            problems=self.problems,
         )
 
     async def bios_attributes(self, uri: str) -> dict[str, str | int | bool | None]:

@@ -153,3 +153,14 @@ async def test_a_claim_with_power_off_stays_off_until_it_is_filled_in() -> None:
     assert config.spec.ignition_secret_ref is not None
     assert config.spec.ignition_secret_ref.name == "ign"
     assert w.bmc.network_boots == 2
+
+
+async def test_an_inventory_that_could_be_read_in_part_is_a_condition_and_no_obstacle() -> None:
+    """A storage controller that answers 500 does not keep a server from its discovery."""
+    async with world() as w:
+        w.bmc.problems = ("Storage/1: the BMC answered 500",)
+        await w.add_server()
+        server = await w.until("Discovery")
+    found = next(c for c in server.status.conditions if c.type == "InventoryComplete")
+    assert (found.status, found.reason) == ("False", "PartlyRead")
+    assert "Storage/1" in found.message

@@ -50,7 +50,7 @@ async def _note_success(scope: Scope, claim: ServerClaim) -> None:
     if window.phase == Phase.CONTESTED and booted is not None:
         scope.set(claim_boot=None)
         await scope.commit()
-    if window.phase == Phase.SUCCEEDED and booted is None:
+    if window.phase == Phase.SUCCEEDED and (booted is None or booted.booted_at is None):
         scope.set(claim_boot=ClaimBoot(claim_uid=window.claim_uid, image=window.image, booted_at=scope.now))
         scope.tell("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
         scope.set(boot_attempts=0)
