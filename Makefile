@@ -35,6 +35,10 @@ generate-check: setup ## fail when a generated file is stale
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
 	$(RUN) pytest $(ARGS)
 
+.PHONY: bench
+bench: setup ## measure enrolment and claims with simulated machines (ARGS="-n 1000 --rate 20")
+	$(RUN) python bench/enrol.py $(ARGS)
+
 .PHONY: kubectl
 kubectl: ## find kubectl, or build one, for the tests that use the real one
 	@echo "kubectl for the tests: $$(tools/kubectl)"
