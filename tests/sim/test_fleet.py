@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from metal.api.crd import crds
 from metal.api.endpoint import Endpoint
+from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.boot.core.errors import ImageError
 from metal.controllers.macprefixes import parse
@@ -26,9 +27,10 @@ from metal.sim.network import InProcessNetwork
 from metal.sim.options import Options
 from metal.sim.store import Unreadable
 from metal.sim.watching import ObjectHistory
-from tests.sim.plane import KINDS, START
+from tests.sim.plane import START
 from tests.sim.site import BOOT, OPTIONS, TENANT, BootServer, probe_ignition
 
+KINDS = kinds()
 LONG = 100.0
 
 

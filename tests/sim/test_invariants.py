@@ -46,6 +46,11 @@ class Story:
         self.history.happened(UUID, what, **details)
         return self
 
+    def later(self) -> "Story":
+        """More time passes than any pass of a controller takes."""
+        self.now += timedelta(minutes=2)
+        return self
+
     def server(
         self, state: str, claim: ObjectRef | None = None, *, name: str = "s1", uuid: str = UUID,
         config: ObjectRef | None = None, **status: Any,
@@ -95,19 +100,21 @@ def claim_holds_two(story: Story) -> None:
 
 
 def off_under_a_claim(story: Story) -> None:
-    reserved(story).machine("reset", type="ForceOff", power="On")
+    reserved(story).later().machine("reset", type="ForceOff", power="On")
 
 
 def button_under_a_claim(story: Story) -> None:
-    reserved(story).machine("reset", type="PushPowerButton", power="On")
+    reserved(story).later().machine("reset", type="PushPowerButton", power="On")
 
 
 def on_against_the_claim(story: Story) -> None:
-    story.claim(power="Off").server("Reserved", CLAIM, tenant="u1").machine("reset", type="On", power="Off")
+    story.claim(power="Off").server("Reserved", CLAIM, tenant="u1")
+    story.later().machine("reset", type="On", power="Off")
 
 
 def on_in_cleanup(story: Story) -> None:
-    story.claim(going=True).server("Cleanup", CLAIM, tenant="u1").machine("reset", type="On", power="Off")
+    story.claim(going=True).server("Cleanup", CLAIM, tenant="u1")
+    story.later().machine("reset", type="On", power="Off")
 
 
 def probe_under_a_claim(story: Story) -> None:
@@ -247,6 +254,17 @@ def test_a_maintenance_may_do_what_it_likes() -> None:
     held.changed("Server", "", "s1", msgspec.structs.replace(server.obj, spec=spec))  # type: ignore[union-attr]  # likewise
     story.machine("reset", type="ForceOff", power="On")
     check_untouched(held)
+
+
+def test_a_pass_under_way_may_still_act() -> None:
+    """A claim that was changed a moment ago may meet the power action of the pass that read it before."""
+    story = reserved(Story()).claim(power="Off").claim(going=True)
+    story.machine("reset", type="On", power="Off")
+    check_untouched(story.history)
+    story.config("Pending").server("Reserved", CLAIM, tenant="u1").machine("reset", type="On", power="Off")
+    check_power_after_configuration(story.history)
+    with pytest.raises(InvariantViolation):
+        check_untouched(story.later().machine("reset", type="On", power="Off").history)
 
 
 def test_a_liar_is_not_judged_by_its_power() -> None:

@@ -1,17 +1,30 @@
 """Power for a network boot comes only when everything that the machine will ask for is ready."""
 
+from datetime import datetime
+
 from metal.api.server import Server, State
-from metal.sim.history import Happening, History
-from metal.sim.invariants.world import STARTS, World, replay, violation
+from metal.sim.history import Change, Happening, History
+from metal.sim.invariants.world import LONG_AGO, PASS, STARTS, World, replay, violation
 
 
 def check_power_after_configuration(history: History) -> None:
-    """A machine is switched on for a network boot only once its boot configuration is Ready."""
+    """A machine is switched on for a network boot only once its boot configuration is Ready.
+
+    A pass of the controller that began while it was may still act, for as long as a pass may take.
+    """
+    ready: dict[tuple[str, str], datetime] = {}
     for entry, world in replay(history):
+        if isinstance(entry, Change) and entry.kind == "ServerBootConfiguration":
+            before = world.configs.get((entry.namespace, entry.name))
+            if before is not None and before.status.state == "Ready":
+                ready[entry.namespace, entry.name] = entry.at
         if not isinstance(entry, Happening) or entry.what != "reset" or entry.details["type"] not in STARTS:
             continue
         server = world.server(entry.machine)
         if server is None or not _boots_from_network(server) or _ready(server, world):
+            continue
+        ref = server.spec.boot_configuration_ref
+        if ref is not None and entry.at - ready.get((ref.namespace, ref.name), LONG_AGO) < PASS:
             continue
         name = server.metadata.name
         raise violation(

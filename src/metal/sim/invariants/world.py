@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim
@@ -16,6 +17,9 @@ STARTS = frozenset({"On", "ForceOn", "GracefulRestart", "ForceRestart", "PowerCy
 """Reset types that end with the power on."""
 STOPS = frozenset({"ForceOff", "GracefulShutdown"})
 """Reset types that end with the power off."""
+PASS = timedelta(seconds=60)
+"""Longest that one pass of a controller over one object takes: its deadline. What it has read may be so old."""
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _TOLD = 25
 
 
