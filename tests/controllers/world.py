@@ -1,6 +1,7 @@
 """The embedded API, the Server and ServerClaim reconcilers and fake BMCs, under virtual time."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,13 +23,16 @@ from metal.controllers.scope import Context
 from metal.controllers.settings import ClaimSettings, ServerSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.kube.clock import LoopClock
+from metal.kube.errors import AlreadyExists
 from metal.kube.events import Recorder
 from metal.kube.runtime import Runtime
-from tests.controllers.fakebmc import URI, UUID, FakeBMC, FakePool
+from tests.controllers.fakebmc import MAC, URI, UUID, FakeBMC, FakePool
 from tests.controllers.tap import Tap
 
 KINDS = kinds()
 NS = "metal-system"
+CLIENT = "10.9.9.9"
+"""Address of the machine's network card."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = ServerSettings(
     namespace=NS, probe_image="reg/probe:1", registry_url="http://10.0.0.1:10000", probe_bundle=b"probe"
@@ -75,7 +79,11 @@ class World:
         )
 
     async def add_server(self, name: str = "s1", **spec: Any) -> Server:
-        """A Server with inline access to its BMC."""
+        """A Server with inline access to its BMC; DHCP has given its network card an address."""
+        with contextlib.suppress(AlreadyExists):
+            await self.client.create(
+                KINDS.endpoint, {"metadata": {"name": "lease"}, "spec": {"macAddress": MAC, "ip": CLIENT}}
+            )
         await self.client.create(
             KINDS.bmc_secret,
             {"metadata": {"name": f"{name}-secret"}, "data": {"username": "Zm9v", "password": "YmFy"}},
@@ -139,7 +147,7 @@ class World:
     async def fetch_script(self, name: str = "s1", token: str = "t") -> None:
         """The machine fetches its script."""
         await self.window(
-            lambda w: boot_window.serve_script(w, self.clock(), token=token, client="10.9.9.9", lease_known=True), name
+            lambda w: boot_window.serve_script(w, self.clock(), token=token, client=CLIENT, lease_known=True), name
         )
 
     async def fetch_ignition(self, name: str = "s1", token: str = "t") -> None:

@@ -72,7 +72,7 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """SHA-256 over the accepted report and its token: a probe that missed the answer may ask again."""
 
 
-REGRET = timedelta(minutes=10)
+REGRET = timedelta(minutes=5)
 """How long after a finished boot a first fetch by the machine itself still means that somebody else was first."""
 
 

@@ -74,6 +74,9 @@ class Timeouts:
     """How long a machine may take from power-on to the probe's report; large servers train memory for minutes."""
     claim_boot: float = _SERVER.claim_boot_timeout
     """How long a machine may take from power-on to fetching the tenant's Ignition."""
+    race_window: float = _SERVER.race_window
+    """How long a boot is not believed while no DHCP lease of the machine is known, lest another party was served: the
+    time machines need from power-on to asking for their script. No wait where the DHCP server reports hosts' leases."""
     boot_retry: float = _SERVER.boot_retry
     """Pause before the second network boot; it doubles with each failure."""
     bmc: float = _SERVER.bmc_timeout
@@ -124,5 +127,5 @@ class Config:
             namespace=self.namespace, probe_image=self.probe_image, registry_url=self.registry_url,
             probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
-            boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+            race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
         )  # fmt: skip

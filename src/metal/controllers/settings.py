@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from metal.api.boot_window import REGRET
+
 
 @dataclass(frozen=True)
 class ServerSettings:
@@ -31,6 +33,9 @@ class ServerSettings:
     """How long a machine may take from power-on to the probe's report; large servers train memory for minutes."""
     claim_boot_timeout: float = 1800.0
     """How long a machine may take from power-on to fetching the tenant's Ignition."""
+    race_window: float = REGRET.total_seconds()
+    """How long a boot is not believed while no DHCP lease of the machine is known: until then the machine's own request
+    for its script may still show that somebody else was served. Servers need minutes from power-on to that request."""
     boot_attempts: int = 3
     """How many network boots may fail in a row before the server goes to Error."""
     boot_retry: float = 30.0

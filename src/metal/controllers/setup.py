@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from metal.api.bmc import BMC as BMCObject
 from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.endpoint import Endpoint
 from metal.api.server import Server, State
 from metal.bmc.protocols import Pool
 from metal.controllers.access import AccessDefaults
@@ -12,6 +13,7 @@ from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
 from metal.controllers.claim.scope import ClaimDeps
 from metal.controllers.scope import Context
+from metal.controllers.server import confirm
 from metal.controllers.server.claimed import BY_SERVER
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
@@ -61,11 +63,14 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.claims.add_index(BY_SERVER, server_index)
+    deps.servers.add_index(confirm.BY_MAC, confirm.mac_index)
+    deps.endpoints.add_index(confirm.LEASES, confirm.lease_index)
     reconciler = ServerReconciler(deps)
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
     controller.watches(deps.servers)
     controller.watches(deps.configs, _server_of_config)
     controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim))
+    controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
     controller.watches(deps.bmcs, lambda bmc: map(key_of, deps.servers.by_index(BY_BMC, bmc.metadata.name)), _came_back)
     return reconciler
 
@@ -78,6 +83,12 @@ def _servers_of_claim(deps: Deps, claim: ServerClaim) -> Iterable[Key]:
     """The server that the claim names, and whichever it holds: a claim may be deleted before it could name one."""
     named = () if claim.spec.server_ref is None else (Key(claim.spec.server_ref.name),)
     return {*named, *map(key_of, deps.servers.by_index(BY_CLAIM, str(key_of(claim))))}
+
+
+def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
+    """The servers that wait for proof that this lease is theirs."""
+    found = (s for mac in confirm.lease_index(endpoint) for s in deps.servers.by_index(confirm.BY_MAC, mac))
+    return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == "BootConfirmation"]
 
 
 def _came_back(old: BMCObject | None, new: BMCObject | None) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from metal.api import boot_window
 from metal.api.boot_window import Phase
 from metal.bmc.errors import BMCTimeout
-from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting
+from tests.controllers.server.steps import claimed_and_booting
 from tests.controllers.world import KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -110,21 +110,6 @@ async def test_a_claim_that_goes_off_and_on_during_its_first_boot_boots_afterwar
     assert first is not None
     assert server.status.boot_window is not None
     assert server.status.boot_window.id != first.id
-
-
-async def test_a_boot_that_somebody_else_took_is_no_boot() -> None:
-    """The machine itself finds its script handed out: stopped, told, and a new token, though it counted as booted."""
-    async with world() as w:
-        before = await claimed_and_booted(w)
-        await w.window(boot_window.contest)
-        await w.until_true(lambda s: s.status.power_state == "Off")
-        again = await w.boot_claim()
-        reasons = {e.reason for e in await w.events()}
-    assert before.status.boot_window is not None
-    assert again.status.boot_window is not None
-    assert again.status.boot_window.id != before.status.boot_window.id
-    assert "BootContested" in reasons
-    assert w.bmc.network_boots == 3
 
 
 async def test_a_discovery_that_somebody_else_reported_is_done_again() -> None:

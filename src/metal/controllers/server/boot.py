@@ -13,7 +13,7 @@ from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import power
+from metal.controllers.server import confirm, power
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -156,8 +156,10 @@ async def _check_override(scope: Scope, window: BootWindow) -> None:
 
 async def _succeeded(scope: Scope, window: BootWindow) -> Requeue | None:
     await _check_override(scope, window)
-    scope.set(boot_attempts=0)
-    return None
+    doubt = confirm.await_proof(scope, window)
+    if doubt is None:
+        scope.set(boot_attempts=0)
+    return doubt
 
 
 def _contested(scope: Scope, window: BootWindow) -> Requeue:

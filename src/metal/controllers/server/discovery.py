@@ -18,6 +18,7 @@ from metal.kube.errors import NotFound
 WAITS: Mapping[str, str] = {
     "BootConfiguration": "boot_config_timeout",
     "ProbeReport": "discovery_timeout",
+    "BootConfirmation": "race_window",
     "PowerOn": "power_timeout",
     "PowerOff": "power_timeout",
 }

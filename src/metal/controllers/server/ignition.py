@@ -17,8 +17,11 @@ After=network-online.target
 
 [Service]
 ExecStart=/usr/bin/python3 {probe} --registry-url {url} --server-uuid {uuid} --token @{token}
+StandardError=journal+console
 Restart=on-failure
 RestartSec=5
+# A report that was refused or is malformed will not become better: the token works once.
+RestartPreventExitStatus=65 77
 
 [Install]
 WantedBy=multi-user.target

@@ -1,6 +1,7 @@
 """Initial: reads what the BMC knows of the machine and asks for the discovery boot."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from metal.api.core import SECRET
 from metal.api.server import State
@@ -33,19 +34,23 @@ async def run(scope: Scope) -> Requeue:
 
 async def _ask_for_boot(scope: Scope, text: str) -> None:
     deps, context, settings = scope.deps, scope.context, scope.settings
+    await _write_ignition(scope, text, [])  # first, so that the boot operator never sees it missing
     config = await context.client.apply(context.kinds.boot_config, _config(scope), manager=MANAGER)
     deps.configs.observe(config)
-    owner = controller_reference(config, context.kinds.boot_config)
-    secret = {
-        "metadata": {"name": scope.name, "namespace": settings.namespace, "ownerReferences": [owner]},
-        "type": "Opaque",
-        "data": {"ignition": ignition.base64_text(text)},
-    }
-    await context.client.apply(SECRET, secret, manager=MANAGER)
+    await _write_ignition(scope, text, [controller_reference(config, context.kinds.boot_config)])
     ref = {"namespace": settings.namespace, "name": scope.name}
     current = scope.server.spec.boot_configuration_ref
     if current is None or (current.namespace, current.name) != (settings.namespace, scope.name):
         await scope.patch({"spec": {"bootConfigurationRef": ref}})
+
+
+async def _write_ignition(scope: Scope, text: str, owners: list[dict[str, Any]]) -> None:
+    secret = {
+        "metadata": {"name": scope.name, "namespace": scope.settings.namespace, "ownerReferences": owners},
+        "type": "Opaque",
+        "data": {"ignition": ignition.base64_text(text)},
+    }
+    await scope.context.client.apply(SECRET, secret, manager=MANAGER)
 
 
 def _config(scope: Scope) -> dict[str, object]:

@@ -6,7 +6,7 @@ from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerClaim
 from metal.api.server import ClaimBoot, State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, power, trim
+from metal.controllers.server import boot, confirm, power, trim
 from metal.controllers.server.claimed import claim_config, find_claim, take_tenant
 from metal.controllers.server.override import clear_override, is_kept
 from metal.controllers.server.readiness import await_change, await_config
@@ -16,6 +16,7 @@ from metal.kube.controller import Requeue
 WAITS: Mapping[str, str] = {
     "BootConfiguration": "boot_config_timeout",
     "ClaimBoot": "claim_boot_timeout",
+    "BootConfirmation": "race_window",
     "PowerOn": "power_timeout",
     "PowerOff": "power_timeout",
     "BootOverride": "power_timeout",
@@ -30,7 +31,9 @@ async def run(scope: Scope) -> Requeue:
     if scope.status.tenant != claim.metadata.uid:
         take_tenant(scope, claim.metadata.uid)
         await scope.commit()
-    await _note_success(scope, claim)
+    doubt = await _note_success(scope, claim)
+    if doubt is not None:
+        return doubt
     booted = scope.status.claim_boot
     if booted is not None and booted.booted_at is not None:
         return await _follow_power(scope, claim)
@@ -39,22 +42,25 @@ async def run(scope: Scope) -> Requeue:
     return await _first_boot(scope, claim)
 
 
-async def _note_success(scope: Scope, claim: ServerClaim) -> None:
+async def _note_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
     """Write the claim's boot down before anything else is looked at: whatever changed since, it was the only one.
 
-    When the machine itself finds its script handed out already, somebody else took the boot: then it was none.
+    While it is in doubt whose boot it was, nothing is written down and nothing touches the machine: a contested boot
+    starts again, but once it counts as the tenant's, no request of anybody stops it.
     """
     window, booted = scope.status.boot_window, scope.status.claim_boot
-    if window is None or window.claim_uid != claim.metadata.uid:
-        return
-    if window.phase == Phase.CONTESTED and booted is not None:
-        scope.set(claim_boot=None)
-        await scope.commit()
-    if window.phase == Phase.SUCCEEDED and (booted is None or booted.booted_at is None):
-        scope.set(claim_boot=ClaimBoot(claim_uid=window.claim_uid, image=window.image, booted_at=scope.now))
-        scope.tell("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
-        scope.set(boot_attempts=0)
-        await scope.commit()
+    if window is None or window.claim_uid != claim.metadata.uid or window.phase != Phase.SUCCEEDED:
+        return None
+    if booted is not None and booted.booted_at is not None:
+        return None
+    doubt = confirm.await_proof(scope, window)
+    if doubt is not None:
+        return doubt
+    scope.set(claim_boot=ClaimBoot(claim_uid=window.claim_uid, image=window.image, booted_at=scope.now))
+    scope.tell("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
+    scope.set(boot_attempts=0)
+    await scope.commit()
+    return None
 
 
 async def _first_boot(scope: Scope, claim: ServerClaim) -> Requeue:
