@@ -8,9 +8,6 @@ from tests.lab.story import STEP, Chain
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
 
-@pytest.mark.xfail(
-    reason="decided by a race: a report before the machine's own first request is believed", strict=False
-)
 def test_a_false_report_does_not_end_the_discovery(chain: Chain, run: Run) -> None:
     """No lease of the machine is known, so the first to ask is served. Still only the machine's own report counts."""
     chain.plug_in_bmc()
