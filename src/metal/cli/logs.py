@@ -14,7 +14,11 @@ def to_stream(stream: TextIO, *, colours: bool) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=0),
+            structlog.dev.ConsoleRenderer(
+                colors=colours,
+                pad_event_to=0,
+                exception_formatter=structlog.dev.plain_traceback,  # others print locals: tokens, passwords, Ignition
+            ),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(stream),
