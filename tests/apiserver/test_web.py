@@ -163,6 +163,9 @@ async def test_what_is_missing_answers_with_a_status(web: Web, method: str, path
         ("application/yaml", b"a: &x [1]\nb: *x\n", 400),
         ("application/yaml", b"!!python/object/apply:os.system ['true']", 400),
         ("application/yaml", b"- 1", 400),
+        ("application/yaml", b"[" * 2_000_000, 400),
+        ("application/yaml", b"{a: " * 500_000, 400),
+        ("application/yaml", b"- " * 1_000_000, 400),
         ("text/plain", b"{}", 415),
         ("application/xml", b"<a/>", 415),
         ("application/vnd.kubernetes.protobuf", b"nonsense", 400),
@@ -218,6 +221,19 @@ async def test_warnings_travel_as_headers(web: Web) -> None:
     code, _, response = await web.ask("POST", WIDGETS, widget("a", colour="red"))
     assert code == 201
     assert response.headers["Warning"] == '299 - "unknown field \\"spec.colour\\""'
+
+
+async def test_a_warning_about_a_strange_field_is_no_header_of_its_own(web: Web) -> None:
+    """The write is done when the warning goes out: it must arrive, whatever the field is called and how long it is."""
+    strange = {"a\r\nSet-Cookie: b": 1, "long" * 10_000: 1, "\x00": 1} | {f"f{number}": 1 for number in range(500)}
+    body = widget("a")
+    body["spec"] |= strange
+    code, _, response = await web.ask("POST", WIDGETS, body)
+    assert code == 201
+    assert "Set-Cookie" not in response.headers
+    warnings = response.headers.getall("Warning")
+    assert warnings[0] == '299 - "unknown field \\"spec.a\ufffd\ufffdSet-Cookie: b\\""'
+    assert sum(map(len, warnings)) < 32_000
 
 
 async def test_codes_tell_created_from_changed(web: Web) -> None:

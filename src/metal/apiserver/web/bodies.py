@@ -83,9 +83,7 @@ def _json(body: bytes) -> Any:
 
 def _yaml(body: bytes) -> Any:
     try:
-        if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, yaml.CSafeLoader)):
-            # A few bytes of aliases can stand for gigabytes.
-            raise status.bad_request("error parsing YAML: aliases are not accepted")
+        _checked_events(body)
         value = yaml.load(body, _Loader)  # noqa: S506 - derived from the safe loader
         # Keys and numbers as JSON has them.
         return msgspec.json.decode(msgspec.json.encode(value))
@@ -93,6 +91,23 @@ def _yaml(body: bytes) -> Any:
         raise status.bad_request(f"error parsing YAML: {garbled}") from garbled
     except RecursionError:
         raise _too_deep() from None
+
+
+def _checked_events(body: bytes) -> None:
+    """Refuses aliases, a few bytes of which can stand for gigabytes, and the nesting that overruns the loader's stack.
+
+    Raises StatusError 400, YAMLError.
+    """
+    depth = 0
+    for event in yaml.parse(body, yaml.CSafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise status.bad_request("error parsing YAML: aliases are not accepted")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEPTH_LIMIT:
+            raise _too_deep()
 
 
 def _too_deep() -> status.StatusError:

@@ -20,6 +20,8 @@ from metal.apiserver.web.paths import Target
 
 STALL_SECONDS = 60.0
 """A watcher that takes no bytes for so long is cut off; it will come back and list again."""
+_MOST_WARNINGS, _LONGEST_WARNING = 50, 256
+"""Warnings of an answer, and characters of one: clients give up on headers of more than some kilobytes."""
 
 log = structlog.get_logger("metal.apiserver")
 USER: web.RequestKey[User] = web.RequestKey("user", User)
@@ -181,7 +183,12 @@ def answer(body: bytes, form: Form, code: int = 200, warnings: list[str] | None 
     """A complete answer."""
     response = web.Response(body=body, status=code, headers={"Content-Type": form.content_type})
     response.headers["Cache-Control"] = "no-cache, private"
-    for text in warnings or ():
-        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.add("Warning", f'299 - "{quoted}"')
+    for text in (warnings or ())[:_MOST_WARNINGS]:
+        response.headers.add("Warning", f'299 - "{_quoted(text)}"')
     return response
+
+
+def _quoted(text: str) -> str:
+    """As it may stand in a header: names of unknown fields are the client's own words, line breaks and all."""
+    plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return plain[:_LONGEST_WARNING].replace("\\", "\\\\").replace('"', '\\"')
