@@ -123,7 +123,8 @@ class FakeBMC(BMC):
         )
 
     async def reset(self, uri: str, reset_type: ResetType) -> None:
-        self._called(f"reset {reset_type}")
+        state = PowerState.OFF if reset_type in (ResetType.FORCE_OFF, ResetType.GRACEFUL_SHUTDOWN) else PowerState.ON
+        await self._write(f"reset {reset_type}", lambda: self._become(state))
 
     async def set_network_boot(self, uri: str, target: BootTarget = BootTarget.PXE) -> BootOverride:
         await self._write("set_network_boot", lambda: self._override(BootOverride("Once", target.value)))

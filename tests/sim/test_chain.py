@@ -130,7 +130,6 @@ async def test_a_bmc_that_dies_under_a_claim_leaves_the_tenant_alone() -> None:
         assert world.tenants() == [machine]
 
 
-@pytest.mark.xfail(strict=True, reason="Cleanup believes an Off that is older than the power-on before it")
 async def test_an_off_from_before_the_power_on_is_not_believed() -> None:
     """A claim that goes while its machine is being switched on leaves it off, though the BMC's Off is an old one."""
     async with plane(1, options=_with(stale=10.0)) as world:

@@ -12,9 +12,8 @@ from tests.sim.plane import Plane, plane
 pytestmark = pytest.mark.looptime
 FAULTS = (
     "dead", "hangs", "http_5xx", "ignores_graceful", "ignores_once", "never_reports", "slow",
-    "dies_after_script", "second_fetch", "drops_override", "ignores_reset", "boots_disk",
+    "dies_after_script", "second_fetch", "drops_override", "ignores_reset", "boots_disk", "stale_power",
 )  # fmt: skip
-"""All but stale_power, which has a test of its own in test_chain."""
 STEPS = 25
 WALKS = int(os.environ.get("METAL_WALKS", "4"))
 """More of them find more: METAL_WALKS=200 takes about three minutes."""

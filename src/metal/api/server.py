@@ -302,6 +302,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """Power state as the BMC last reported it."""
     power_request: "PowerRequest | None" = None
     """Power change that was asked for and not yet seen."""
+    on_requested_at: datetime | None = None
+    """When power On was last asked for, as long as it has not been seen since: until then Off may be an old reading."""
     indicator_led: str = msgspec.field(name="indicatorLED", default="")
     """Location LED as the BMC last reported it."""
     manufacturer: str = ""

@@ -27,6 +27,9 @@ class ServerSettings:
     """How long an operating system may take to shut down before power is cut."""
     power_timeout: float = 600.0
     """How long any power change may take; slow machines need minutes to answer after a firmware update."""
+    power_settle: float = 60.0
+    """How long a BMC may go on reporting Off after it was asked to switch on. Until On was seen, or this time has
+    passed, its Off is not believed; caches of BMCs are seconds old, and the command itself may be late."""
     boot_config_timeout: float = 900.0
     """How long the boot server may take to have an image ready; a first download can be large."""
     discovery_timeout: float = 1800.0

@@ -9,6 +9,7 @@ import msgspec
 from metal.api.server import PowerRequest
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
 from metal.bmc.protocols import PowerState
+from metal.controllers.server import doubt
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.trouble import was_unreachable
 from metal.kube.controller import Requeue
@@ -26,13 +27,14 @@ async def converge(
 
     The request is written to status before it goes to the BMC, so that whoever continues after a crash knows of it.
     `force` cuts the power at once, for what holds nothing worth a shutdown. `look` is the first pause before looking
-    whether it happened, in seconds. Past the deadline the server goes to Error. Raises BMCError.
+    whether it happened, in seconds. Past the deadline the server goes to Error. An Off that may be older than the last
+    power-on is no Off. Raises BMCError.
     """
     request = _pending(scope, target)
     if request is not None and (early := too_early(scope)) > 0:
         return Requeue(early)
     system = await scope.observe(max_age=0.0 if request is not None else None)
-    if system.power_state is target:
+    if system.power_state is target and not doubt.is_old_off(scope, system):
         scope.set(power_request=None)
         return None
     if request is None:
@@ -66,6 +68,8 @@ def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> Powe
 
 async def _write_down(scope: Scope, request: PowerRequest) -> None:
     scope.set(power_request=request)
+    if request.target == PowerState.ON:
+        scope.set(on_requested_at=scope.now)
     _name_wait(scope, request)
     await scope.commit()
 
@@ -84,6 +88,8 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
     patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
     idle = asyncio.get_running_loop().time() - scope.memo.acted_at
     if (idle == math.inf or idle >= patience) and not _moving(scope, request):
+        if request.target == PowerState.ON:
+            await _write_down(scope, request)
         return await _act(scope, request)
     elapsed = (scope.now - begun).total_seconds()
     return _look_again(scope, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
@@ -116,8 +122,8 @@ async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -
         if request.target == PowerState.ON:
             await scope.connected().power_on(scope.uri)
         else:
-            await scope.connected().power_off(scope.uri, force=request.forced_at is not None)
-    except BMCConflict:
+            await doubt.power_off(scope, force=request.forced_at is not None)
+    except (BMCConflict, doubt.Refused):
         scope.memo.acted_at = -math.inf  # another change is under way; ask again at the next look
     except (BMCNotSupported, BMCBadRequest):
         if request.target == PowerState.ON or request.forced_at is not None:
@@ -137,7 +143,9 @@ def _look_again(scope: Scope, seconds: float) -> Requeue:
 
 
 def _name_wait(scope: Scope, request: PowerRequest) -> None:
-    scope.wait(f"Power{request.target}", f"power {request.target} ({request.reason})", until=request.deadline)
+    doubted = "; the Off that its BMC shows may be older than the last power-on" if doubt.is_shown_off(scope) else ""
+    text = f"power {request.target} ({request.reason})"
+    scope.wait(f"Power{request.target}", text + doubted * (request.target == PowerState.OFF), until=request.deadline)
 
 
 def _deadline(scope: Scope) -> datetime:

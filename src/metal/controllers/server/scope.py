@@ -12,7 +12,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
-from metal.bmc.protocols import BMC, BootOverride, Pool, SystemInfo
+from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
 from metal.controllers.access import AccessDefaults
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.server import identity
@@ -166,6 +166,8 @@ class Scope(StatusScope[Server]):
             self.memo.observed_at = loop_now
         system = self.memo.system
         self.set(power_state=system.power_state.value, indicator_led=system.indicator_led)
+        if system.power_state is PowerState.ON:
+            self.set(on_requested_at=None)
         return system
 
     def note_override(self, override: BootOverride) -> None:
