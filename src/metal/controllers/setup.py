@@ -111,21 +111,34 @@ def setup_claims(env: Environment, settings: ClaimSettings, *, workers: int = 16
     reconciler = ServerClaimReconciler(deps)
     controller = runtime.controller("serverclaim", reconciler.reconcile, workers=workers)
     controller.watches(deps.claims)
-    controller.watches(deps.servers, lambda server: _claims_of(deps, server))
-    controller.watches(deps.configs, _claim_of_config)
+    controller.watches_changes(deps.servers, lambda old, new: _claims_of(deps, old, new))
+    controller.watches(deps.configs, _claim_of_config, _is_another)
     return reconciler
 
 
-def _claims_of(deps: ClaimDeps, server: Server) -> Iterable[Key]:
-    """The claim that holds the server; for a free one, every unbound claim that it fits."""
-    ref = server.spec.server_claim_ref
-    if ref is not None:
-        return (Key(ref.name, ref.namespace),)
-    if server.status.state != State.AVAILABLE:
-        return map(key_of, deps.claims.by_index(BY_SERVER, server.metadata.name))
-    unbound = deps.claims.by_index(UNBOUND, "yes")
-    return [key_of(c) for c in unbound if matching.misfit(c, server) is None]
+def _claims_of(deps: ClaimDeps, old: Server | None, new: Server | None) -> Iterable[Key]:
+    """The claims that hold the server or held it, those that name it, and every unbound one that it fits only now."""
+    for server in (old, new):
+        if server is not None and (ref := server.spec.server_claim_ref) is not None:
+            yield Key(ref.name, ref.namespace)
+    last = new or old
+    if last is None or last.spec.server_claim_ref is not None:
+        return
+    yield from map(key_of, deps.claims.by_index(BY_SERVER, last.metadata.name))
+    if new is None or new.status.state != State.AVAILABLE:
+        return
+    for claim in deps.claims.by_index(UNBOUND, "yes"):
+        if matching.misfit(claim, new) is None and (old is None or matching.misfit(claim, old) is not None):
+            yield key_of(claim)
 
 
 def _claim_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
     return (key_of(config),)
+
+
+def _is_another(old: ServerBootConfiguration | None, new: ServerBootConfiguration | None) -> bool:
+    """Whether a configuration came, went or asks for something else; whether it is ready is its server's affair."""
+    if old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return old.spec != new.spec or (before.uid, before.owner_references) != (after.uid, after.owner_references)

@@ -36,6 +36,7 @@ Result = Done | Requeue
 Reconcile = Callable[[Key], Awaitable[Result]]
 Mapper = Callable[[T], Iterable[Key]]
 Predicate = Callable[[T | None, T | None], bool]
+ChangeMapper = Callable[[T | None, T | None], Iterable[Key]]
 
 
 def own_key(obj: Object) -> Iterable[Key]:
@@ -99,13 +100,19 @@ class Controller:
         """
         mapper: Mapper[T] = map or own_key
 
-        def handle(old: T | None, new: T | None) -> None:
+        def keys(old: T | None, new: T | None) -> Iterable[Key]:
             if predicate is not None and not predicate(old, new):
-                return
-            for obj in (old, new):
-                if obj is not None:
-                    for key in mapper(obj):
-                        self.queue.add(key)
+                return ()
+            return [key for obj in (old, new) if obj is not None for key in mapper(obj)]
+
+        self.watches_changes(informer, keys)
+
+    def watches_changes(self, informer: Informer[T], map: ChangeMapper[T]) -> None:
+        """Queue the keys that `map` gives for each change: for who cares about the step, not about either end of it."""
+
+        def handle(old: T | None, new: T | None) -> None:
+            for key in map(old, new):
+                self.queue.add(key)
 
         informer.add_handler(handle)
         self.informers.append(informer)  # type: ignore[arg-type]  # only waited for, never written to

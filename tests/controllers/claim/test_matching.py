@@ -1,5 +1,7 @@
 """Which server fits which claim: pure functions, case by case."""
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,9 @@ from metal.api.claim import ServerClaim, ServerClaimSpec
 from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint, Toleration
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.claim.matching import blocking_taints, choose, misfit, selector_problem
+from metal.controllers.claim.matching import Verdict, blocking_taints, misfit, selector_problem
+from metal.controllers.claim.matching import choose as first_that_fits
+from metal.controllers.claim.ring import Ring
 
 
 def _server(name: str = "s", state: str = "Available", power: str = "Off", **spec: object) -> Server:
@@ -23,6 +27,15 @@ def _server(name: str = "s", state: str = "Available", power: str = "Off", **spe
 def _claim(uid: str = "u", **spec: object) -> ServerClaim:
     meta = ObjectMeta(name="c", namespace="default", uid=uid)
     return ServerClaim(metadata=meta, spec=ServerClaimSpec(**spec))  # type: ignore[arg-type]  # fields of the spec
+
+
+def choose(claim: ServerClaim, servers: Iterable[Server]) -> Verdict:
+    """As the reconciler does it: along the ring."""
+    ring, held = Ring(), {}
+    for server in servers:
+        ring.note(None, server)
+        held[server.metadata.name] = server
+    return first_that_fits(claim, [held[name] for name in ring.names(claim)])
 
 
 K = Taint(key="k", value="v")

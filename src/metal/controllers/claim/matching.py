@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from hashlib import blake2b
 
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
@@ -134,19 +133,11 @@ class Verdict:
 
 
 def choose(claim: ServerClaim, servers: Iterable[Server]) -> Verdict:
-    """The claim's server among these: deterministic, and spread so that claims seldom want the same one."""
+    """The first of these that fits the claim; only if none does, every misfit is counted."""
     verdict = Verdict()
-    best = b""
     for server in servers:
         why = misfit(claim, server)
-        if why is not None:
-            verdict.misfits[why] += 1
-            continue
-        rank = _rank(claim, server)
-        if verdict.server is None or rank < best:
-            verdict.server, best = server, rank
+        if why is None:
+            return Verdict(server)
+        verdict.misfits[why] += 1
     return verdict
-
-
-def _rank(claim: ServerClaim, server: Server) -> bytes:
-    return blake2b(f"{claim.metadata.uid}/{server.metadata.name}".encode(), digest_size=8).digest()

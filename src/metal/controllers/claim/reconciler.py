@@ -1,11 +1,12 @@
 """Binds ServerClaims to Servers, and asks for the boot configuration that each claim describes."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
+from metal.controllers.claim.ring import Ring
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.kube import conditions
 from metal.kube.controller import Done, Requeue, Result
@@ -30,6 +31,10 @@ class ServerClaimReconciler:
     """Level-triggered; a server is taken by one patch that its resourceVersion guards, so never by two claims."""
 
     deps: ClaimDeps
+    _ring: Ring = field(default_factory=Ring)
+
+    def __post_init__(self) -> None:
+        self.deps.servers.add_handler(self._ring.note)
 
     async def reconcile(self, key: Key) -> Result:
         """One pass. Raises Conflict when another claim was faster; the next pass looks again."""
@@ -74,12 +79,11 @@ class ServerClaimReconciler:
         scope.say("Bound", False, verdict.reason, verdict.message)
         return None
 
-    def _candidates(self, claim: ServerClaim) -> list[Server]:
+    def _candidates(self, claim: ServerClaim) -> Iterator[Server]:
+        """The servers that the claim may have, in the order in which it looks at them."""
         ref = claim.spec.server_ref
-        if ref is None:
-            return self.deps.servers.items()
-        server = self.deps.servers.get(Key(ref.name))
-        return [] if server is None else [server]
+        names = self._ring.names(claim) if ref is None else (ref.name,)
+        return (server for name in names if (server := self.deps.servers.get(Key(name))) is not None)
 
     async def _take(self, scope: ClaimScope, name: str) -> Server | None:
         """Read the server as it is now, and take it if it still fits. The patch fails if it changed in between.
