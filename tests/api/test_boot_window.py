@@ -136,3 +136,9 @@ class AnyOrder(RuleBasedStateMachine):
 
 TestAnyOrder = AnyOrder.TestCase
 TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+
+
+def test_a_token_of_foreign_bytes_is_only_a_wrong_one() -> None:
+    """Such bytes arrive as lone surrogates, in headers as in URLs."""
+    with pytest.raises(Refused, match="not the one of this boot"):
+        windows.check_token(served(), NOW, "caf\udcc3\udca9")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.registry.limits import Limits, Malformed, read, text
+from metal.registry.limits import Limits, Malformed, read
 
 LIMITS = Limits()
 
@@ -44,12 +44,6 @@ def test_what_is_just_allowed_is_read() -> None:
     """The limits are inclusive."""
     read(nested(LIMITS.depth - 1), LIMITS)
     read(json.dumps({"a": [0] * 4096, "b": "x" * 65536}).encode(), LIMITS)
-
-
-def test_a_missing_text_is_named() -> None:
-    """The sentence names the member."""
-    with pytest.raises(Malformed, match="systemUUID must be a string"):
-        text({"systemUUID": 7}, "systemUUID")
 
 
 JSON = st.recursive(

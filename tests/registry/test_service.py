@@ -90,6 +90,21 @@ async def test_no_report_without_the_right_token(world: World, token: str, statu
     assert (await send(world, good)).status == 201
 
 
+async def test_a_token_of_strange_bytes_is_only_a_wrong_token(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not an error of ours with a traceback for each request."""
+    await boot(world)
+    assert (await send(world, "caf\udcc3\udca9", client=NEIGHBOR)).status == 403
+    assert world.refused("register", "TokenInvalid") == 1
+    assert "Traceback" not in capsys.readouterr().out
+
+
+async def test_without_the_right_token_a_report_is_not_even_read(world: World) -> None:
+    """A neighbour must not be able to keep this process busy with what is in it."""
+    await boot(world)
+    assert (await send(world, "wrong", data={"a": [0] * 5000}, client=NEIGHBOR)).status == 403
+    assert world.refused("register", "Malformed") == 0
+
+
 async def test_no_report_before_the_ignition(world: World) -> None:
     """Nobody has a token then."""
     assert (await send(world, "guess")).status == 403

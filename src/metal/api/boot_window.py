@@ -85,8 +85,8 @@ class Refused(Exception):
 
 
 def digest(token: str) -> str:
-    """SHA-256 of a token in hexadecimal."""
-    return hashlib.sha256(token.encode()).hexdigest()
+    """SHA-256 of a token in hexadecimal. Foreign bytes in headers and URLs arrive as lone surrogates."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def is_open(window: BootWindow | None, now: datetime) -> bool:

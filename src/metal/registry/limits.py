@@ -1,6 +1,5 @@
 """How large and how deep a report may be, and reading one within that."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,11 +67,3 @@ def _children(node: Any, limits: Limits) -> list[Any]:
     if isinstance(node, dict):
         return [*node, *node.values()]
     return node
-
-
-def text(message: Mapping[str, Any], key: str) -> str:
-    """A string member. Raises Malformed when it is missing or something else."""
-    value = message.get(key)
-    if not isinstance(value, str):
-        raise Malformed(f"{key} must be a string")
-    return value

@@ -1,9 +1,6 @@
 """The registry without HTTP: takes the probe's report, once per boot, from whoever holds the boot's report token."""
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Refused
@@ -16,8 +13,9 @@ from metal.gate.refusals import Refusals
 from metal.gate.windows import Windows
 from metal.kube.client import Client
 from metal.kube.clock import Clock
-from metal.registry import bootstate, limits
+from metal.registry import bootstate
 from metal.registry.limits import Limits, Malformed, TooLarge
+from metal.registry.message import Message, parse
 
 MANAGER = "metal-registry"
 
@@ -30,15 +28,6 @@ class RegistrySettings:
     """Namespace of the inventories: ConfigMap inventory-<server>, key report.json."""
     limits: Limits = field(default_factory=Limits)
     """What a report may cost."""
-
-
-@dataclass(frozen=True)
-class _Message:
-    """A request whose form is good: who it says it is, its token, and the rest."""
-
-    uuid: str
-    token: str = field(repr=False)
-    body: dict[str, Any] = field(repr=False)
 
 
 class RegistryService:
@@ -81,16 +70,10 @@ class RegistryService:
         except (Malformed, TooLarge) as exc:
             return self._refusals.refuse(endpoint, type(exc).__name__, client, str(exc), server)
 
-    def _message(self, authorization: str, body: bytes) -> _Message:
+    def _message(self, authorization: str, body: bytes) -> Message:
         if len(body) > self.settings.limits.body:
             raise TooLarge(f"a body of {len(body)} bytes")
-        value = limits.read(body, self.settings.limits)
-        scheme, _, token = authorization.strip().partition(" ")
-        if scheme.lower() != "bearer":
-            token = value.get("token") or ""
-        if not isinstance(token, str) or not token.strip():
-            raise Refused("TokenMissing", "the request has no token")
-        return _Message(limits.text(value, "systemUUID"), token.strip(), value)
+        return parse(authorization, body)
 
     async def _find(self, uuid: str) -> Server:
         try:
@@ -101,15 +84,12 @@ class RegistryService:
             raise Refused("UnknownMachine", "no server has this UUID")
         return server
 
-    async def _register(self, server: Server, message: _Message) -> Answer:
-        data = message.body.get("data")
-        if not isinstance(data, dict):
-            raise Malformed("data must be an object")
-        report = msgspec.json.encode(data, order="deterministic")
-        receipt = boot_window.receipt_of(message.token, report)
+    async def _register(self, server: Server, message: Message) -> Answer:
+        receipt = boot_window.receipt_of(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already registered")
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
+        report = message.report(self.settings.limits)
         if len(report) > self.settings.limits.kept:
             raise TooLarge(f"a report of {len(report)} bytes in compact JSON")
         await self._store(server, window, report)
@@ -140,8 +120,8 @@ class RegistryService:
         }
         await self._client.apply(CONFIG_MAP, inventory, manager=MANAGER)
 
-    async def _bootstate(self, server: Server, message: _Message) -> Answer:
+    async def _bootstate(self, server: Server, message: Message) -> Answer:
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
-        if message.body.get("booted") is True:
+        if message.booted:
             await bootstate.record(self._client, self._kinds, window, self._clock())
         return text(200, "noted")
