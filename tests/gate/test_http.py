@@ -110,6 +110,28 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
         await writer.wait_closed()
 
 
+@pytest.mark.parametrize("limit", ["client_bodies", "all_bodies"])
+async def test_what_is_being_received_at_the_same_time_is_bounded(limit: str) -> None:
+    """Bodies that are sent slowly, by one address or by many, do not fill the memory."""
+
+    async def read(request: Request) -> Answer:
+        return text(200, str(len(await request.read(1000))))
+
+    async with listening(read, **{limit: 1500}) as running:
+        _, first = await asyncio.open_connection("127.0.0.1", running.port)
+        first.write(b"POST /x/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + bytes(999))
+        await first.drain()
+        async with asyncio.timeout(5):
+            while (await fetch(running, "POST", data=bytes(900)))[0] != 503:
+                pass  # the slow body is still on its way
+        assert (await fetch(running, "POST", data=bytes(400)))[0] == 200
+        first.close()
+        await first.wait_closed()
+        async with asyncio.timeout(5):
+            while (await fetch(running, "POST", data=bytes(900)))[0] != 200:
+                pass  # that it was given up is still on its way
+
+
 async def test_a_connection_without_a_request_is_closed() -> None:
     """Slow clients do not collect connections."""
     async with listening(echo, idle_seconds=0.2) as running:

@@ -8,6 +8,7 @@ import structlog
 from aiohttp import web
 
 from metal.gate.answer import Answer, not_yet, text
+from metal.gate.bodies import Bodies, BodyTooLarge, Crowded
 from metal.gate.directory import plain_ip
 from metal.gate.refusals import Refusals
 from metal.gate.sending import FileAnswer
@@ -21,10 +22,6 @@ _BACKLOG = 1024
 """Connections that wait to be accepted: a rack that comes back from a power cut asks all at once."""
 
 
-class BodyTooLarge(Exception):
-    """The body is longer than the handler accepts."""
-
-
 @dataclass(frozen=True)
 class Request:
     """What a handler sees: the peer's own address, never one that a header claims."""
@@ -35,7 +32,7 @@ class Request:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     read: Callable[[int], Awaitable[bytes]]
-    """Reads the body up to a limit in bytes. Raises BodyTooLarge, TimeoutError."""
+    """Reads the body up to a limit in bytes. Raises BodyTooLarge, Crowded, TimeoutError."""
 
 
 Handler = Callable[[Request], Awaitable[Answer]]
@@ -61,6 +58,10 @@ class Limits:
     """Until a handler must have decided on its answer."""
     body_seconds: float = 20.0
     """Until a request's body must have arrived."""
+    client_bodies: int = 8 * 1024 * 1024
+    """Bytes of bodies that one address may be sending at the same time; more get 503."""
+    all_bodies: int = 128 * 1024 * 1024
+    """The same for all addresses together: many thousand ordinary reports."""
     least_rate: int = 64 * 1024
     """Bytes per second below which a file's receiver is cut off."""
     least_seconds: float = 30.0
@@ -98,6 +99,7 @@ class _Door:
 
     def __init__(self, refusals: Refusals, limits: Limits) -> None:
         self._refusals, self._limits = refusals, limits
+        self._bodies = Bodies(limits.client_bodies, limits.all_bodies, limits.body_seconds)
         self._streams = 0
         self._after: set[asyncio.Task[None]] = set()
 
@@ -137,18 +139,22 @@ class _Door:
         except BodyTooLarge:
             return self._refusals.refuse(route.name, "TooLarge", client, "the body is too large")
         except TimeoutError:
-            _log.warning("no answer in time", endpoint=route.name, client=client)
-            return not_yet("try again later")
+            return self._later(route, "TimedOut", client, "no body or no answer in time")
+        except Crowded:
+            return self._later(route, "Crowded", client, "too much is being received at the moment")
         except (ApiError, Busy) as exc:
-            _log.warning("cannot decide now", endpoint=route.name, client=client, error=str(exc))
-            return not_yet("try again later")
+            return self._later(route, "Busy", client, f"cannot decide now: {exc}")
         except Exception:  # a machine must get an answer it can retry, whatever broke
             _log.exception("request failed", endpoint=route.name, client=client)
             return text(500, "internal error")
 
+    def _later(self, route: Route, reason: str, client: str, why: str) -> Answer:
+        self._refusals.note(route.name, reason, client, why)
+        return not_yet("try again later")
+
     def _plain(self, request: web.Request, client: str) -> Request:
         async def read(limit: int) -> bytes:
-            return await _read(request, limit, self._limits.body_seconds)
+            return await self._bodies.read(request, client, limit)
 
         query = dict(reversed(list(request.query.items())))
         return Request(request.method, client, dict(request.match_info), query, request.headers, read)
@@ -186,20 +192,6 @@ class _Door:
 
 def _typed(headers: dict[str, str], answer: Answer) -> dict[str, str]:
     return headers | {"Content-Type": answer.content_type}
-
-
-async def _read(request: web.Request, limit: int, seconds: float) -> bytes:
-    if (request.content_length or 0) > limit:
-        raise BodyTooLarge
-    chunks: list[bytes] = []
-    size = 0
-    async with asyncio.timeout(seconds):
-        async for chunk in request.content.iter_chunked(64 * 1024):
-            size += len(chunk)
-            if size > limit:
-                raise BodyTooLarge
-            chunks.append(chunk)
-    return b"".join(chunks)
 
 
 class Listening:
