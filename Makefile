@@ -24,12 +24,14 @@ lint: setup ## ruff, mypy and import contracts
 	$(RUN) lint-imports
 
 .PHONY: generate
-generate: setup ## write config/crd from the structs in src/metal/api
+generate: setup ## write config/crd and docs/configuration.md from the code
 	$(RUN) python -m metal.api.generate
+	$(RUN) python -m metal.config.generate
 
 .PHONY: generate-check
 generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m metal.api.generate --check
+	$(RUN) python -m metal.config.generate --check
 
 .PHONY: test
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)

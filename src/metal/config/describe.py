@@ -27,10 +27,11 @@ def _section(section: Any, indent: str) -> Iterator[str]:
             yield f"{indent}{key_of(field.name)}:"
             yield from _section(value, indent + "  ")
         else:
-            yield f"{indent}{key_of(field.name)}: {_scalar(value)}"
+            yield f"{indent}{key_of(field.name)}: {scalar(value)}"
 
 
-def _scalar(value: Any) -> str:
+def scalar(value: Any) -> str:
+    """A value as it is written in the file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
