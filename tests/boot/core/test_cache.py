@@ -1,6 +1,7 @@
 """The blob cache."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -133,6 +134,32 @@ async def test_a_blob_that_the_disk_damaged_is_not_served(tmp_path: Path) -> Non
     second = await make(tmp_path)
     assert await second.get(digest(b"hello")) is None
     assert (await second.ensure(blob(b"hello"), opened(Source(b"hello")))).read_bytes() == b"hello"
+
+
+async def test_a_blob_is_verified_once_however_impatient_its_askers_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The digest of gigabytes takes longer than an asker waits; the next one joins instead of beginning anew."""
+    first = await make(tmp_path)
+    await first.ensure(blob(b"hello"), opened(Source(b"hello")))
+    second, go, begun = await make(tmp_path), threading.Event(), []
+
+    def slowly(path: Path, digest: str) -> bool:
+        begun.append(digest)
+        return go.wait(5)
+
+    monkeypatch.setattr("metal.boot.core.cache._has_digest", slowly)
+    for _ in range(3):
+        asking = asyncio.ensure_future(second.get(digest(b"hello")))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    last = asyncio.ensure_future(second.get(digest(b"hello")))
+    await asyncio.sleep(0)
+    go.set()
+    path = await last
+    assert path is not None
+    assert begun == [digest(b"hello")]
 
 
 async def test_the_least_recently_used_blob_makes_room(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ class BlobCache:
         self._limit = limit
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._downloads: dict[str, _Download] = {}
+        self._verifications: dict[str, asyncio.Task[bool]] = {}
         self._used: dict[str, int] = {}
         self._held: dict[Hashable, frozenset[str]] = {}
 
@@ -68,7 +69,7 @@ class BlobCache:
 
     async def aclose(self) -> None:
         """Stop downloads."""
-        tasks = [download.task for download in self._downloads.values()]
+        tasks = [*(download.task for download in self._downloads.values()), *self._verifications.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -79,14 +80,8 @@ class BlobCache:
         if entry is None:
             return None
         path = self._path(digest)
-        if not entry.verified:
-            with self.use(digest):
-                good = await asyncio.to_thread(_has_digest, path, digest)
-            if not good:
-                _log.warning("a cached blob is damaged, dropping it", digest=digest)
-                self._remove(digest)
-                return None
-            entry.verified = True
+        if not entry.verified and not await asyncio.shield(self._verification(digest, entry)):
+            return None
         if digest in self._entries:
             self._entries.move_to_end(digest)
         return path
@@ -138,6 +133,23 @@ class BlobCache:
             self._used[digest] -= 1
             if not self._used[digest]:
                 del self._used[digest]
+
+    def _verification(self, digest: str, entry: _Entry) -> "asyncio.Task[bool]":
+        """One for all askers: it takes longer than some of them have time, and must not begin anew with each."""
+        task = self._verifications.get(digest)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._verify(digest, entry), name=f"verify {digest[:19]}")
+            self._verifications[digest] = task
+            task.add_done_callback(lambda _: self._verifications.pop(digest, None))
+        return task
+
+    async def _verify(self, digest: str, entry: _Entry) -> bool:
+        with self.use(digest):
+            entry.verified = await asyncio.to_thread(_has_digest, self._path(digest), digest)
+        if not entry.verified:
+            _log.warning("a cached blob is damaged, dropping it", digest=digest)
+            self._remove(digest)
+        return entry.verified
 
     async def _fetch(self, blob: Descriptor, source: Source, reserved: int) -> Path:
         self._make_room(blob.size + reserved)
