@@ -53,6 +53,8 @@ class Registry:
     faults: Faults = field(default_factory=Faults)
     token: str = ""
     """When set, a Bearer token is needed; /token gives it out."""
+    realm: str = ""
+    """Where tokens are said to be, if not there."""
 
     @property
     def name(self) -> str:
@@ -125,8 +127,8 @@ def _denied(registry: Registry, request: web.Request) -> web.Response | None:
     registry.authorizations.append(request.headers.get("Authorization", ""))
     if not registry.token or registry.authorizations[-1] == f"Bearer {registry.token}":
         return None
-    realm = f'Bearer realm="http://{registry.name}/token",service="test"'
-    return web.Response(status=401, headers={"WWW-Authenticate": realm})
+    realm = registry.realm or f"http://{registry.name}/token"
+    return web.Response(status=401, headers={"WWW-Authenticate": f'Bearer realm="{realm}",service="test"'})
 
 
 async def _send(registry: Registry, request: web.Request, content: bytes, media_type: str) -> web.StreamResponse:

@@ -203,6 +203,25 @@ async def test_a_token_stays_with_the_registry_that_it_is_for(registry: Registry
         assert elsewhere.requests == []
 
 
+@pytest.mark.parametrize(
+    "place", ["http:///cdn", "http://[", "http://a:b/", "https://", "http:x", "//[", "file:///etc/x"]
+)
+async def test_a_registry_that_points_nowhere_is_an_error_of_the_image(
+    registry: Registry, images: RegistryImages, place: str
+) -> None:
+    """By a redirect or by the place of its tokens: nothing else gets through to the reconciler."""
+    registry.os_image(tag="1")
+    image = await images.resolve(f"{registry.name}/os:1")
+    registry.faults.redirect = place
+    with pytest.raises(ImageError) as caught:
+        await images.open(image.plan(ignition=True).kernel)
+    assert caught.value.reason in ("RegistryMisbehaves", "RegistryUnreachable")
+    registry.token, registry.realm = "t0ken", place
+    assert (await reason(images, f"{registry.name}/other:1")).reason in (
+        "RegistryMisbehaves", "RegistryUnreachable", "RegistryDenied",
+    )  # fmt: skip
+
+
 async def test_a_redirect_within_the_registry_is_followed(registry: Registry, images: RegistryImages) -> None:
     """Registries keep blobs under other paths."""
     registry.os_image(tag="1")

@@ -150,10 +150,7 @@ class Remote:
         raise ImageError("RegistryMisbehaves", f"{image.registry} redirects in circles", transient=True)
 
     def _follow(self, image: Reference, url: URL, target: str) -> URL:
-        try:
-            there = url.join(URL(target))
-        except ValueError:
-            raise ImageError("RegistryMisbehaves", f"{image.registry} redirects to nowhere", transient=True) from None
+        there = url.join(_url(target, f"{image.registry} redirects to nowhere"))
         if there.scheme == "https" or (there.scheme == "http" and there.origin() == url.origin()):
             return there
         raise ImageError("RegistryMisbehaves", f"{image.registry} redirects from https to another, open place")
@@ -166,7 +163,7 @@ class Remote:
         challenge = bearer(header)
         if challenge is None:
             raise ImageError("RegistryDenied", f"{image.name} cannot be read without a user name and password")
-        url = URL(challenge.realm)
+        url = _url(challenge.realm, f"{image.registry} names no usable place for tokens")
         if url.scheme != "https" and self._scheme(image) == "https":
             raise ImageError("RegistryMisbehaves", f"{image.registry} wants its tokens fetched over http")
         query = {"scope": f"repository:{image.repository}:pull"}
@@ -198,6 +195,17 @@ class Remote:
         if self._session is None:
             self._session = aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
+
+
+def _url(text: str, problem: str) -> URL:
+    """A URL that a registry names, absolute or relative. Raises ImageError with the problem."""
+    try:
+        url = URL(text)
+    except ValueError:
+        raise ImageError("RegistryMisbehaves", problem, transient=True) from None
+    if url.scheme and not url.absolute:
+        raise ImageError("RegistryMisbehaves", problem, transient=True)
+    return url
 
 
 def verified(raw: bytes, digest: str) -> bytes:
