@@ -98,9 +98,11 @@ class Manager:
         self._ready = False
 
     def _boot_settings(self) -> BootSettings:
+        config = self.config
         return BootSettings(
-            base_url=self.config.boot_url, cache=self.parts.image_cache, cache_bytes=self.config.registries.cache_size
-        )
+            base_url=config.boot_url, cache=self.parts.image_cache, cache_bytes=config.registries.cache_size,
+            race_window=config.timeouts.race_window,
+        )  # fmt: skip
 
     def _images(self) -> ImageSource:
         if self.parts.images is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -189,6 +190,17 @@ async def test_a_boot_that_ended_long_ago_is_not_contested(world: World) -> None
     world.clock.advance(11 * 60)
     assert (await world.boot.script(UUID, MACHINE)).status == 403
     assert (await world.window()).phase == "Succeeded"
+
+
+async def test_a_boot_can_be_contested_for_as_long_as_it_is_doubted(world: World) -> None:
+    """Machines that train their memory for ten minutes ask late: the wait for them is of use only if they are heard."""
+    boot = world.service(dataclasses.replace(world.settings, race_window=15 * 60))
+    await world.open("Claim")
+    stolen = token_of(await boot.script(UUID, NEIGHBOR))
+    assert (await boot.ignition(UUID, stolen, NEIGHBOR)).status == 200
+    world.clock.advance(10 * 60)
+    assert (await boot.script(UUID, MACHINE)).status == 403
+    assert (await world.window()).phase == "Contested"
 
 
 async def test_a_script_that_went_out_before_the_lease_was_known_is_contested(world: World) -> None:

@@ -117,7 +117,7 @@ class World:
         self.refusals = Refusals(self.clock, event=self._event, registry=self.metrics)
         self._numbers = itertools.count(1)
         self.settings = BootSettings(base_url="http://10.0.0.1:8082", image_wait=5.0)
-        self.boot, self.replica = self._boot(), self._boot()
+        self.boot, self.replica = self.service(), self.service()
         self.registry = RegistryService(
             self.api, self.kinds, ListingDirectory(self.api, self.kinds), self.refusals,
             RegistrySettings(namespace="metal-system"), clock=self.clock,
@@ -173,10 +173,11 @@ class World:
         labels = {"endpoint": endpoint, "reason": reason}
         return int(self.metrics.get_sample_value("metal_boot_refusals_total", labels) or 0)
 
-    def _boot(self) -> BootService:
+    def service(self, settings: BootSettings | None = None) -> BootService:
+        """One more replica of the boot server."""
         directory = ListingDirectory(self.api, self.kinds)
         return BootService(
-            self.api, self.kinds, directory, self.images, self.refusals, self.settings,
+            self.api, self.kinds, directory, self.images, self.refusals, settings or self.settings,
             clock=self.clock, token=lambda: f"token-{next(self._numbers)}",
         )  # fmt: skip
 

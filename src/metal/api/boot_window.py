@@ -73,7 +73,7 @@ class BootWindow(Model, frozen=True, kw_only=True):
 
 
 REGRET = timedelta(minutes=5)
-"""How long after a finished boot a first fetch by the machine itself still means that somebody else was first."""
+"""How long after its script went out a finished boot can still turn out to have been somebody else's, by default."""
 
 
 class Refused(Exception):
@@ -109,7 +109,15 @@ def _require_token(expected: str, token: str) -> None:
         raise Refused("TokenInvalid", "the token is not the one of this boot")
 
 
-def serve_script(window: BootWindow | None, now: datetime, *, token: str, client: str, lease_known: bool) -> BootWindow:
+def serve_script(
+    window: BootWindow | None,
+    now: datetime,
+    *,
+    token: str,
+    client: str,
+    lease_known: bool,
+    regret: timedelta = REGRET,
+) -> BootWindow:
     """The script goes out to `client` with a fresh `token`.
 
     The caller has already compared the client with the lease where one is known (lease_known). Then the same machine
@@ -117,7 +125,7 @@ def serve_script(window: BootWindow | None, now: datetime, *, token: str, client
     else was first, however far that one came: raises Refused with reason BootContested, and the caller records
     `contest(window)`.
     """
-    if not lease_known and is_contestable(window, now):
+    if not lease_known and is_contestable(window, now, regret):
         raise Refused("BootContested", "the script of this boot was handed out before, to another request")
     window = require_open(window, now)
     if window.phase == Phase.IGNITION_SERVED:
@@ -127,12 +135,15 @@ def serve_script(window: BootWindow | None, now: datetime, *, token: str, client
     )
 
 
-def is_contestable(window: BootWindow | None, now: datetime) -> bool:
-    """True while a second request for the script of this boot is news: under way, or finished not long ago."""
+def is_contestable(window: BootWindow | None, now: datetime, regret: timedelta = REGRET) -> bool:
+    """True while a second request for the script of this boot is news: under way, or finished not long ago.
+
+    regret: how long after its script went out a finished boot may be contested; the Server's controller waits for it.
+    """
     if window is None or window.script_served_at is None or now >= window.expires_at:
         return False
     if window.phase == Phase.SUCCEEDED:
-        return now - window.script_served_at < REGRET
+        return now - window.script_served_at < regret
     return window.phase in (Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 
 from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Purpose, Refused
@@ -44,6 +45,7 @@ class BootService:
         self._bootables = Bootables(client, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
+        self._regret = timedelta(seconds=settings.race_window)
         self.imaging = Imaging(self._windows, self._bootables, images, refusals, settings, clock)
 
     async def chainload(self) -> Answer:
@@ -84,7 +86,9 @@ class BootService:
                 boot_window.require_open(window, now)
                 raise Refused("ClientNotLeased", "DHCP gave this address to another machine, or to none")
             known = bool(leases) and (not earlier or earlier in leases)
-            return boot_window.serve_script(window, now, token=token, client=client, lease_known=known)
+            return boot_window.serve_script(
+                window, now, token=token, client=client, lease_known=known, regret=self._regret
+            )
 
         return step
 
@@ -130,7 +134,7 @@ class BootService:
         """Stop the boot for everybody. The Server's controller sees it and begins again."""
 
         def step(window: BootWindow | None) -> BootWindow:
-            if window is None or not boot_window.is_contestable(window, self._clock()):
+            if window is None or not boot_window.is_contestable(window, self._clock(), self._regret):
                 raise Refused("BootContested", "the boot has been stopped already")
             return boot_window.contest(window)
 

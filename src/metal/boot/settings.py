@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from metal.api.boot_window import REGRET
 from metal.boot.core.remote import RemoteSettings
 
 
@@ -22,6 +23,8 @@ class BootSettings:
     """Registries and their limits."""
     image_wait: float = 15.0
     """How long a request waits for an image that is still being fetched; then 503, and iPXE asks again."""
+    race_window: float = REGRET.total_seconds()
+    """How long a boot may be contested where no DHCP lease tells whose it was; as long as the controllers doubt it."""
     secret_poll: float = 30.0
     """How often a referenced Secret is read again; Secrets in general are neither listed nor watched."""
     progress_poll: float = 2.0
