@@ -43,6 +43,10 @@ class Program:
         self.uses_old = "oldSelf" in self._rule.variables()
         self.escaped = "__" in rule.rule or "__" in rule.message_expression
 
+    def called(self) -> set[str]:
+        """Names of the functions that the rule calls."""
+        return {name for part in filter(None, (self._rule, self._message)) for name in part.functions()}
+
     def unknown_names(self, known: frozenset[str]) -> list[str]:
         """Functions and variables of the rule that do not exist."""
         found: set[str] = set()
@@ -100,6 +104,13 @@ def _functions() -> dict[str, Callable[..., Any]]:
     return {**context.functions, **FUNCTIONS}
 
 
+@lru_cache(maxsize=1024)
+def _functions_of(rules: tuple[Rule, ...]) -> dict[str, Callable[..., Any]]:
+    """The added functions that these rules call: usually none, and to offer them all costs more than most rules."""
+    called = {name for rule in rules for name in program(rule).called()}
+    return {name: function for name, function in _functions().items() if name in called}
+
+
 def known_functions() -> frozenset[str]:
     """Names of the functions added to the language's own."""
     return frozenset(_functions())
@@ -148,7 +159,7 @@ def _context(node: Node, value: Any, old: Any, escaped: bool) -> engine.Context:
     variables = {"self": _convert(node, value, escaped)}
     if old is not _MISSING:
         variables["oldSelf"] = _convert(node, old, escaped)
-    return engine.Context(variables=variables, functions=_functions())
+    return engine.Context(variables=variables, functions=_functions_of(node.rules))
 
 
 def _failed(node: Node, rule: Rule, path: Path, detail: str) -> Cause:

@@ -43,18 +43,19 @@ class Writer:
             raise status.not_found(ctx.who)
         if not obj["metadata"].get("resourceVersion") and not ctx.resource.strategy.unconditional:
             raise status.invalid(ctx.who, [_VERSION_NEEDED])
-        return await self._update(ctx, current, obj)
+        return await self._update(ctx, current, obj, shaping.at_version(ctx.resource, current.decode()))
 
     async def patch(self, ctx: RequestContext, kind: PatchType, body: Any) -> Record:
         """Change an object by a JSON, merge or strategic merge patch. Raises StatusError."""
         current = self._store.newest(ctx.key)
         if current is None:
             raise status.not_found(ctx.who)
-        return await self._update(
-            ctx,
-            current,
-            shaping.body(ctx, shaping.patched(ctx, shaping.at_version(ctx.resource, current.decode()), kind, body)),
-        )
+        old = shaping.at_version(ctx.resource, current.decode())
+        # Nothing of a custom object but its metadata is changed in place: a merge may share the rest with the old one.
+        shared = kind is PatchType.MERGE and ctx.resource.custom
+        base = {**old, "metadata": dict(old["metadata"])} if shared else current.decode()
+        obj = shaping.patched(ctx, shaping.at_version(ctx.resource, base), kind, body)
+        return await self._update(ctx, current, shaping.body(ctx, obj), old)
 
     async def apply(self, ctx: RequestContext, obj: Obj) -> Record:
         """Server-side apply (KEP-555); creates what does not exist. Raises StatusError."""
@@ -72,7 +73,8 @@ class Writer:
         merged = shaping.body(ctx, self._applied(ctx, live, obj))
         if current is None:
             return await self._create(ctx, merged, applied=True)
-        return await self._update(ctx, current, merged, applied=True)
+        old = shaping.at_version(ctx.resource, current.decode())
+        return await self._update(ctx, current, merged, old, applied=True)
 
     def _applied(self, ctx: RequestContext, live: Obj | None, obj: Obj) -> Obj:
         try:
@@ -130,9 +132,10 @@ class Writer:
             )
             raise status.forbidden(ctx.resource.who(meta.get("name", "")), told, [cause])
 
-    async def _update(self, ctx: RequestContext, current: Record, obj: Obj, *, applied: bool = False) -> Record:
+    async def _update(
+        self, ctx: RequestContext, current: Record, obj: Obj, old: Obj, *, applied: bool = False
+    ) -> Record:
         resource = ctx.resource
-        old = shaping.at_version(resource, current.decode())
         shaping.check_identity(ctx, obj["metadata"], old["metadata"])
         metadata.check_namespace(obj["metadata"], ctx.namespace)
         obj = shaping.with_other_half(ctx, obj, old, applied=applied)
