@@ -92,7 +92,7 @@ class StatusScope(Generic[T]):
         """Write what changed, if anything. Raises Conflict when somebody else changed the object meanwhile."""
         if "observed_generation" in self.status.__struct_fields__:
             self.set(observed_generation=self.obj.metadata.generation)
-        changes = diff(_plain(self.obj.status or self._empty), _plain(self.status))
+        changes = _changes(self.obj.status or self._empty, self.status)
         if not changes:
             return
         body = {"metadata": {"resourceVersion": self.obj.metadata.resource_version}, "status": changes}
@@ -113,5 +113,15 @@ class StatusScope(Generic[T]):
         self.informer.observe(obj)
 
 
-def _plain(status: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", msgspec.to_builtins(status))
+def _changes(old: msgspec.Struct, new: msgspec.Struct) -> dict[str, Any]:
+    """The merge patch between two statuses. What a pass left alone is the same object still, and is not compared."""
+    names = zip(new.__struct_fields__, new.__struct_encode_fields__, strict=True)
+    touched = {wire for name, wire in names if getattr(old, name) is not getattr(new, name)}
+    if not touched:
+        return {}
+    return diff(_plain(old, touched), _plain(new, touched))
+
+
+def _plain(status: msgspec.Struct, touched: set[str]) -> dict[str, Any]:
+    plain = cast("dict[str, Any]", msgspec.to_builtins(status))
+    return {name: value for name, value in plain.items() if name in touched}

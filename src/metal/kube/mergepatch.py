@@ -37,8 +37,12 @@ def apply(target: Any, patch: Any) -> Any:
 
 def _equal(one: Any, other: Any) -> bool:
     """Equality as JSON sees it: true is not 1."""
+    if one is other:
+        return True
     if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
+        return False
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(one == other)
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
