@@ -15,7 +15,8 @@ _IGNORED = ("init", "tftp", "arp-add", "arp-del", "relay-snoop")
 """Other things that dnsmasq's dhcp-script is called for."""
 
 
-@click.command("lease-hook")
+# No options behind the first word: the last ones are a DHCP client's own, such as a host name of --kubeconfig=/x.
+@click.command("lease-hook", context_settings={"allow_interspersed_args": False})
 @click.argument("action")
 @click.argument("mac", default="")
 @click.argument("ip", default="")
@@ -26,8 +27,14 @@ def command(
 ) -> None:
     """Tell the control plane of a DHCP lease: ACTION is add, old or del, then MAC and IP.
 
-    Fits dnsmasq's --dhcp-script as it is. Report the leases of hosts too, not only of BMCs: boot scripts go only to
-    addresses that were leased to the server's own network cards.
+    For dnsmasq, --dhcp-script=FILE with this in FILE:
+
+    \b
+      #!/bin/sh
+      exec /PATH/TO/metalctl lease-hook --kubeconfig /PATH/TO/kubeconfig "$@"
+
+    Report the leases of hosts too, not only of BMCs: boot scripts go only to addresses that were leased to the server's
+    own network cards.
     """
     if action in _IGNORED:
         return
