@@ -3,6 +3,7 @@
 import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,14 +58,53 @@ async def test_an_address_that_goes_to_another_device_is_taken_from_the_first(cl
     assert await _all(client) == {MAC: None, OTHER: "10.0.0.1"}
 
 
-async def test_an_ended_lease_leaves_the_endpoint_without_an_address(client: Client) -> None:
+async def test_an_ended_lease_leaves_a_bmc_its_endpoint_without_an_address(client: Client) -> None:
     """Only when it is still that address."""
-    await lease_given(client, KINDS, MAC, "10.0.0.1")
+    made = await lease_given(client, KINDS, MAC, "10.0.0.1")
+    name = {"name": made.metadata.name}
+    spec = {"endpointRef": name, "bmcSecretRef": name, "protocol": {"name": "Redfish", "port": 443}}
+    await client.create(KINDS.bmc, {"metadata": name, "spec": spec})
     await lease_ended(client, KINDS, MAC, "10.0.0.9")
     before = await _all(client)
     await lease_ended(client, KINDS, MAC, "10.0.0.1")
     assert before == {MAC: "10.0.0.1"}
     assert await _all(client) == {MAC: None}
+
+
+async def test_an_endpoint_that_was_only_a_lease_goes_with_it(client: Client) -> None:
+    """Else whoever asks for addresses under ever new MAC addresses would fill the API."""
+    for number in range(50):
+        mac = f"52:54:00:00:01:{number:02x}"
+        await lease_given(client, KINDS, mac, "10.0.0.1")
+        await lease_ended(client, KINDS, mac, "10.0.0.1")
+    assert await _all(client) == {}
+
+
+@pytest.mark.parametrize("metadata", [{"name": "node7"}, {"labels": {"rack": "1"}}, {"annotations": {"a": "b"}}])
+async def test_an_endpoint_that_somebody_cares_for_outlives_its_lease(client: Client, metadata: dict[str, Any]) -> None:
+    """It has a name, a label or an annotation that no hook gives."""
+    spec = {"macAddress": MAC, "ip": "10.0.0.1"}
+    await client.create(KINDS.endpoint, {"metadata": {"name": endpoint_name(MAC), **metadata}, "spec": spec})
+    await lease_ended(client, KINDS, MAC, "10.0.0.1")
+    assert await _all(client) == {MAC: None}
+
+
+async def test_an_endpoint_whose_credentials_were_refused_outlives_its_lease(client: Client) -> None:
+    """Else a lease that comes and goes would have them tried until the account is locked."""
+    made = await lease_given(client, KINDS, MAC, "10.0.0.1")
+    await client.patch_status(KINDS.endpoint, made.metadata.name, {"status": {"state": "Error"}})
+    await lease_ended(client, KINDS, MAC, "10.0.0.1")
+    assert await _all(client) == {MAC: None}
+
+
+@pytest.mark.parametrize("ip", ["", "somewhere", "10.0.0.1:80", "10.0.0.300"])
+async def test_what_is_no_address_is_refused_with_a_sentence(client: Client, ip: str) -> None:
+    """And nobody's address is taken for it."""
+    await lease_given(client, KINDS, OTHER, "10.0.0.1")
+    for report in (lease_given, lease_ended):
+        with pytest.raises(ValueError, match="is not an IP address"):
+            await report(client, KINDS, MAC, ip)
+    assert await _all(client) == {OTHER: "10.0.0.1"}
 
 
 async def test_an_endpoint_that_somebody_named_otherwise_is_updated(client: Client) -> None:

@@ -1,13 +1,17 @@
 """Records what a DHCP server says as Endpoints: BMCs are found by them, and boot scripts go by them."""
 
 import re
+from ipaddress import ip_address
 
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists, NotFound
+from metal.kube.errors import AlreadyExists, Conflict, NotFound
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+
+_OF_NO_BMC = ("", "Ignored")
+"""States of Endpoints that nothing is remembered of; which credentials a BMC has refused must not be forgotten."""
 
 
 def canonical_mac(mac: str) -> str:
@@ -28,9 +32,20 @@ def endpoint_name(mac: str) -> str:
     return "mac-" + canonical_mac(mac).replace(":", "-")
 
 
+def canonical_ip(ip: str) -> str:
+    """An IP address in its usual spelling. Raises ValueError with a sentence when it is none."""
+    try:
+        return str(ip_address(ip.strip()))
+    except ValueError:
+        raise ValueError(f"{ip!r} is not an IP address: write one such as 192.0.2.11 or 2001:db8::11") from None
+
+
 async def lease_given(client: Client, kinds: Kinds, mac: str, ip: str) -> Endpoint:
-    """A device got or renewed an address. Whoever had the address before has it no longer."""
-    mac, name = canonical_mac(mac), endpoint_name(mac)
+    """A device got or renewed an address. Whoever had the address before has it no longer.
+
+    Raises ValueError with a sentence for what is no MAC or IP address, and ApiError.
+    """
+    mac, name, ip = canonical_mac(mac), endpoint_name(mac), canonical_ip(ip)
     known = (await client.list(kinds.endpoint)).items
     for other in known:
         if other.spec.ip == ip and _mac_of(other) != mac:
@@ -47,11 +62,41 @@ async def lease_given(client: Client, kinds: Kinds, mac: str, ip: str) -> Endpoi
 
 
 async def lease_ended(client: Client, kinds: Kinds, mac: str, ip: str) -> None:
-    """A lease ran out or was given back: its address proves nothing any more."""
-    mac = canonical_mac(mac)
+    """A lease ran out or was given back: its address proves nothing any more.
+
+    An Endpoint that only the lease made, and that became no BMC, goes with it: whoever asks for addresses under ever
+    new MAC addresses must not fill the API. Raises ValueError with a sentence, and ApiError.
+    """
+    mac, ip = canonical_mac(mac), canonical_ip(ip)
     for endpoint in (await client.list(kinds.endpoint)).items:
-        if endpoint.spec.ip == ip and _mac_of(endpoint) == mac:
+        if endpoint.spec.ip != ip or _mac_of(endpoint) != mac:
+            continue
+        if await _is_only_a_lease(client, kinds, endpoint):
+            await _remove(client, kinds, endpoint)
+        else:
             await _take_address(client, kinds, endpoint)
+
+
+async def _is_only_a_lease(client: Client, kinds: Kinds, endpoint: Endpoint) -> bool:
+    meta = endpoint.metadata
+    if meta.name != endpoint_name(endpoint.spec.mac_address) or meta.labels or meta.annotations or meta.finalizers:
+        return False
+    if endpoint.status.state not in _OF_NO_BMC:
+        return False
+    try:
+        await client.get(kinds.bmc, meta.name)
+    except NotFound:
+        return True
+    return False
+
+
+async def _remove(client: Client, kinds: Kinds, endpoint: Endpoint) -> None:
+    """Unless it changed meanwhile: then somebody else knows better, or the device is back."""
+    meta = endpoint.metadata
+    try:
+        await client.delete(kinds.endpoint, meta.name, uid=meta.uid, resource_version=meta.resource_version)
+    except (NotFound, Conflict):
+        return
 
 
 async def _take_address(client: Client, kinds: Kinds, endpoint: Endpoint) -> None:
