@@ -77,6 +77,14 @@ def test_other_calls_of_dnsmasq_are_ignored() -> None:
     assert run("lease-hook", "init") == (0, "")
 
 
+@pytest.mark.parametrize("name", ["--help", "--kubeconfig=/dev/null", "--api-group=evil.example", "-h"])
+def test_a_host_name_is_never_an_option_of_the_lease_hook(name: str, tmp_path: Path) -> None:
+    """DHCP clients choose it."""
+    code, text = run("lease-hook", "--kubeconfig", str(tmp_path / "none"), "add", "52:54:00:00:00:01", "10.0.0.1", name)
+    assert code == 1
+    assert str(tmp_path / "none") in "".join(text.split())
+
+
 def test_a_data_folder_is_private_and_used_by_one_process_at_a_time(tmp_path: Path) -> None:
     """A second one is told, instead of two writers on one database."""
     folder = tmp_path / "data"
