@@ -69,3 +69,15 @@ def test_every_spelling_of_a_mac_is_one() -> None:
 def test_no_report_whatever_breaks_the_summary(report: dict[str, Any]) -> None:
     """Whatever JSON a machine sends, the summary is made and can be written to the API."""
     assert isinstance(msgspec.json.encode(network_interfaces(report)), bytes)
+
+
+def test_texts_of_neighbours_are_plain() -> None:
+    """Whoever sits on the cable chooses them, and they end up on an administrator's terminal."""
+    neighbor = {"chassisId": "\x1b]0;x\x07", "systemName": "a\r\nb", "portId": "\x00", "systemDescription": "d" * 999}
+    report = {
+        "networkInterfaces": [{"name": "eth0", "macAddress": "52:54:00:00:00:01"}],
+        "lldp": [{"name": "eth0", "neighbors": [neighbor]}],
+    }
+    ((shown,),) = (interface.neighbors for interface in network_interfaces(report))
+    assert (shown.mac_address, shown.system_name, shown.port_id) == (" ]0;x ", "a  b", " ")
+    assert len(shown.system_description) == 256

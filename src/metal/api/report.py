@@ -89,4 +89,6 @@ def _objects(value: object) -> list[Mapping[str, Any]]:
 
 
 def _text(value: object) -> str:
-    return value[:_LONGEST] if isinstance(value, str) else ""
+    """Without line breaks and escape sequences: kubectl describe writes it to a terminal as it is."""
+    told = value[:_LONGEST] if isinstance(value, str) else ""
+    return "".join(char if char.isprintable() else " " for char in told)
