@@ -56,3 +56,13 @@ def test_a_table_with_a_limit_counts_the_rest() -> None:
     assert "s0002" in text
     assert "s0003" not in text
     assert "… and 997 more" in text
+
+
+def test_what_others_wrote_is_shown_as_it_is() -> None:
+    """An image that a tenant called [/x] is no markup, and a BMC's words do not move the cursor."""
+    console = Console(width=120, record=True)
+    server = _server("a", state="Error", waiting_for="image [/x] [red]y \x1b]0;z\x07 w\nv")
+    console.print(render(rows([server], NOW)))
+    told = console.export_text()
+    assert "image [/x] [red]y  ]0;z  w v" in told
+    assert "\x1b" not in told

@@ -72,7 +72,13 @@ def render(entries: Iterable[Row], *, limit: int | None = None) -> Table:
         table.add_column(name, no_wrap=name != "WAITING FOR", overflow="ellipsis")
     for row in found[:limit]:
         state = Text(row.state, style=_COLOURS.get(row.state, ""))
-        table.add_row(row.server, state, row.since, row.power, row.claim, row.waiting_for)
+        others = (_plain(text) for text in (row.since, row.power, row.claim, row.waiting_for))
+        table.add_row(_plain(row.server), state, *others)
     if limit is not None and len(found) > limit:
         table.add_row(f"… and {len(found) - limit} more", "", "", "", "", "")
     return table
+
+
+def _plain(text: str) -> Text:
+    """As it is, not as markup or escape sequences: images are named by tenants, and BMCs word their own errors."""
+    return Text("".join(char if char.isprintable() else " " for char in text))
