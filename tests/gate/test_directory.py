@@ -22,7 +22,8 @@ async def directory(request: pytest.FixtureRequest) -> AsyncIterator[Directory]:
     await api.create(KINDS.server, {"metadata": {"name": "s1"}, "spec": {"systemUUID": UUID.upper()}})
     await api.create(KINDS.server, {"metadata": {"name": "s2"}, "spec": {"uuid": UUID}})
     await api.create(KINDS.server, {"metadata": {"name": "s3"}, "spec": {}})
-    for number, (mac, ip) in enumerate([(MAC.upper(), "10.0.0.7"), ("52-54-00-00-00-02", "10.0.0.8"), (MAC, None)]):
+    leases = [(MAC.upper(), "10.0.0.7"), ("52-54-00-00-00-02", "10.0.0.8"), (MAC, None), ("", "10.0.0.9")]
+    for number, (mac, ip) in enumerate(leases):
         spec = {"macAddress": mac, "ip": ip}
         await api.create(KINDS.endpoint, {"metadata": {"name": f"e{number}"}, "spec": spec})
     if request.param == "listing":
@@ -53,6 +54,11 @@ async def test_leases_are_found_by_mac_however_written(directory: Directory) -> 
     assert await directory.leases([MAC]) == {"10.0.0.7"}
     assert await directory.leases([MAC, "5254.0000.0002"]) == {"10.0.0.7", "10.0.0.8"}
     assert await directory.leases([]) == frozenset()
+
+
+async def test_what_is_no_mac_is_nobodys(directory: Directory) -> None:
+    """Digits are not picked out of something else, and two that cannot be read are not the same."""
+    assert await directory.leases(["", "none", f"x{MAC}", "00:00:00:00:00:00", f"{MAC}:00"]) == frozenset()
 
 
 def test_addresses_have_one_spelling() -> None:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
+from metal.api.report import normal_mac
 from metal.api.server import Server
 from metal.gate.uuids import spellings
 from metal.kube.client import Client
@@ -37,7 +38,7 @@ class CachedDirectory:
         return sorted({server.metadata.name for server in found})
 
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
-        return _addresses(obj for mac in macs for obj in self._endpoints.by_index("gate-mac", plain_mac(mac)))
+        return _addresses(obj for mac in macs for obj in self._endpoints.by_index("gate-mac", normal_mac(mac)))
 
 
 class ListingDirectory:
@@ -52,9 +53,9 @@ class ListingDirectory:
         return sorted(server.metadata.name for server in page.items if server.uuid in forms)
 
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
-        wanted = {plain_mac(mac) for mac in macs}
+        wanted = {normal_mac(mac) for mac in macs} - {""}
         page = await self._client.list(self._kinds.endpoint)
-        return _addresses(obj for obj in page.items if plain_mac(obj.spec.mac_address) in wanted)
+        return _addresses(obj for obj in page.items if normal_mac(obj.spec.mac_address) in wanted)
 
 
 def by_uuid(server: Server) -> tuple[str, ...]:
@@ -64,13 +65,8 @@ def by_uuid(server: Server) -> tuple[str, ...]:
 
 def by_mac(endpoint: Endpoint) -> tuple[str, ...]:
     """Index of Endpoints."""
-    mac = plain_mac(endpoint.spec.mac_address)
+    mac = normal_mac(endpoint.spec.mac_address)
     return (mac,) if mac else ()
-
-
-def plain_mac(text: str) -> str:
-    """The hexadecimal digits of a MAC address in lower case."""
-    return "".join(char for char in text.lower() if char in "0123456789abcdef")
 
 
 def plain_ip(text: str) -> str:
