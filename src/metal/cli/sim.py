@@ -12,6 +12,7 @@ import uvloop
 
 from metal.api.kinds import kinds
 from metal.cli import logs
+from metal.cli.collecting import collect_seldom
 from metal.cli.connection import connect, connection_options
 from metal.kube.client import Client
 from metal.kube.errors import ApiError
@@ -77,6 +78,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
         raise click.UsageError(str(exc)) from None
     logs.to_stream(sys.stdout, colours=False)
     try:
+        collect_seldom()
         uvloop.run(_run(fleet, given))
     except OSError as exc:
         raise click.ClickException(f"{exc.strerror}; choose another --offset, --port or --images-port") from None

@@ -14,6 +14,7 @@ import uvloop
 from metal.apiserver.auth import TokenError
 from metal.apiserver.journal import JournalError
 from metal.cli import logs
+from metal.cli.collecting import collect_seldom
 from metal.cli.datadir import InUse, locked
 from metal.cli.simulated import FleetWish
 from metal.cli.standalone import Standalone
@@ -76,6 +77,7 @@ def command(
     config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
     try:
         with locked(data):
+            collect_seldom()
             uvloop.run(_run(data, FleetWish(fleet, bmc_port, images_port), config))
     except OSError as exc:
         raise click.ClickException(_sentence(exc)) from None
