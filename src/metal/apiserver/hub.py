@@ -11,12 +11,18 @@ from collections import defaultdict
 from metal.apiserver.records import Event, ResourceKey
 from metal.apiserver.status import expired
 
+LOG_BYTES = 32 * 1024 * 1024
+"""What the events of one collection may hold in memory; less is kept of large objects only."""
+FEWEST = 500
+"""Events that are kept whatever their size, so that a watcher can follow a collection of large objects, too."""
+
 
 class Log:
     """The last events of one collection. Every event since `floor` is still here."""
 
-    def __init__(self, limit: int, floor: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, floor: int, max_bytes: int = LOG_BYTES) -> None:
+        self._limit, self._max_bytes = limit, max_bytes
+        self._bytes = 0
         self._events: list[Event] = []
         self._dropped = 0
         self._watchers: set[Cursor] = set()
@@ -26,13 +32,24 @@ class Log:
     def publish(self, event: Event) -> None:
         """Append, and wake whoever waits."""
         self._events.append(event)
+        self._bytes += len(event.record.body)
+        # In chunks: dropping one event at a time would move the whole list on every write.
         if len(self._events) > self._limit + self._limit // 4:
-            self._trim()
+            self._trim(len(self._events) - self._limit)
+        elif self._bytes > self._max_bytes and len(self._events) >= FEWEST + FEWEST // 4:
+            self._trim(self._surplus_by_size())
         self._wake()
 
-    def _trim(self) -> None:
-        # In chunks: dropping one event at a time would move the whole list on every write.
-        surplus = len(self._events) - self._limit
+    def _surplus_by_size(self) -> int:
+        """How many of the oldest events go until a fifth of the room is free, or the fewest are left."""
+        held, surplus = self._bytes, 0
+        while held > self._max_bytes * 4 // 5 and len(self._events) - surplus > FEWEST:
+            held -= len(self._events[surplus].record.body)
+            surplus += 1
+        return surplus
+
+    def _trim(self, surplus: int) -> None:
+        self._bytes -= sum(len(event.record.body) for event in self._events[:surplus])
         self.floor = self._events[surplus - 1].resource_version
         self._dropped += surplus
         del self._events[:surplus]
