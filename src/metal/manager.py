@@ -88,10 +88,13 @@ class Manager:
             self.runtime.informer(self.kinds.server), self.runtime.informer(self.kinds.endpoint)
         )
         self.boot = BootService(
-            parts.client, self.kinds, directory, self.images, refusals, self._boot_settings(), clock=parts.clock
-        )
+            parts.client, self.kinds, directory, self.images, refusals, self._boot_settings(),
+            clock=parts.clock, rng=parts.rng,
+        )  # fmt: skip
         reports = RegistrySettings(namespace=self.config.namespace)
-        self.registry = RegistryService(parts.client, self.kinds, directory, refusals, reports, clock=parts.clock)
+        self.registry = RegistryService(
+            parts.client, self.kinds, directory, refusals, reports, clock=parts.clock, rng=parts.rng
+        )
         self._refusals = refusals
         self._listening: list[Listening] = []
         self._metrics: web.AppRunner | None = None

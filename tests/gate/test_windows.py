@@ -1,5 +1,8 @@
 """Boot windows in the API."""
 
+import asyncio
+import itertools
+import random
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,6 +76,24 @@ async def test_endless_conflicts_end_in_busy(world: World) -> None:
         await windows.change(await world.server(), lambda window: contest(_there(window)))
     assert await windows.find(UUID) is not None
     assert (await world.window()).phase == "Open"
+
+
+@pytest.mark.looptime
+async def test_the_pauses_between_attempts_grow_and_stay_short(world: World) -> None:
+    """Who lost a race lets the others finish, and still answers its machine in time."""
+    loop = asyncio.get_running_loop()
+    windows = Windows(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock, random.Random(1))
+    asked: list[float] = []
+
+    def step(window: BootWindow | None) -> BootWindow:
+        asked.append(loop.time())
+        return contest(_there(window))
+
+    world.api.faults.next("patch_status", *(Conflict("changed") for _ in range(5)))
+    await windows.change(await world.server(), step)
+    pauses = [after - before for before, after in itertools.pairwise(asked)]
+    assert len(pauses) == 5
+    assert all(0.009 * 2**n < pause <= 0.021 * 2**n for n, pause in enumerate(pauses))
 
 
 def _there(window: BootWindow | None) -> BootWindow:

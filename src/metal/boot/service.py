@@ -1,5 +1,6 @@
 """The boot server without HTTP: chainload script, iPXE script, Ignition. Every door is a boot window."""
 
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -29,7 +30,7 @@ IGNITION_TYPE = "application/vnd.coreos.ignition+json"
 class BootService:
     """Answers machines. Nothing is remembered here: what counts is in the API, so that any replica may answer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of; clock, tokens and chance only by keyword
         self,
         client: Client,
         kinds: Kinds,
@@ -40,8 +41,9 @@ class BootService:
         *,
         clock: Clock,
         token: NewToken = new_token,
+        rng: random.Random | None = None,
     ) -> None:
-        self._windows = Windows(client, kinds, directory, clock)
+        self._windows = Windows(client, kinds, directory, clock, rng)
         self._bootables = Bootables(client, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token

@@ -1,5 +1,7 @@
 """Boot windows as they are kept in Server.status: find one, change one, and let only one of two racing changes win."""
 
+import asyncio
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +20,8 @@ Step = Callable[[BootWindow | None], BootWindow]
 """A transition of metal.api.boot_window, bound to its arguments. Raises Refused."""
 
 _ATTEMPTS = 6
+_PAUSE = 0.02
+"""Seconds before the second attempt at most; doubles each time, 0.6 s in all. Who else writes needs its turn, too."""
 
 
 class Busy(Exception):
@@ -27,8 +31,11 @@ class Busy(Exception):
 class Windows:
     """Reads and changes boot windows, always on the newest version of the Server."""
 
-    def __init__(self, client: Client, kinds: Kinds, directory: Directory, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, kinds: Kinds, directory: Directory, clock: Clock, rng: random.Random | None = None
+    ) -> None:
         self._client, self._kinds, self._directory, self._clock = client, kinds, directory, clock
+        self._rng = rng or random.Random()
 
     async def find(self, uuid: str) -> Server | None:
         """The Server with this UUID, as it is now; of several the one whose window is open, else None.
@@ -50,12 +57,15 @@ class Windows:
 
         Returns the Server as written. Raises what `step` raises, Busy after several lost races, NotFound, ApiError.
         """
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(_PAUSE * 2.0 ** (attempt - 1) * self._rng.uniform(0.5, 1.0))
+                server = await self.again(server)
             window = step(server.status.boot_window)
             try:
                 return await self._write(server, window)
             except Conflict:
-                server = await self.again(server)
+                continue
         raise Busy(f"the Server {server.metadata.name} is being changed by others again and again")
 
     async def _get(self, name: str) -> Server | None:

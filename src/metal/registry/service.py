@@ -1,5 +1,6 @@
 """The registry without HTTP: takes the probe's report, once per boot, from whoever holds the boot's report token."""
 
+import random
 from dataclasses import dataclass, field
 
 from metal.api import boot_window
@@ -35,10 +36,10 @@ class RegistryService:
 
     def __init__(
         self, client: Client, kinds: Kinds, directory: Directory, refusals: Refusals, settings: RegistrySettings, *,
-        clock: Clock,
+        clock: Clock, rng: random.Random | None = None,
     ) -> None:  # fmt: skip
         self._client, self._kinds, self._clock = client, kinds, clock
-        self._windows = Windows(client, kinds, directory, clock)
+        self._windows = Windows(client, kinds, directory, clock, rng)
         self._refusals, self.settings = refusals, settings
 
     async def register(self, authorization: str, body: bytes, client: str) -> Answer:
