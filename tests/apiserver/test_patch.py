@@ -218,3 +218,19 @@ def test_a_directive_that_makes_no_sense_is_refused(patch: Any, sentence: str) -
 def test_without_directives_and_keyed_lists_both_merges_agree(target: dict[str, Any], patch: dict[str, Any]) -> None:
     """A strategic merge of maps is a merge patch."""
     assert strategic_merge(target, patch, "ConfigMap") == json_merge(target, patch)
+
+
+@pytest.mark.parametrize(
+    ("path", "times", "told"), [("/l/-", 40, "come to more than"), ("/a", 5000, "come to more than|too deep")]
+)
+def test_copies_cannot_fill_the_memory(path: str, times: int, told: str) -> None:
+    """Each copy of the whole into itself doubles it, or makes it deeper: forty would be terabytes."""
+    operations = [{"op": "copy", "from": "", "path": path}] * times
+    with pytest.raises(PatchError, match=told):
+        json_patch({"a": {}, "l": []}, operations)
+
+
+def test_ordinary_copies_are_made() -> None:
+    """And are independent of what they were copied from."""
+    operations: list[Op] = [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "add", "path": "/a/x", "value": 1}]
+    assert json_patch({"a": {}}, operations) == {"a": {"x": 1}, "b": {}}

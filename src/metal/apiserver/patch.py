@@ -4,12 +4,16 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from metal.apiserver.strategic import PatchError, strategic_merge
 from metal.kube.mergepatch import apply as json_merge
 
 __all__ = ["PatchError", "json_merge", "json_patch", "strategic_merge"]
 
 _MAX_OPERATIONS = 10_000
+_MAX_COPIED = 3 * 1024 * 1024
+"""Bytes of JSON that all copies of one patch may come to, as in kube-apiserver: each copy can double the document."""
 
 
 def json_patch(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
@@ -19,12 +23,25 @@ def json_patch(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     if len(operations) > _MAX_OPERATIONS:
         raise PatchError(f"the allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(operations)}")
     document = copy.deepcopy(target)
+    left = _MAX_COPIED
     for index, operation in enumerate(operations):
         try:
+            left -= _copied(document, operation)
+            if left < 0:
+                raise PatchError(f"all copies together come to more than {_MAX_COPIED} bytes")
             document = _apply(document, operation)
         except PatchError as error:
             raise PatchError(f"operation {index} of the JSON patch: {error}") from None
+        except RecursionError:
+            raise PatchError(f"operation {index} of the JSON patch: the document would be nested too deep") from None
     return document
+
+
+def _copied(document: Any, operation: Any) -> int:
+    """Bytes of what the operation copies."""
+    if not isinstance(operation, Mapping) or operation.get("op") != "copy":
+        return 0
+    return len(msgspec.json.encode(_get(document, _pointer(operation, "from"))))
 
 
 def _apply(document: Any, operation: Any) -> Any:
