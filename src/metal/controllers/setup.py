@@ -69,7 +69,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
     controller.watches(deps.servers)
     controller.watches(deps.configs, _server_of_config)
-    controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim))
+    controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim), _is_order)
     controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
     controller.watches(deps.bmcs, lambda bmc: map(key_of, deps.servers.by_index(BY_BMC, bmc.metadata.name)), _came_back)
     return reconciler
@@ -83,6 +83,16 @@ def _servers_of_claim(deps: Deps, claim: ServerClaim) -> Iterable[Key]:
     """The server that the claim names, and whichever it holds: a claim may be deleted before it could name one."""
     named = () if claim.spec.server_ref is None else (Key(claim.spec.server_ref.name),)
     return {*named, *map(key_of, deps.servers.by_index(BY_CLAIM, str(key_of(claim))))}
+
+
+def _is_order(old: ServerClaim | None, new: ServerClaim | None) -> bool:
+    """Whether a claim may want something else of its server: most of what it says in its status it has from there."""
+    return old is None or new is None or _order(old) != _order(new)
+
+
+def _order(claim: ServerClaim) -> tuple[object, ...]:
+    meta = claim.metadata
+    return meta.uid, meta.deletion_timestamp, claim.spec, conditions.is_true(claim.status.conditions, "Booted")
 
 
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:

@@ -1,12 +1,25 @@
 """Which change of a server wakes which claim."""
 
-from metal.api.claim import ServerClaim, ServerClaimSpec
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from metal.api.claim import (
+    ServerBootConfiguration,
+    ServerBootConfigurationSpec,
+    ServerBootConfigurationStatus,
+    ServerClaim,
+    ServerClaimSpec,
+    ServerClaimStatus,
+)
 from metal.api.common import LocalRef, ObjectRef
-from metal.api.meta import ObjectMeta
+from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
 from metal.controllers.claim.reconciler import claim_index
 from metal.controllers.server.claimed import BY_SERVER
-from metal.controllers.setup import UNBOUND, _claims_of, server_index, unbound_index
+from metal.controllers.setup import UNBOUND, _claims_of, _is_another, _is_order, server_index, unbound_index
 from metal.kube.cache import Cache
 
 
@@ -66,6 +79,48 @@ def test_a_named_server_wakes_the_claim_that_names_it_in_every_state() -> None:
     deps = _Deps(_claim("one", server="s"), _claim("two"))
     assert _woken(deps, _server("Initial"), _server("Discovery")) == {"one"}
     assert _woken(deps, _server("Discovery"), None) == {"one"}
+
+
+def test_what_a_claim_says_of_itself_is_no_news_to_its_server() -> None:
+    """Its status repeats what the server said; a look at the BMC for that would be in vain."""
+    claim = _claim("one", server="s")
+    waiting = msgspec.structs.replace(claim, status=ServerClaimStatus(phase="Bound", waiting_for="power On"))
+    assert not _is_order(claim, waiting)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": ServerClaimSpec(power="On")},
+        {"metadata": ObjectMeta(name="one", namespace="d", uid="another")},
+        {
+            "metadata": ObjectMeta(
+                name="one", namespace="d", uid="one", deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)
+            )
+        },
+        {"status": ServerClaimStatus(conditions=(Condition(type="Booted", status="True"),))},
+    ],
+)
+def test_what_a_claim_wants_wakes_its_server(change: dict[str, Any]) -> None:
+    """Another power, another claim of the name, its deletion, and that its image has booted."""
+    claim = _claim("one")
+    assert _is_order(claim, msgspec.structs.replace(claim, **change))
+    assert _is_order(None, claim)
+    assert _is_order(claim, None)
+
+
+def test_a_boot_configuration_wakes_its_claim_only_when_it_asks_for_something_else() -> None:
+    """Somebody edited or deleted it; its readiness reaches the claim through the server."""
+    config = ServerBootConfiguration(
+        metadata=ObjectMeta(name="one"), spec=ServerBootConfigurationSpec(server_ref=LocalRef(name="s"), image="a")
+    )
+    ready = msgspec.structs.replace(config, status=ServerBootConfigurationStatus(state="Ready"))
+    assert not _is_another(config, ready)
+    assert _is_another(
+        config,
+        msgspec.structs.replace(config, spec=ServerBootConfigurationSpec(server_ref=LocalRef(name="s"), image="b")),
+    )
+    assert _is_another(config, None)
 
 
 def test_the_index_of_holders_names_claims_with_their_namespace() -> None:
