@@ -183,8 +183,17 @@ def test_a_file_that_cannot_be_used_is_refused_in_words(
     spoil(path)
     before = path.read_bytes()
     with pytest.raises(JournalError, match=sentence):
-        asyncio.run(SqliteJournal(path).open())
+        asyncio.run(_opened_and_closed(path))
     assert path.read_bytes() == before
+
+
+async def _opened_and_closed(path: Path) -> None:
+    """As a process does: whatever happens, it cleans up."""
+    journal = SqliteJournal(path)
+    try:
+        await journal.open()
+    finally:
+        await journal.close()
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -61,6 +61,12 @@ bmc:
         ("advertise:\n  boot: boot.example\n", "f line 2: boot is 'boot.example': write a base URL"),
         ("namespace: A_B\n", "f line 1: namespace is 'A_B'"),
         ("bootAttempts: 0\n", "f line 1: bootAttempts is 0"),
+        ("probeImage: http://x/y\n", "f line 1: probeImage is 'http://x/y': write an OCI reference"),
+        ("probeImage: a b\n", "f line 1: probeImage is 'a b'"),
+        ("registries:\n  insecure: ['http://foo']\n", "f line 2: insecure has 'http://foo': write host or host:port"),
+        ("registries:\n  allowed: [a/b]\n", "f line 2: allowed has 'a/b'"),
+        ("listen:\n  boot: 0.0.0.0:8082\n", "f: listen.boot is 0.0.0.0, which machines cannot be told"),
+        ("listen:\n  registry: '[::]:1'\n", "set advertise.registry to the URL"),
         ("a: [\n", "this is not YAML"),
         ("- a\n", "the file must be a mapping"),
         ("listen:\n  api: 127.0.0.1:1\n  api: 127.0.0.1:2\n", "both say api"),
@@ -104,3 +110,9 @@ def test_any_address_and_port_can_be_listened_on(address: object, port: int) -> 
     """IPv4 as it is, IPv6 in brackets."""
     text = f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
     assert split_listen(text) == (str(address), port)
+
+
+def test_a_wildcard_address_is_fine_with_the_url_that_machines_use() -> None:
+    """Listening everywhere needs an address to tell."""
+    text = "listen:\n  boot: 0.0.0.0:8082\nadvertise:\n  boot: http://192.0.2.1:8082\n"
+    assert parse(text, "f").boot_url == "http://192.0.2.1:8082"

@@ -62,7 +62,10 @@ class SqliteJournal:
             self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="journal-flush")
 
     async def close(self) -> None:
-        """Finish what was appended and release the file."""
+        """Finish what was appended and release the file. Nothing happens when it could not be opened."""
+        if self._db is None:
+            self._thread.shutdown(wait=False)
+            return
         while self._flusher is not None:
             await asyncio.shield(self._flusher)
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)

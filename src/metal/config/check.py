@@ -4,7 +4,11 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
+from metal.config.options import Config
+
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/\[\]-]*")
+_REGISTRY = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -23,7 +27,28 @@ def problem(section: str, name: str, value: object) -> str:
         return f"is {text!r}: write https or http"
     if name == "boot_attempts" and text == "0":
         return "is 0: write at least 1"
+    if name == "probe_image" and text and ("//" in text or not _IMAGE.fullmatch(text)):
+        return f"is {text!r}: write an OCI reference without a scheme, such as registry.example/os/discovery:1"
+    if name in ("insecure", "allowed") and isinstance(value, tuple):
+        return _registries(value)
     return ""
+
+
+def whole(config: Config) -> str:
+    """What is wrong between options, with the fix; empty when nothing is."""
+    for name in ("boot", "registry"):
+        host, _ = split_listen(getattr(config.listen, name))
+        if ipaddress.ip_address(host).is_unspecified and not getattr(config.advertise, name):
+            return (
+                f"listen.{name} is {host}, which machines cannot be told: set advertise.{name} to the URL by which "
+                "they reach it"
+            )
+    return ""
+
+
+def _registries(names: tuple[str, ...]) -> str:
+    wrong = [name for name in names if not _REGISTRY.fullmatch(name)]
+    return f"has {wrong[0]!r}: write host or host:port, without a scheme or a path" if wrong else ""
 
 
 def split_listen(text: str) -> tuple[str, int]:

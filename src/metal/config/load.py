@@ -38,7 +38,7 @@ def parse(text: str, source: str) -> Config:
     """The configuration in a text. Raises ConfigError."""
     try:
         root = read(text, source)
-        return Config() if root is None else _read(Config, root)
+        config = Config() if root is None else _read(Config, root)
     except Invalid as exc:
         raise ConfigError(str(exc)) from None
     except yaml.MarkedYAMLError as exc:
@@ -46,6 +46,10 @@ def parse(text: str, source: str) -> Config:
         raise ConfigError(f"{source} line {line}: this is not YAML: {exc.problem}") from None
     except yaml.YAMLError as exc:
         raise ConfigError(f"{source}: this is not YAML: {exc}") from None
+    wrong = check.whole(config)
+    if wrong:
+        raise ConfigError(f"{source}: {wrong}")
+    return config
 
 
 def key_of(name: str) -> str:

@@ -125,7 +125,7 @@ class BootConfigurationReconciler:
             return _ready(pinned), pinned
         reference = str(pinned.kernel.image) if pinned is not None else config.spec.image
         if not reference:
-            raise ImageError("ImageMissing", "spec.image is empty: name the OCI image that is to be booted")
+            raise ImageError("ImageMissing", _no_image(config))
         image = await self._look(key, reference, config.metadata.generation)
         if image is None:
             return Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE), None
@@ -258,3 +258,10 @@ class BootConfigurationReconciler:
 
 def _ready(plan: Plan) -> Finding:
     return Finding(READY, "Resolved", f"{plan.kernel.image} is verified and local", _IMAGE)
+
+
+def _no_image(config: ServerBootConfiguration) -> str:
+    """Whoever reads it may not have written this object: a discovery's image comes from the configuration."""
+    if any(key.endswith("/is-default-os-image") for key in config.metadata.annotations):
+        return "no probe image is configured: set probeImage in the configuration of the control plane"
+    return "spec.image is empty: name the OCI image that is to be booted (in the claim, when a claim made this)"
