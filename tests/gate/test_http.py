@@ -1,8 +1,9 @@
 """The HTTP side: real sockets on loopback."""
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import aiohttp
 import pytest
 
 from metal.gate.answer import Answer, Slice, text
+from metal.gate.crowd import room
 from metal.gate.http import Limits, Listening, Request, Route, make_app, serve
 from metal.gate.refusals import Refusals
 from metal.gate.windows import Busy
@@ -139,6 +141,38 @@ async def test_a_connection_without_a_request_is_closed() -> None:
         assert await asyncio.wait_for(reader.read(), 5) == b""
         writer.close()
         await writer.wait_closed()
+
+
+async def test_connections_are_limited_and_those_that_stand_are_served() -> None:
+    """The process needs its files for BMCs and the API, too; when some have gone, others are let in."""
+    async with listening(echo, connections=3) as running:
+        held = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(3)]
+        held[0][1].write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b" 200 " in await held[0][0].readline()
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        for _, one in [*held, (reader, writer)]:
+            one.close()
+            with suppress(ConnectionResetError):
+                await one.wait_closed()
+        async with asyncio.timeout(5):
+            while await _status(running) != 200:
+                pass  # that they are gone is still on its way
+
+
+async def _status(running: Listening) -> int:
+    try:
+        return (await fetch(running))[0]
+    except aiohttp.ClientConnectionError:
+        return 0
+
+
+def test_the_process_keeps_files_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of what it may open, at most; few as they may be, some."""
+    for soft, expected in ((1024, 256), (10, 16), (1_000_000, 8192), (resource.RLIM_INFINITY, 8192)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        assert room(8192) == expected
 
 
 class Files:

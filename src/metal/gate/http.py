@@ -9,6 +9,7 @@ from aiohttp import web
 
 from metal.gate.answer import Answer, not_yet, text
 from metal.gate.bodies import Bodies, BodyTooLarge, Crowded
+from metal.gate.crowd import Crowd, room
 from metal.gate.directory import plain_ip
 from metal.gate.refusals import Refusals
 from metal.gate.sending import FileAnswer
@@ -70,6 +71,8 @@ class Limits:
     """Files that are sent at the same time; more get 503."""
     idle_seconds: float = 15.0
     """Until a connection must have sent its (next) request."""
+    connections: int = 8192
+    """Connections at the same time; a quarter of the files that the process may open where that is less."""
 
 
 def make_app(routes: Iterable[Route], refusals: Refusals, limits: Limits | None = None) -> web.Application:
@@ -217,6 +220,9 @@ async def serve(app: web.Application, host: str, port: int) -> Listening:
         lingering_time=2.0,
     )
     await runner.setup()
+    if (server := runner.server) is not None:
+        crowd = Crowd(server, room(limits.connections))
+        server.connection_made = crowd.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
     site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
     try:
         await site.start()
