@@ -22,8 +22,12 @@ from metal.cli.watching import narrate, table
 from metal.config import Config, ConfigError, load
 from metal.config.check import split_listen
 from metal.controllers.macprefixes import PrefixError
+from metal.sim.http import allow_files
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
+
+_FILES = 1 << 16
+"""Files that the process may open, where it is allowed so many: the usual 1024 are few for as many BMCs."""
 
 
 def _address(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

@@ -28,7 +28,7 @@ class BMCServer:
 
     async def start(self) -> None:
         """Listen everywhere. Raises OSError with the address that is taken."""
-        _allow_files(len(self._bmcs) * _SOCKETS_EACH)
+        allow_files(len(self._bmcs) * _SOCKETS_EACH)
         self._web = web.Server(self._handle, access_log=None, keepalive_timeout=300.0)
         loop = asyncio.get_running_loop()
         for address in self._bmcs:
@@ -82,7 +82,8 @@ def _listener(address: str, port: int) -> socket.socket:
     return listener
 
 
-def _allow_files(wanted: int) -> None:
+def allow_files(wanted: int) -> None:
+    """Let this process open that many files beside the usual ones, as far as it is allowed to."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = hard == resource.RLIM_INFINITY
     target = wanted + 1024 if unlimited else min(hard, wanted + 1024)
