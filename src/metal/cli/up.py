@@ -79,6 +79,7 @@ def command(
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
     listen = dataclasses.replace(config.listen, **given)
     config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
+    allow_files(_FILES)
     try:
         with locked(data):
             collect_seldom()
