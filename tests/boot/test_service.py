@@ -161,6 +161,25 @@ async def test_an_address_counts_however_it_is_written(world: World) -> None:
     assert (await world.boot.script(UUID, "fd00::7")).status == 200
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ({"powerState": "Off"}, 403),
+        ({"powerState": "Off", "powerRequest": {"target": "Off"}}, 403),
+        ({"powerState": "Off", "powerRequest": {"target": "On"}}, 200),
+        ({"powerState": "Off", "onRequestedAt": "2026-01-01T00:00:00Z"}, 200),
+        ({"powerState": "On"}, 200),
+    ],
+)
+async def test_nobody_gets_the_script_before_the_machine_was_switched_on(
+    world: World, status: dict[str, Any], code: int
+) -> None:
+    """Whoever is faster than our own power-on is not the machine."""
+    await world.open()
+    await world.api.patch_status(world.kinds.server, "s1", {"status": status})
+    assert (await world.boot.script(UUID, NEIGHBOR)).status == code
+
+
 async def test_a_second_asker_without_a_lease_stops_the_boot(world: World) -> None:
     """A race is noticed: nothing more is served, an Event says so, and the token of the first is worthless."""
     await world.open()

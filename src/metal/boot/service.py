@@ -71,6 +71,8 @@ class BootService:
     async def _script(self, server: Server, uuid: str, client: str) -> Answer:
         token = self._token()
         leases = await self._leases(server)
+        if _is_still_off(server):
+            raise Refused("BootWindowClosed", "the machine has not been switched on for this boot yet")
         step = self._serve_script(leases, token, client)
         window = step(server.status.boot_window)  # refused before anything else is read
         bootable = await self._bootables.of(window)
@@ -149,3 +151,10 @@ class BootService:
     def _unready(self, endpoint: str, client: str, problem: Exception, server: Server) -> Answer:
         self._refusals.note(endpoint, "NotReady", client, str(problem), server)
         return not_yet("not ready yet, try again later")
+
+
+def _is_still_off(server: Server) -> bool:
+    """True when nobody asked for power yet: whoever wants the script now is not the machine."""
+    status = server.status
+    asked = status.power_request is not None and status.power_request.target == "On"
+    return status.power_state == "Off" and not asked and status.on_requested_at is None
