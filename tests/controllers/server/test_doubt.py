@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
+from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import PowerState
 from tests.controllers.server.steps import claimed_and_booted, maintain
 from tests.controllers.world import KINDS, World, world
@@ -151,3 +151,20 @@ async def test_an_on_that_was_seen_leaves_no_doubt() -> None:
         await w.until("Available", within=10)
     assert booted.status.on_requested_at is None
     assert w.bmc.writes() == ["graceful_off"]
+
+
+async def test_a_bmc_that_does_not_take_the_power_on_is_asked_at_intervals() -> None:
+    """Writing down when On was asked for wakes nobody who asks at once again."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        w.bmc.refuses["power_on"] = BMCTimeout("no answer")
+        await w.add_claim()
+        await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
+        await w.settle()
+        await w.config_ready("c1", "default")
+        w.bmc.calls.clear()
+        w.tap.writes.clear()
+        await asyncio.sleep(300)
+    assert 10 <= w.bmc.calls.count("power_on") <= 45
+    assert w.tap.count("status Server s1") <= 60

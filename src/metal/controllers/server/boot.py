@@ -122,6 +122,7 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if begun and system.power_state is PowerState.OFF:
         return _failed(scope, window, "the machine went off before its boot was done")
     if not asked:
+        await scope.fence()
         override = await scope.connected().set_network_boot(scope.uri)
         scope.note_override(override)
         if not override.is_network:

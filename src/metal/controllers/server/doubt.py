@@ -1,5 +1,7 @@
 """Whether an Off can be believed: a BMC may go on reporting it for a while after it was asked to switch on."""
 
+from datetime import timedelta
+
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
 from metal.bmc.protocols import PowerState, ResetType, SystemInfo
 from metal.controllers.server.scope import Scope
@@ -7,6 +9,13 @@ from metal.controllers.server.scope import Scope
 
 class Refused(Exception):
     """The BMC refuses to switch off what it takes to be off; whether it is, the next looks tell."""
+
+
+def note_on(scope: Scope) -> None:
+    """Remember that On is being asked for; one that was asked for shortly before counts as the same."""
+    asked, half = scope.status.on_requested_at, timedelta(seconds=scope.settings.power_settle / 2)
+    if asked is None or not asked <= scope.now < asked + half:
+        scope.set(on_requested_at=scope.now)
 
 
 def is_old_off(scope: Scope, system: SystemInfo) -> bool:

@@ -16,6 +16,7 @@ async def clear_override(scope: Scope, *, max_age: float | None = None) -> Syste
     if not system.boot.is_network:
         _say_cleared(scope)
         return system
+    await scope.fence()
     scope.stale()
     if await _clear(scope):
         scope.condition(_CONDITION, True, "Cleared", "the BMC had kept the network boot override")

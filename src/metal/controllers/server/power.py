@@ -69,7 +69,7 @@ def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> Powe
 async def _write_down(scope: Scope, request: PowerRequest) -> None:
     scope.set(power_request=request)
     if request.target == PowerState.ON:
-        scope.set(on_requested_at=scope.now)
+        doubt.note_on(scope)
     _name_wait(scope, request)
     await scope.commit()
 
@@ -84,15 +84,14 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
     begun = request.requested_at or scope.now
     if graceful and scope.now >= begun + timedelta(seconds=scope.settings.graceful_timeout):
         return await _force(scope, request, "the operating system did not shut down in time")
-    _name_wait(scope, request)
     patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
     idle = asyncio.get_running_loop().time() - scope.memo.acted_at
     if (idle == math.inf or idle >= patience) and not _moving(scope, request):
         if request.target == PowerState.ON:
-            await _write_down(scope, request)
+            doubt.note_on(scope)
         return await _act(scope, request)
     elapsed = (scope.now - begun).total_seconds()
-    return _look_again(scope, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
+    return _look_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
 
 
 def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
@@ -116,6 +115,7 @@ def _moving(scope: Scope, request: PowerRequest) -> bool:
 
 
 async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -> Requeue:
+    await scope.fence()
     scope.memo.acted_at = asyncio.get_running_loop().time()
     scope.stale()
     try:
@@ -132,11 +132,12 @@ async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -
     except BMCError:
         scope.memo.acted_at = -math.inf
         raise
-    return _look_again(scope, look or scope.settings.power_poll)
+    return _look_again(scope, request, look or scope.settings.power_poll)
 
 
-def _look_again(scope: Scope, seconds: float) -> Requeue:
+def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
     """Look no earlier, whatever wakes us: a change of power takes its time."""
+    _name_wait(scope, request)
     pause = scope.context.jitter(seconds)
     scope.memo.look_at = asyncio.get_running_loop().time() + pause
     return Requeue(pause)

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from metal.api import boot_window
 from metal.api.bmc import BMC as BMCObject
@@ -67,6 +68,7 @@ class Scope(StatusScope[Server]):
         self.memo = deps.memos.setdefault(key_of(server), Memo())
         self.bmc: BMC | None = None
         self._told: list[tuple[str, str, str]] = []
+        self._fenced = False
 
     @property
     def server(self) -> Server:
@@ -181,10 +183,26 @@ class Scope(StatusScope[Server]):
 
     async def commit(self) -> None:
         """Write the pending status now, guarded by resourceVersion. Raises Conflict, NotFound or another ApiError."""
+        before = self.obj
         await super().commit()
+        self._fenced = self._fenced or self.obj is not before
         told, self._told = self._told, []
         for kind, reason, message in told:
             self.event(kind, reason, message)
+
+    async def patch(self, changes: dict[str, Any]) -> None:
+        """Change metadata or spec now, guarded by resourceVersion; the pending status stays pending."""
+        await super().patch(changes)
+        self._fenced = True
+
+    async def fence(self) -> None:
+        """Have the API confirm, once in a pass, that this is the newest version of the server. Raises Conflict.
+
+        Before whatever could harm a tenant: a process that lost its leadership may still act on an old cache.
+        """
+        await self.commit()
+        if not self._fenced:
+            await self.patch({})
 
     def boot_config(self) -> ServerBootConfiguration | None:
         """The boot configuration that spec.bootConfigurationRef names."""
