@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from metal.api.kinds import METAL_GROUP
+from metal.cli.options import api_group
 from metal.kube.http import HTTPClient
 from metal.kube.kubeconfig import KubeconfigError, load
 
@@ -18,7 +19,11 @@ DEFAULT = Path(".metal") / "kubeconfig"
 def connection_options(command: F) -> F:
     """Adds --kubeconfig, --context and --api-group."""
     command = click.option(
-        "--api-group", default=METAL_GROUP, show_default=True, help="API group of the kinds, for other distributions."
+        "--api-group",
+        callback=api_group,
+        default=METAL_GROUP,
+        show_default=True,
+        help="API group of the kinds, for other distributions.",
     )(command)
     command = click.option("--context", default=None, help="Context of the kubeconfig; its current one by default.")(
         command

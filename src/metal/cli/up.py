@@ -16,11 +16,11 @@ from metal.apiserver.journal import JournalError
 from metal.cli import logs
 from metal.cli.collecting import collect_seldom
 from metal.cli.datadir import InUse, locked
+from metal.cli.options import address, api_group
 from metal.cli.simulated import FleetWish
 from metal.cli.standalone import Standalone
 from metal.cli.watching import narrate, table
 from metal.config import Config, ConfigError, load
-from metal.config.check import split_listen
 from metal.controllers.macprefixes import PrefixError
 from metal.sim.http import allow_files
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
@@ -28,15 +28,6 @@ from metal.sim.options import DEFAULT_PORT as BMC_PORT
 
 _FILES = 1 << 16
 """Files that the process may open, where it is allowed so many: the usual 1024 are few for as many BMCs."""
-
-
-def _address(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None:
-        try:
-            split_listen(value)
-        except ValueError as exc:
-            raise click.BadParameter(str(exc), param=parameter) from None
-    return value
 
 
 @click.command("up")
@@ -53,13 +44,13 @@ def _address(_: click.Context, parameter: click.Parameter, value: str | None) ->
               help="Port of the simulated servers' BMCs, each on an address of its own.")  # fmt: skip
 @click.option("--images-port", type=click.IntRange(1, 65535), default=IMAGES_PORT, show_default=True,
               help="Port of the registry that has the simulated servers' images.")  # fmt: skip
-@click.option("--api-group", default=None, help="API group of the kinds, such as metal.openkcm.dev.")
-@click.option("--api-listen", callback=_address, default=None, help="Address:port of the API [127.0.0.1:8443].")
 @click.option(
-    "--boot-listen", callback=_address, default=None, help="Address:port of the boot server [127.0.0.1:8082]."
+    "--api-group", callback=api_group, default=None, help="API group of the kinds, such as metal.openkcm.dev."
 )
+@click.option("--api-listen", callback=address, default=None, help="Address:port of the API [127.0.0.1:8443].")
+@click.option("--boot-listen", callback=address, default=None, help="Address:port of the boot server [127.0.0.1:8082].")
 @click.option(
-    "--registry-listen", callback=_address, default=None, help="Address:port of the registry [127.0.0.1:10000]."
+    "--registry-listen", callback=address, default=None, help="Address:port of the registry [127.0.0.1:10000]."
 )
 def command(
     data: Path,
