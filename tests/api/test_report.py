@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.report import network_interfaces, normal_mac
-from metal.api.server import LLDPNeighbor
+from metal.api.report import memory, network_interfaces, normal_mac, storages
+from metal.api.server import LLDPNeighbor, StorageDrive
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -18,6 +18,13 @@ ENTRY = st.fixed_dictionaries(
     {"name": st.just("eth0") | JSON, "macAddress": st.just("02:00:00:00:00:01") | JSON},
     optional={"ipAddresses": JSON, "ipAddress": JSON, "carrierStatus": JSON, "neighbors": JSON},
 )
+
+
+DISK = st.fixed_dictionaries(
+    {"name": st.just("sda") | JSON, "sizeBytes": st.just(1 << 30) | JSON},
+    optional={"path": JSON, "rotational": JSON, "removable": JSON, "vendor": JSON, "model": JSON, "serial": JSON},
+)
+MODULE = st.fixed_dictionaries({"size": st.integers() | JSON})
 
 
 def interface(**more: Any) -> dict[str, Any]:
@@ -81,3 +88,46 @@ def test_texts_of_neighbours_are_plain() -> None:
     ((shown,),) = (interface.neighbors for interface in network_interfaces(report))
     assert (shown.mac_address, shown.system_name, shown.port_id) == (" ]0;x ", "a  b", " ")
     assert len(shown.system_description) == 256
+
+
+def disk(name: str = "sda", **more: Any) -> dict[str, Any]:
+    return {"path": f"/dev/{name}", "name": name, "rotational": False, "removable": False, "sizeBytes": 1 << 30, **more}
+
+
+def test_the_drives_of_a_report_are_one_storage() -> None:
+    """Each with its kind, capacity and makers; the protocol only where the device's name tells it."""
+    told = [
+        disk("nvme0n1", vendor="Contoso", model="Fast 1", serial="N1"),
+        disk("sda", rotational=True, sizeBytes=2 << 40, serial="S1"),
+    ]
+    (storage,) = storages({"storage": told})
+    assert (storage.name, storage.state) == ("operating-system", "Enabled")
+    assert storage.drives == (
+        StorageDrive(name="nvme0n1", media_type="SSD", type="NVMe", capacity="1Gi", vendor="Contoso", model="Fast 1",
+                     serial_number="N1", state="Enabled"),
+        StorageDrive(name="sda", media_type="HDD", capacity="2Ti", serial_number="S1", state="Enabled"),
+    )  # fmt: skip
+
+
+def test_what_is_no_drive_of_the_machine_is_left_out() -> None:
+    """Removable media, empty readers, doubles and nameless entries; a report without drives makes no storage."""
+    told = [disk("sdb", removable=True), disk("sdc", sizeBytes=0), disk("", path=""), disk("sdd", sizeBytes=True)]
+    assert storages({"storage": told}) == ()
+    assert storages({}) == ()
+    (storage,) = storages({"storage": [*told, disk(), disk(serial="again")]})
+    assert [drive.name for drive in storage.drives] == ["sda"]
+
+
+def test_the_memory_is_the_sum_of_its_modules() -> None:
+    """Empty slots and nonsense add nothing; no module at all is no memory."""
+    assert (
+        memory({"memory": [{"size": 16 << 30}, {"size": 16 << 30}, {"size": 0}, {"size": -1}, {"size": "8"}]}) == "32Gi"
+    )
+    assert memory({"memory": [{"size": 1 << 80}]}) == ""
+    assert memory({}) == ""
+
+
+@given(st.fixed_dictionaries({"storage": st.lists(DISK, max_size=3) | JSON, "memory": st.lists(MODULE) | JSON}))
+def test_no_report_whatever_breaks_the_parts(report: dict[str, Any]) -> None:
+    """Whatever JSON a machine sends, drives and memory are told and can be written to the API."""
+    assert isinstance(msgspec.json.encode([storages(report), memory(report)]), bytes)

@@ -16,6 +16,7 @@ from metal.bmc.protocols import (
     PowerState,
     Processor,
     ResetType,
+    Storage,
     SystemInfo,
 )
 from tests.controllers.tap import Trap
@@ -47,6 +48,8 @@ class FakeBMC(BMC):
     keeps_override: bool = False
     ignores_power: bool = False
     ignores_led: bool = False
+    memory: int = 96 << 30
+    storages: tuple[Storage, ...] = ()
     shows: PowerState | None = None
     last_boot: str = ""
     _pending: asyncio.TimerHandle | None = None
@@ -87,8 +90,8 @@ class FakeBMC(BMC):
     def _info(self) -> SystemInfo:
         return SystemInfo(
             uri=URI, uuid=self.uuid, manufacturer="Contoso", model="3500", serial_number="S1", bios_version="P79",
-            power_state=self.shows or self.power, indicator_led=self.led, total_memory_bytes=96 << 30, boot=self.boot,
-            boot_order=self.order,
+            power_state=self.shows or self.power, indicator_led=self.led, total_memory_bytes=self.memory,
+            boot=self.boot, boot_order=self.order,
         )  # fmt: skip
 
     async def systems(self) -> tuple[SystemInfo, ...]:
@@ -105,6 +108,7 @@ class FakeBMC(BMC):
         return Inventory(
             system=self._info(),
             processors=(Processor(id="CPU1", total_cores=8),),
+            storages=self.storages,
             network_interfaces=(NetworkInterface(name="NIC.1", mac_address=MAC),),
             problems=self.problems,
         )

@@ -154,10 +154,10 @@ class World:
         """The machine fetches its Ignition."""
         await self.window(lambda w: boot_window.serve_ignition(w, self.clock(), token=token, report_token="r"), name)
 
-    async def report(self, name: str = "s1") -> None:
-        """The probe reports."""
+    async def report(self, name: str = "s1", **more: Any) -> None:
+        """The probe reports its interface, and `more`."""
         report = {"networkInterfaces": [{"name": "eth0", "macAddress": "52:54:00:77:00:11", "carrierStatus": "up",
-                                         "ipAddresses": ["10.9.9.9"]}]}  # fmt: skip
+                                         "ipAddresses": ["10.9.9.9"]}], **more}  # fmt: skip
         body = {
             "metadata": {"name": f"inventory-{name}", "namespace": NS},
             "data": {"report.json": msgspec.json.encode(report).decode()},

@@ -62,10 +62,12 @@ def test_discovery_tells_the_machines_own_parts(chain: Chain, run: Run, say: Cal
     assert server["status"]["totalSystemMemory"] == "1Gi"
     assert sum(processor["totalCores"] for processor in server["status"]["processors"]) == 1
     assert [disk["serial"] for disk in inventory(chain, server)["storage"]] == [f"{chain.machine.name}-disk0"]
+    drives = [drive for storage in server["status"]["storages"] for drive in storage["drives"]]
+    assert [drive["serialNumber"] for drive in drives] == [f"{chain.machine.name}-disk0"]
 
 
 def inventory(chain: Chain, server: dict[str, Any]) -> dict[str, Any]:
-    """The probe's whole report; this BMC shows no disks, so only the report has them."""
+    """The probe's whole report; this BMC shows no disks, so those of the status are from here."""
     name = f"inventory-{server['metadata']['name']}"
     kept = json.loads(chain.operator.kubectl("get", "configmap", name, "-n", "metal-system", "-o", "json"))
     report: dict[str, Any] = json.loads(kept["data"]["report.json"])

@@ -1,18 +1,21 @@
-"""What metalprobe reports about network interfaces, as a Server shows it. Never raises: a report is foreign."""
+"""What metalprobe reports about a machine, as a Server shows it. Never raises: a report is foreign."""
 
 import re
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_interface
 from typing import Any
 
-from metal.api.server import LLDPNeighbor, NetworkInterface
+from metal.api.quantity import quantity
+from metal.api.server import LLDPNeighbor, NetworkInterface, Storage, StorageDrive
 
 _SEPARATORS = re.compile(r"[:.-]")
 _HEX = re.compile(r"[0-9a-f]{12}")
 _MOST = 256
-"""Interfaces, and addresses or neighbours of one, that are shown."""
+"""Interfaces, drives, and addresses or neighbours of one interface, that are shown."""
 _LONGEST = 256
 """Characters of a text that are shown."""
+_LARGEST = 1 << 63
+"""Sizes from here on, in bytes, are nonsense, and more than a quantity can be."""
 
 
 def network_interfaces(report: Mapping[str, object]) -> tuple[NetworkInterface, ...]:
@@ -32,12 +35,51 @@ def network_interfaces(report: Mapping[str, object]) -> tuple[NetworkInterface, 
     return tuple(found.values())
 
 
+def storages(report: Mapping[str, object]) -> tuple[Storage, ...]:
+    """The drives that the probe's system sees, as one storage controller; none when it sees none.
+
+    Removable media, and devices without a size (an empty reader), are no drives of the machine.
+    """
+    found: dict[str, StorageDrive] = {}
+    for entry in _objects(report.get("storage")):
+        name, size = _text(entry.get("name")) or _text(entry.get("path")), _size(entry.get("sizeBytes"))
+        if name and size and name not in found and entry.get("removable") is not True:
+            found[name] = _drive(name, size, entry)
+    return (Storage(name="operating-system", state="Enabled", drives=tuple(found.values())),) if found else ()
+
+
+def memory(report: Mapping[str, object]) -> str:
+    """The sum of the memory modules as a Kubernetes quantity; empty when none is reported."""
+    total = sum(_size(entry.get("size")) for entry in _objects(report.get("memory")))
+    return quantity(total) if total < _LARGEST else ""
+
+
 def normal_mac(value: object) -> str:
     """A MAC address in lower case with colons; empty for anything else, and for one of zeros only (loopback)."""
     plain = _SEPARATORS.sub("", value).lower() if isinstance(value, str) else ""
     if not _HEX.fullmatch(plain) or not plain.strip("0"):
         return ""
     return ":".join(plain[place : place + 2] for place in range(0, 12, 2))
+
+
+def _drive(name: str, size: int, entry: Mapping[str, Any]) -> StorageDrive:
+    media = {True: "HDD", False: "SSD"}
+    rotational = entry.get("rotational")
+    return StorageDrive(
+        name=name,
+        media_type=media[rotational] if isinstance(rotational, bool) else "",
+        type="NVMe" if name.removeprefix("/dev/").startswith("nvme") else "",
+        capacity=quantity(size),
+        vendor=_text(entry.get("vendor")),
+        model=_text(entry.get("model")),
+        serial_number=_text(entry.get("serial")),
+        state="Enabled",
+    )
+
+
+def _size(value: object) -> int:
+    sound = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST
+    return value if sound and isinstance(value, int) else 0
 
 
 def _neighbors(report: Mapping[str, object]) -> dict[str, tuple[LLDPNeighbor, ...]]:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from metal.api.server import Server
+from metal.bmc.protocols import Drive, Storage
 from tests.controllers.fakebmc import MAC
 from tests.controllers.world import KINDS, NS, world
 
@@ -53,6 +54,28 @@ async def test_a_discovered_server_is_available_and_off() -> None:
     assert configs.items == ()
     assert w.bmc.network_boots == 1
     assert w.bmc.writes() == ["set_network_boot", "power_on", "graceful_off"]
+
+
+@pytest.mark.parametrize("tells", [False, True])
+async def test_parts_that_the_bmc_does_not_tell_of_come_from_the_probe(tells: bool) -> None:
+    """Drives and memory: the BMC's word goes first, and where it has none the probe's report fills in."""
+    disk = {"name": "sda", "rotational": False, "sizeBytes": 1 << 40, "serial": "D1"}
+    async with world() as w:
+        if tells:
+            w.bmc.storages = (Storage("RAID.1", drives=(Drive("0", serial_number="B1"),)),)
+        else:
+            w.bmc.memory = 0
+        await w.add_server()
+        await w.until("Discovery")
+        await w.config_ready("s1")
+        await w.until_true(lambda s: s.status.power_state == "On")
+        await w.fetch_script()
+        await w.fetch_ignition()
+        await w.report(storage=[disk], memory=[{"size": 32 << 30}])
+        status = (await w.until("Available")).status
+    serials = [drive.serial_number for storage in status.storages for drive in storage.drives]
+    assert serials == (["B1"] if tells else ["D1"])
+    assert status.total_system_memory == ("96Gi" if tells else "32Gi")
 
 
 async def test_a_server_that_is_on_is_switched_off_before_its_discovery_boot() -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
-from metal.api.report import network_interfaces
+from metal.api.report import memory, network_interfaces, storages
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import boot, power
@@ -42,7 +42,12 @@ async def run(scope: Scope) -> Requeue:
         report = await _report(scope)
     except (NotFound, KeyError, msgspec.DecodeError, msgspec.ValidationError) as exc:
         return scope.fail("ReportLost", f"the probe's report cannot be read ({exc}); annotate with operation=retry")
-    scope.set(network_interfaces=network_interfaces(report))
+    status = scope.status
+    scope.set(
+        network_interfaces=network_interfaces(report),
+        storages=status.storages or storages(report),  # some BMCs know of neither
+        total_system_memory=status.total_system_memory or memory(report),
+    )
     busy = await power.converge(scope, PowerState.OFF, "discovered")
     if busy is not None:
         return busy

@@ -2,20 +2,9 @@
 
 from typing import Any
 
+from metal.api.quantity import quantity
 from metal.api.server import NetworkInterface, Processor, Storage, StorageDrive, StorageVolume
 from metal.bmc import protocols as bmc
-
-_UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
-
-
-def quantity(size: int) -> str:
-    """Bytes as a Kubernetes quantity in the largest binary unit that divides them."""
-    if size <= 0:
-        return ""
-    for unit, factor in _UNITS:
-        if size % factor == 0:
-            return f"{size // factor}{unit}"
-    return str(size)
 
 
 def of_inventory(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) -> dict[str, Any]:
