@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import errno
 import os
 import signal
 import sys
@@ -11,17 +10,15 @@ from pathlib import Path
 import click
 import uvloop
 
-from metal.apiserver.auth import TokenError
-from metal.apiserver.journal import JournalError
 from metal.cli import logs
 from metal.cli.collecting import collect_seldom
-from metal.cli.datadir import InUse, locked
+from metal.cli.datadir import DataDir, locked
+from metal.cli.failures import EXPECTED, NotStarted, sentence
 from metal.cli.options import address, api_group
 from metal.cli.simulated import FleetWish
 from metal.cli.standalone import Standalone
 from metal.cli.watching import narrate, table
 from metal.config import Config, ConfigError, load
-from metal.controllers.macprefixes import PrefixError
 from metal.sim.http import allow_files
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
@@ -71,21 +68,23 @@ def command(
     listen = dataclasses.replace(config.listen, **given)
     config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
     allow_files(_FILES)
+    collect_seldom()
     try:
-        with locked(data):
-            collect_seldom()
-            uvloop.run(_run(data, FleetWish(fleet, bmc_port, images_port), config))
-    except OSError as exc:
-        raise click.ClickException(_sentence(exc)) from None
-    except (InUse, ConfigError, PrefixError, JournalError, TokenError) as exc:
+        with locked(data) as folder:
+            _hold(folder, FleetWish(fleet, bmc_port, images_port), config)
+    except NotStarted as exc:
         raise click.ClickException(str(exc)) from None
+    except EXPECTED as exc:
+        raise click.ClickException(sentence(exc)) from None
 
 
-def _sentence(exc: OSError) -> str:
-    if exc.errno != errno.EADDRINUSE:
-        return str(exc)
-    way_out = "stop the program that has it, or choose another with --api-listen, --boot-listen, --registry-listen"
-    return f"{exc.strerror}; {way_out}, --bmc-port, --images-port, or listen.metrics in the configuration"
+def _hold(folder: DataDir, fleet: FleetWish, config: Config) -> None:
+    try:
+        folder.keep_group(config.api_group)
+        uvloop.run(_run(folder.path, fleet, config))
+    except NotStarted:
+        folder.undo()
+        raise
 
 
 def _load(path: Path | None) -> Config:
@@ -104,15 +103,31 @@ async def _run(data: Path, fleet: FleetWish, config: Config) -> None:
     stream = logs.to_file(data / "log") if interactive else None
     if stream is None:
         logs.to_stream(sys.stdout, colours=False)
-    plane = Standalone(data, config, fleet)
     try:
-        await plane.start()
+        await _run_until(stop, data, fleet, config, interactive=interactive)
+    finally:
+        if stream is not None:
+            stream.close()
+
+
+async def _run_until(stop: asyncio.Event, data: Path, fleet: FleetWish, config: Config, *, interactive: bool) -> None:
+    try:
+        plane = Standalone(data, config, fleet)
+    except EXPECTED as exc:
+        raise NotStarted(sentence(exc)) from None
+    try:
+        await _start(plane)
         await _show(plane, stop, interactive=interactive)
         click.echo(f"stopping; everything is kept in {data}")
     finally:
         await plane.stop()
-        if stream is not None:
-            stream.close()
+
+
+async def _start(plane: Standalone) -> None:
+    try:
+        await plane.start()
+    except EXPECTED as exc:
+        raise NotStarted(sentence(exc)) from None
 
 
 async def _show(plane: Standalone, stop: asyncio.Event, *, interactive: bool) -> None:
