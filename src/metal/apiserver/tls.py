@@ -60,7 +60,14 @@ def _lasts(certificate: Path, key: Path, now: datetime, margin: timedelta) -> bo
         return False
     check_private(key)
     loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
+    if not _belong_together(loaded, key):
+        return False  # we were stopped between writing the one and the other
     return loaded.not_valid_before_utc <= now and now + margin < loaded.not_valid_after_utc
+
+
+def _belong_together(certificate: x509.Certificate, key: Path) -> bool:
+    private = serialization.load_pem_private_key(key.read_bytes(), None)
+    return private.public_key() == certificate.public_key()
 
 
 def _named(certificate: Path) -> list[str]:
