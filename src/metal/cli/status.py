@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from metal.api.kinds import kinds
+from metal.api.bmc import BMC
+from metal.api.endpoint import Endpoint
+from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.cli.connection import connect, connection_options
 from metal.cli.table import render, rows
+from metal.cli.unenrolled import unenrolled
 from metal.kube.clock import system_clock
-from metal.kube.errors import ApiError
+from metal.kube.errors import ApiError, NotFound, Unavailable
 
 WIDE = 200
 """Columns when the output is no terminal."""
@@ -24,26 +28,45 @@ WIDE = 200
 def command(kubeconfig: Path | None, context: str | None, api_group: str, output: str) -> None:
     """Show every server: state, since when, power, claim, and what it waits for.
 
-    Reads the API once. With -o json: a list of objects with server, state, since, power, claim and waitingFor.
+    Reads the API once. With -o json: a list of objects with server, state, since, power, claim, waitingFor, waitName
+    (the wait's name for programs) and deadline; times are RFC 3339 or null.
     """
     try:
-        servers = asyncio.run(_servers(kubeconfig, context, api_group))
-    except ApiError as exc:
+        seen = asyncio.run(_seen(kubeconfig, context, kinds(api_group), everything=output == "table"))
+    except NotFound:
+        raise click.ClickException(f"the API has no kinds of group {api_group}; give --api-group") from None
+    except Unavailable as exc:
         raise click.ClickException(f"the API did not answer: {exc.message}. Is `metalctl up` running?") from None
-    found = rows(servers, system_clock())
+    except ApiError as exc:
+        raise click.ClickException(f"the API refused: {exc.message}") from None
+    found = rows(seen.servers, system_clock())
     if output == "json":
         click.echo(json.dumps([row.as_json() for row in found], indent=2))
-    elif not found:
-        click.echo("no servers yet: they appear when a BMC gets a DHCP lease, or a BMC object is created")
-    else:
+        return
+    if found:
         console = Console()
         console.width = console.width if console.is_terminal else WIDE  # a pipe has no edge to wrap at
         console.print(render(found))
+    else:
+        click.echo("no servers yet: they appear when a BMC gets a DHCP lease, or a BMC object is created")
+    for line in unenrolled(seen.bmcs, seen.endpoints, seen.servers):
+        click.echo(line)
 
 
-async def _servers(kubeconfig: Path | None, context: str | None, api_group: str) -> tuple[Server, ...]:
+@dataclass(frozen=True)
+class _Seen:
+    servers: tuple[Server, ...]
+    bmcs: tuple[BMC, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+async def _seen(kubeconfig: Path | None, context: str | None, names: Kinds, *, everything: bool) -> _Seen:
     client = connect(kubeconfig, context)
     try:
-        return (await client.list(kinds(api_group).server)).items
+        if not everything:
+            return _Seen((await client.list(names.server)).items)
+        bmcs, endpoints = await client.list(names.bmc), await client.list(names.endpoint)
+        # Servers come last: a BMC that was listed has not lost the server that it got meanwhile.
+        return _Seen((await client.list(names.server)).items, bmcs.items, endpoints.items)
     finally:
         await client.aclose()

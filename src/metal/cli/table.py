@@ -1,13 +1,14 @@
 """What people see of servers: one row each. Used by `metalctl status` and by the live table of `metalctl up`."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from metal.api.server import Server
+from metal.api.server import Server, State
 
 _COLOURS = {
     "Available": "green",
@@ -20,20 +21,39 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One server."""
+    """One server. Times are aware; age is the time since `since`, for people."""
 
     server: str
     state: str
-    since: str
+    since: datetime | None
+    age: str
     power: str
     claim: str
     waiting_for: str
+    wait_name: str
+    deadline: datetime | None
 
-    def as_json(self) -> dict[str, str]:
-        """The row with the API's spelling of names."""
-        fields = asdict(self)
-        fields["waitingFor"] = fields.pop("waiting_for")
-        return fields
+    @property
+    def urgency(self) -> tuple[int, str]:
+        """Sorts rows that somebody must look at first: in Error, then waiting, then the others."""
+        return (0 if self.state == State.ERROR else 1 if self.waiting_for else 2, self.server)
+
+    def as_json(self) -> dict[str, Any]:
+        """The row for programs: the API's spelling of names, times in RFC 3339 or null."""
+        return {
+            "server": self.server,
+            "state": self.state,
+            "since": _rfc3339(self.since),
+            "power": self.power,
+            "claim": self.claim,
+            "waitingFor": self.waiting_for,
+            "waitName": self.wait_name,
+            "deadline": _rfc3339(self.deadline),
+        }
+
+
+def _rfc3339(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def rows(servers: Iterable[Server], now: datetime) -> list[Row]:
@@ -46,10 +66,13 @@ def _row(server: Server, now: datetime) -> Row:
     return Row(
         server=server.metadata.name,
         state=status.state or "Initial",
-        since=age(status.since, now),
+        since=status.since,
+        age=age(status.since, now),
         power=status.power_state or "Unknown",
         claim=f"{ref.namespace}/{ref.name}" if ref else "",
         waiting_for=status.waiting_for,
+        wait_name=status.wait.for_ if status.wait else "",
+        deadline=status.wait.until if status.wait else None,
     )
 
 
@@ -65,20 +88,27 @@ def age(since: datetime | None, now: datetime) -> str:
 
 
 def render(entries: Iterable[Row], *, limit: int | None = None) -> Table:
-    """A table for a terminal; with `limit`, the rest is counted."""
+    """A table for a terminal. With `limit`, the rest is counted, and rows in Error or waiting are not in the rest."""
     found = list(entries)
+    if limit is not None and len(found) > limit:
+        found.sort(key=lambda row: row.urgency)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("SERVER", "STATE", "SINCE", "POWER", "CLAIM", "WAITING FOR"):
         table.add_column(name, no_wrap=name != "WAITING FOR", overflow="ellipsis")
     for row in found[:limit]:
         state = Text(row.state, style=_COLOURS.get(row.state, ""))
-        others = (_plain(text) for text in (row.since, row.power, row.claim, row.waiting_for))
+        others = (_plain(text) for text in (row.age, row.power, row.claim, row.waiting_for))
         table.add_row(_plain(row.server), state, *others)
     if limit is not None and len(found) > limit:
         table.add_row(f"… and {len(found) - limit} more", "", "", "", "", "")
     return table
 
 
+def printable(text: str) -> str:
+    """Without escape sequences and line breaks: images are named by tenants, and BMCs word their own errors."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def _plain(text: str) -> Text:
-    """As it is, not as markup or escape sequences: images are named by tenants, and BMCs word their own errors."""
-    return Text("".join(char if char.isprintable() else " " for char in text))
+    """As it is, not as markup."""
+    return Text(printable(text))
