@@ -127,7 +127,7 @@ class Manager:
         bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
         env = Environment(context, runtime, parts.pool, defaults)
         setup_servers(env, config.server_settings(zipapp()))
-        setup_claims(env, ClaimSettings())
+        setup_claims(env, ClaimSettings(namespace=config.namespace))
         setup_boot(
             runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
         )

@@ -44,6 +44,10 @@ class ServerClaimReconciler:
         if claim.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
             return Done()
         scope = ClaimScope(self.deps, claim)
+        if key.namespace == self.deps.settings.namespace:
+            _refuse(scope)
+            await scope.commit()
+            return Done()
         server = self._mine(claim) or await self._bind(scope)
         if server is not None:
             await self._serve(scope, server)
@@ -115,6 +119,17 @@ class ServerClaimReconciler:
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.say("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _booted(scope, server)
+
+
+def _refuse(scope: ClaimScope) -> None:
+    """Its boot configuration and Secret could be those of a server's discovery, which are named like the server."""
+    message = (
+        f"namespace {scope.claim.metadata.namespace} is the manager's own, and claims get no server there; "
+        "delete this claim and make it in another namespace"
+    )
+    scope.phase("Unbound", "its deletion: claims belong in another namespace")
+    scope.say("Bound", False, "NamespaceReserved", message)
+    scope.say("Ready", False, "NamespaceReserved", message)
 
 
 def _is_mine(claim: ServerClaim, server: Server) -> bool:
