@@ -7,7 +7,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from metal.api.crd import crds
-from metal.api.kinds import kinds
+from metal.api.kinds import METAL_GROUP, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
@@ -18,6 +18,7 @@ from metal.controllers.prefixfile import PrefixFile
 from metal.kube.clock import system_clock
 from metal.kube.informer import Informer
 from metal.manager import Manager, Parts
+from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
 
 _log = structlog.get_logger("metal")
 
@@ -63,12 +64,15 @@ class Standalone:
 
     def greeting(self) -> str:
         """Where the kubeconfig is, and what to try next."""
-        path = self.api.kubeconfig
+        path, group = self.api.kubeconfig, self.config.api_group
+        other_group = "" if group == METAL_GROUP else f" --api-group {group}"
+        sample_fits = self.simulated is not None and self.simulated.images.port == IMAGES_PORT and not other_group
+        then = "apply -f config/samples/first-claim.yaml" if sample_fits else "get bmcs,endpoints"
         return (
             f"\nkubeconfig: {path}   (Ctrl-C stops; the same command continues)\ntry:\n"
             f"  kubectl --kubeconfig {path} get servers -w\n"
-            f"  kubectl --kubeconfig {path} apply -f config/samples/first-claim.yaml\n"
-            f"  {_metalctl()} status --kubeconfig {path}"
+            f"  kubectl --kubeconfig {path} {then}\n"
+            f"  {_metalctl()} status --kubeconfig {path}{other_group}"
         )
 
 
