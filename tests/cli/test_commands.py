@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from metal.cli.connection import missing
 from metal.cli.datadir import InUse, locked
 from metal.cli.main import COMMANDS, main
 from metal.config import Config, parse
@@ -100,3 +101,27 @@ def test_a_data_folder_is_private_and_used_by_one_process_at_a_time(tmp_path: Pa
             pass
     with locked(folder):
         assert (folder / "lock").exists()
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The given one, else $KUBECONFIG, else what `metalctl up` writes here; none with another place."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert missing(tmp_path / "x") == tmp_path / "x"
+    assert missing(tmp_path) is None
+    assert missing(None) == Path(".metal/kubeconfig")
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent/k")
+    assert missing(None) == Path("/nonexistent/k")
+    monkeypatch.delenv("KUBECONFIG")
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").touch()
+    assert missing(None) is None
+
+
+def test_sim_shows_its_latency_and_what_it_is_without_one() -> None:
+    """Every number in the help has its default."""
+    code, text = run("sim", "--help")
+    assert code == 0
+    assert "0.0;" in " ".join(text.split()).partition("--latency")[2].partition("--power")[0]

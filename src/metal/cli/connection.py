@@ -36,6 +36,15 @@ def connection_options(command: F) -> F:
     )(command)
 
 
+def missing(kubeconfig: Path | None) -> Path | None:
+    """The file that `connect` would read or, without other places, that `metalctl up` writes; None when it is there."""
+    named = kubeconfig or Path(os.environ.get("KUBECONFIG") or DEFAULT)
+    if named.exists():
+        return None
+    elsewhere = "KUBERNETES_SERVICE_HOST" in os.environ or (Path.home() / ".kube" / "config").exists()
+    return None if elsewhere and named == DEFAULT and kubeconfig is None else named
+
+
 def connect(kubeconfig: Path | None, context: str | None) -> HTTPClient:
     """A client for the control plane. Raises click.ClickException with a way out."""
     path = kubeconfig

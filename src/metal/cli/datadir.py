@@ -1,12 +1,13 @@
 """The folder where a control plane keeps everything: made private, and used by one process at a time."""
 
 import fcntl
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from metal.apiserver.auth import write_private
 
 
 class Unusable(Exception):
@@ -38,7 +39,7 @@ class DataDir:
         """
         file = self.path / "group"
         if not file.exists():
-            _write_private(file, group + "\n")
+            write_private(file, f"{group}\n".encode())
             return
         known = file.read_text(errors="replace").strip()
         if known != group:
@@ -74,14 +75,3 @@ def locked(folder: Path) -> Iterator[DataDir]:
         except BlockingIOError:
             raise InUse(f"{folder} is in use by another metalctl: stop it, or choose another --data") from None
         yield DataDir(folder, made, empty)
-
-
-def _write_private(file: Path, text: str) -> None:
-    """All of it or nothing, mode 0600."""
-    draft = file.with_name(file.name + ".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(file)

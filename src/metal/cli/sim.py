@@ -13,9 +13,9 @@ import uvloop
 from metal.api.kinds import kinds
 from metal.cli import logs
 from metal.cli.collecting import collect_seldom
-from metal.cli.connection import connect, connection_options
+from metal.cli.connection import connect, connection_options, missing
 from metal.kube.client import Client
-from metal.kube.errors import ApiError
+from metal.kube.errors import ApiError, NotFound
 from metal.sim import faults
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
@@ -43,7 +43,8 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 @click.option("-n", "count", type=click.IntRange(1, 5000), default=8, show_default=True, help="Simulated machines.")
 @click.option("--seed", default=0, show_default=True, help="Another seed gives other machines.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Number of the first machine.")
-@click.option("--latency", type=click.FloatRange(0), default=0.0, help="Median time of a BMC's answer, milliseconds.")
+@click.option("--latency", type=click.FloatRange(0), default=0.0, show_default=True,
+              help="Median time of a BMC's answer, milliseconds.")  # fmt: skip
 @click.option("--power", type=click.FloatRange(0), default=_OPTIONS.power, show_default=True, help="Power change, s.")
 @click.option("--boot", type=click.FloatRange(0), default=_OPTIONS.boot, show_default=True, help="Boot, seconds.")
 @click.option(
@@ -119,19 +120,36 @@ def _introduce(fleet: Fleet, images: ImageRegistry, prefixes: Path | None) -> No
 
 
 async def _until_stopped(fleet: Fleet, given: dict[str, Any], stop: asyncio.Event) -> None:
-    client = connect(given["kubeconfig"], given["context"])
-    announcing = asyncio.create_task(_announce(fleet, client, given["api_group"]), name="announce")
+    announcing = asyncio.create_task(_report(fleet, given, stop), name="announce")
     waiting = asyncio.create_task(stop.wait())
     try:
         done, _ = await asyncio.wait({announcing, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if announcing in done:
             announcing.result()
-            await waiting
     finally:
         for task in (announcing, waiting):
             task.cancel()
         await asyncio.gather(announcing, waiting, return_exceptions=True)
+
+
+async def _report(fleet: Fleet, given: dict[str, Any], stop: asyncio.Event) -> None:
+    await _kubeconfig_there(given["kubeconfig"])
+    client = connect(given["kubeconfig"], given["context"])
+    try:
+        await _announce(fleet, client, given["api_group"])
+        await stop.wait()  # leases are renewed, and hosts get theirs, through this client
+    finally:
         await client.aclose()
+
+
+async def _kubeconfig_there(given: Path | None) -> None:
+    """Until the control plane has written it."""
+    told = False
+    while (path := missing(given)) is not None:
+        if not told:
+            _log.info("waiting for the kubeconfig: start the control plane", file=str(path))
+            told = True
+        await asyncio.sleep(_RETRY)
 
 
 async def _announce(fleet: Fleet, client: Client, group: str) -> None:
@@ -139,9 +157,11 @@ async def _announce(fleet: Fleet, client: Client, group: str) -> None:
     while True:
         try:
             await fleet.announce(client, kinds(group))
+        except NotFound:
+            _log.warning("the API has no kinds of this group yet; another is given with --api-group", group=group)
         except ApiError as exc:
             _log.warning("the control plane does not answer yet", error=str(exc))
-            await asyncio.sleep(_RETRY)
         else:
             _log.info("every BMC has its lease", machines=len(fleet.machines))
             return
+        await asyncio.sleep(_RETRY)
