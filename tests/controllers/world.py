@@ -158,8 +158,10 @@ class World:
         """The probe reports its interface, and `more`."""
         report = {"networkInterfaces": [{"name": "eth0", "macAddress": "52:54:00:77:00:11", "carrierStatus": "up",
                                          "ipAddresses": ["10.9.9.9"]}], **more}  # fmt: skip
+        window = (await self.server(name)).status.boot_window
+        boot = {KINDS.key("boot"): window.id if window is not None else ""}
         body = {
-            "metadata": {"name": f"inventory-{name}", "namespace": NS},
+            "metadata": {"name": f"inventory-{name}", "namespace": NS, "annotations": boot},
             "data": {"report.json": msgspec.json.encode(report).decode()},
         }
         await self.client.apply(CONFIG_MAP, body, manager="registry")

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from metal.api import boot_window
+from metal.api.core import CONFIG_MAP
 from metal.api.server import Server
 from tests.controllers.world import CLIENT, KINDS, NS, World, world
 
@@ -118,11 +119,32 @@ async def _claim_boots(w: World) -> None:
 
 
 async def test_an_old_inventory_is_not_taken_for_a_new_one() -> None:
-    """A contested report does not become the server's inventory."""
+    """A report that is not of this very boot does not become the server's inventory."""
     async with world() as w:
-        await _without_lease(w)
-        await _reported(w)
-        server = await w.server()
-        stored = await w.client.get(KINDS.boot_config, "s1", NS)
-    assert [nic.name for nic in server.status.network_interfaces] == ["NIC.1"]
-    assert stored.metadata.name == "s1"
+        await w.add_server()
+        await w.until("Discovery")
+        await w.config_ready("s1")
+        await w.until_true(lambda s: s.status.power_state == "On" and s.status.boot_window is not None)
+        await w.fetch_script()
+        await w.fetch_ignition()
+        body = {
+            "metadata": {"name": "inventory-s1", "namespace": NS, "annotations": {KINDS.key("boot"): "another"}},
+            "data": {"report.json": "{}"},
+        }
+        await w.client.apply(CONFIG_MAP, body, manager="registry")
+        await w.window(lambda window: boot_window.accept_report(window, w.clock(), token="r"))
+        failed = await w.until("Error")
+    assert failed.status.failure is not None
+    assert failed.status.failure.reason == "ReportLost"
+    assert "is not of this boot" in failed.status.failure.message
+
+
+async def test_a_claim_does_not_get_a_server_whose_discovery_is_in_doubt() -> None:
+    """The network cards that a stranger may have reported decide nobody's boot: discovery runs first."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await w.window(boot_window.contest)
+        await w.add_claim()
+        server = await w.until("Discovery")
+    assert server.spec.server_claim_ref is None

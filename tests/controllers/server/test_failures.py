@@ -103,7 +103,7 @@ async def test_a_machine_that_never_reports_is_booted_again_and_then_error() -> 
     assert boots == 3
     assert failed.status.failure is not None
     assert failed.status.failure.reason == "NetworkBootFailed"
-    assert "operation=retry" in failed.status.failure.message
+    assert f"kubectl annotate servers s1 {KINDS.key('operation')}=retry" in failed.status.failure.message
     assert again.status.boot_attempts == 0
     assert KINDS.key("operation") not in again.metadata.annotations
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
 from metal.api.server import Server, State
@@ -84,6 +85,8 @@ def _not_available(claim: ServerClaim, server: Server) -> Misfit | None:
         return Misfit("NotAvailable", f"in state {server.status.state or 'Initial'}")
     if server.status.power_state != "Off":
         return Misfit("NotAvailable", "not powered off yet")
+    if server.status.boot_window is not None and server.status.boot_window.phase == Phase.CONTESTED:
+        return Misfit("NotAvailable", "to be discovered again")
     return None
 
 

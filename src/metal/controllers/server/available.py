@@ -18,11 +18,11 @@ async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
     if scope.status.tenant:
         return scope.go(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
-    if scope.server.spec.server_claim_ref is not None:
-        return scope.go(State.RESERVED, "claimed")
     if _was_contested(scope):
         message = "another party asked for the boot script of the discovery; it cannot be trusted and runs again"
         return scope.go(State.INITIAL, message, warning=True)
+    if scope.server.spec.server_claim_ref is not None:
+        return scope.go(State.RESERVED, "claimed")
     await _drop_discovery(scope)
     busy = await power.converge(scope, PowerState.OFF, "an available server is kept off")
     if busy is not None:

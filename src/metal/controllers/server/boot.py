@@ -168,8 +168,7 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
         return scope.fail(
             "BootContested",
             f"{scope.status.boot_attempts} network boots in a row were asked for by more than one party. Find the "
-            "other one on the boot network, or let the DHCP server report its leases, then annotate the server with "
-            "operation=retry",
+            "other one on the boot network, or let the DHCP server report its leases",
         )
     scope.set(wait=None)
     scope.tell(
@@ -185,7 +184,7 @@ def _failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
         return scope.fail(
             "NetworkBootFailed",
             f"{scope.status.boot_attempts} network boots failed, the last because {why}. Look at the machine's console "
-            "and DHCP, then annotate it with operation=retry",
+            "and DHCP",
         )
     scope.tell("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
     scope.set(wait=None)

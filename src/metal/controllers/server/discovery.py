@@ -41,7 +41,7 @@ async def run(scope: Scope) -> Requeue:
     try:
         report = await _report(scope)
     except (NotFound, KeyError, msgspec.DecodeError, msgspec.ValidationError) as exc:
-        return scope.fail("ReportLost", f"the probe's report cannot be read ({exc}); annotate with operation=retry")
+        return scope.fail("ReportLost", f"the probe's report cannot be read ({exc})")
     status = scope.status
     scope.set(
         network_interfaces=network_interfaces(report),
@@ -58,4 +58,7 @@ async def run(scope: Scope) -> Requeue:
 async def _report(scope: Scope) -> dict[str, object]:
     name = f"inventory-{scope.name}"
     stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
+    window = scope.status.boot_window
+    if window is None or stored.metadata.annotations.get(scope.context.kinds.key("boot")) != window.id:
+        raise KeyError(f"the ConfigMap {name} is not of this boot")
     return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])

@@ -12,6 +12,5 @@ async def run(scope: Scope) -> Requeue:
     """Error with the way out; the machine is not touched."""
     return scope.fail(
         "ParkedNotSupported",
-        "another operator parked this server, and parking is not supported here. To have it managed again, annotate "
-        "it with operation=retry",
+        "another operator parked this server, and parking is not supported here. It is managed again when you say so",
     )

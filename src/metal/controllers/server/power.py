@@ -98,7 +98,7 @@ def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
     return scope.fail(
         f"Power{request.target}Timeout",
         f"power did not reach {request.target} within {scope.settings.power_timeout:.0f} s ({request.reason}); the BMC "
-        f"reports {scope.status.power_state}. Check the machine, then annotate it with operation=retry",
+        f"reports {scope.status.power_state}. Check the machine",
     )
 
 

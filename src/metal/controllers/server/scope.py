@@ -112,7 +112,9 @@ class Scope(StatusScope[Server]):
         return Requeue(0)
 
     def fail(self, reason: str, message: str) -> Requeue:
-        """Enter Error: `message` says what failed, what was awaited, and what to do."""
+        """Enter Error: `message` says what failed, what was awaited, and what to do; how to go on is added."""
+        annotation = f"{self.context.kinds.key('operation')}=retry"
+        message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
         if self.status.state != State.ERROR:
             self.set(failure=Failure(state=self.status.state, reason=reason, message=message))
             self.go(State.ERROR, message, warning=True)

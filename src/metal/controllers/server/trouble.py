@@ -41,7 +41,7 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
     if scope.status.state == State.MAINTENANCE:  # whoever maintains the machine may well have taken its BMC away
         return scope.wait("Maintenance", f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
     if hopeless:
-        return scope.fail(reason, f"{message}. Waiting cannot mend that: change it, then annotate with operation=retry")
+        return scope.fail(reason, f"{message}. Waiting cannot mend that: change it")
     since = scope.find_condition("BMCReachable")
     begun = since.last_transition_time if since and since.last_transition_time else scope.now
     if (scope.now - begun).total_seconds() >= scope.settings.bmc_timeout:
