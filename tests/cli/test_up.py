@@ -36,14 +36,19 @@ class Up:
         self.image = f"127.0.0.1:{self.ports[5]}/demo:latest"
         self.process: asyncio.subprocess.Process | None = None
 
-    async def start(self) -> HTTPClient:
+    @property
+    def command(self) -> list[str | Path]:
         api, boot, registry, _, bmcs, images = map(str, self.ports)
-        self.process = await asyncio.create_subprocess_exec(
+        return [
             METALCTL, "up", "--fleet", str(self.machines), "--data", self.data, "--config", self.config,
             "--api-listen", f"127.0.0.1:{api}", "--boot-listen", f"127.0.0.1:{boot}",
             "--registry-listen", f"127.0.0.1:{registry}", "--bmc-port", bmcs, "--images-port", images,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+        ]  # fmt: skip
+
+    async def start(self) -> HTTPClient:
+        self.process = await asyncio.create_subprocess_exec(
+            *self.command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
         await self.printed("kubeconfig:")
         return HTTPClient(load(self.data / "kubeconfig", None))
 
