@@ -57,6 +57,7 @@ def test_config_check_of_a_good_file_says_fine(tmp_path: Path) -> None:
         (("up", "--config", "/nonexistent.yaml"), "cannot be read"),
         (("lease-hook", "steal", "a", "b"), "it must be add, old or del"),
         (("nonsense",), "No such command"),
+        (("up", "--boot-listen", "0.0.0.0:8082"), "set advertise.boot"),
         (("up", "--api-group", "foo"), "write a DNS name in lower case with a dot"),
         (("up", "--api-group", "Metal.OpenKCM.dev"), "--api-group"),
         (("up", "--api-group", ""), "write a DNS name"),

@@ -18,7 +18,7 @@ from metal.cli.options import address, api_group
 from metal.cli.simulated import FleetWish
 from metal.cli.standalone import Standalone
 from metal.cli.watching import narrate, table
-from metal.config import Config, ConfigError, load
+from metal.config import Config, ConfigError, check, load
 from metal.sim.http import allow_files
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
@@ -67,6 +67,8 @@ def command(
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
     listen = dataclasses.replace(config.listen, **given)
     config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
+    if problem := check.whole(config):
+        raise click.UsageError(problem)
     allow_files(_FILES)
     collect_seldom()
     try:
