@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 import aiohttp
 
 from metal.gate.answer import Answer
-from metal.gate.http import BodyTooLarge, Request, Route
+from metal.gate.bodies import BodyTooLarge
+from metal.gate.http import Request, Route
 from metal.gate.windows import Busy
 from metal.kube.errors import ApiError
 
