@@ -19,7 +19,9 @@ from metal.sim.store import Unreadable
 
 _log = structlog.get_logger("metal.sim")
 _SAVE_EVERY = 2.0
-"""Seconds; a crash loses this much of what machines did."""
+"""Seconds; with many machines a crash loses this much of what they did."""
+_FEW = 64
+"""Up to so many machines, each step is saved before the next one: then a crash loses nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,8 @@ class Simulated:
     def __init__(self, wish: FleetWish, data: Path, config: Config) -> None:
         self.file = data / "fleet.json"
         self.images = ImageRegistry(port=wish.images_port)
-        self.fleet = Fleet(
-            wish.machines, options=Options(port=wish.bmc_port), settings=FleetSettings(boot_url=config.boot_url)
-        )
+        settings = FleetSettings(boot_url=config.boot_url, changed=self._changed)
+        self.fleet = Fleet(wish.machines, options=Options(port=wish.bmc_port), settings=settings)
         self._saving: asyncio.Task[None] | None = None
 
     def adapt(self, config: Config) -> Config:
@@ -76,11 +77,21 @@ class Simulated:
         if self._saving is not None:
             self.fleet.save(self.file)
 
+    def _changed(self) -> None:
+        if self._saving is not None and len(self.fleet.machines) <= _FEW:
+            self._keep()
+
+    def _keep(self) -> None:
+        try:
+            self.fleet.save(self.file)
+        except OSError as exc:
+            _log.warning("the machines' state cannot be saved; a restart finds older ones", error=str(exc))
+
     async def _save(self) -> None:
         seen = -1
         while True:
             changes = sum(machine.changes for machine in self.fleet.machines)
             if changes != seen:
-                self.fleet.save(self.file)
+                self._keep()
                 seen = changes
             await asyncio.sleep(_SAVE_EVERY)

@@ -150,7 +150,7 @@ class SimBMC:
             self.machine.state.led = "Lit" if body["LocationIndicatorActive"] else "Off"
         if "IndicatorLED" in body:
             self.machine.state.led = _choice("IndicatorLED", body["IndicatorLED"], tuple(tree.LEDS))
-        self.machine.changes += 1
+        self.machine.changed()
         return _read(tree.system(self.machine), {})
 
     def _patch_boot(self, boot: object) -> None:

@@ -61,6 +61,7 @@ class Firmware:
     def _consume_override(self) -> bool:
         """Whether this boot goes to the network; an override for one boot is used up by it."""
         machine, override = self._machine, self._machine.state.override
+        machine.state.netbooting = override.is_network and not machine.faults.boots_disk
         if override.enabled == "Once" and not machine.faults.ignores_once:
             machine.state.override = Override(mode=override.mode)
             machine.note("override", enabled="Disabled", target="None", by="firmware")

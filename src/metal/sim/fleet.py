@@ -41,6 +41,8 @@ class FleetSettings:
     """How machines reach it."""
     clock: Clock = system_clock
     """Wall clock of the history."""
+    changed: Callable[[], None] = lambda: None
+    """Called whenever something about a machine is worth saving."""
     offset: int = 0
     """Number of the first machine."""
     history_limit: int | None = 100_000
@@ -57,7 +59,7 @@ class Fleet:
         self.history = History(self.settings.clock, limit=self.settings.history_limit)
         site = Site(
             self.options, self.settings.network, self.settings.boot_url, self._lease, self.history,
-            self.settings.clock,
+            self.settings.clock, self.settings.changed,
         )  # fmt: skip
         numbers = range(self.settings.offset, self.settings.offset + n)
         self.machines = [Machine(identity(k, seed), site, random.Random(f"{seed}/{k}")) for k in numbers]

@@ -39,6 +39,8 @@ class Site:
     lease: Lease
     history: History
     clock: Clock = system_clock
+    changed: Callable[[], None] = lambda: None
+    """Called whenever something about a machine is worth saving."""
 
 
 class Machine:
@@ -76,8 +78,13 @@ class Machine:
 
     def note(self, what: str, **details: object) -> None:
         """Write to the history."""
-        self.changes += 1
         self.site.history.happened(self.identity.uuid, what, **details)
+        self.changed()
+
+    def changed(self) -> None:
+        """Something is worth saving."""
+        self.changes += 1
+        self.site.changed()
 
     async def pause(self, seconds: float) -> None:
         """Sleep about that long."""
