@@ -110,8 +110,16 @@ def add_parents(tree: Tree) -> None:
             parent = os.path.dirname(parent)
 
 
+_TRAILER = "TRAILER!!!"
+
+
 def write_cpio(tree: Tree, out: BinaryIO) -> None:
-    """Writes the tree as a newc archive, sorted by path: equal trees give equal bytes (cpio(5), "New ASCII format")."""
+    """Writes the tree as a newc archive, sorted by path: equal trees give equal bytes (cpio(5), "New ASCII format").
+
+    Raises ValueError for a path that the format itself uses to end an archive.
+    """
+    if _TRAILER in tree:
+        raise ValueError(f"a cpio archive cannot hold a file named {_TRAILER}: rename it")
     size = 0
     for chunk in _cpio_chunks(tree):
         out.write(chunk)
@@ -125,7 +133,7 @@ def _cpio_chunks(tree: Tree) -> Iterator[bytes]:
         yield _header(name, entry, number, EPOCH)
         yield entry.data
         yield b"\0" * (-len(entry.data) % 4)
-    yield _header("TRAILER!!!", Entry(0), 0, 0)
+    yield _header(_TRAILER, Entry(0), 0, 0)
 
 
 def _header(name: str, entry: Entry, number: int, mtime: int) -> bytes:

@@ -3,13 +3,30 @@
 import asyncio
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
+from hypothesis import settings
 
 # On Python 3.11 asking for "the current loop" before one was ever set makes a loop that nobody closes; pytest-asyncio
 # asks, and the ResourceWarning is an error here. Saying "there is none" first avoids it.
 asyncio.set_event_loop(None)
+
+
+# The gate tries the same examples every time: a failure is of the change at hand. METAL_EXPLORE=1 looks for new ones.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("explore" if os.environ.get("METAL_EXPLORE") else "steady")
+
+
+@pytest.fixture(autouse=True)
+def _plain_logging() -> Iterator[None]:
+    """Commands that run in process set up logging for themselves; the next test begins without it."""
+    yield
+    structlog.reset_defaults()
+
 
 _BUILT_KUBECTL = sorted(Path(__file__).parent.parent.glob(".cache/kubectl/*/kubectl"))
 _LEFT_OUT: dict[str, int] = {}

@@ -6,6 +6,7 @@ import stat
 import tarfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from images.tree import Entry, Tree
@@ -48,7 +49,13 @@ def cpio(contents: Tree) -> bytes:
     return out.getvalue()
 
 
-@given(st.dictionaries(PATHS, ENTRIES, max_size=8))
+def test_the_name_that_ends_an_archive_is_refused() -> None:
+    """A file of that name would cut off everything behind it."""
+    with pytest.raises(ValueError, match="rename it"):
+        cpio({"TRAILER!!!": Entry(stat.S_IFREG | 0o644, b"")})
+
+
+@given(st.dictionaries(PATHS.filter(lambda path: path != "TRAILER!!!"), ENTRIES, max_size=8))
 def test_a_tree_survives_the_archive(contents: Tree) -> None:
     """Every entry comes back, in sorted order, and the size is whole sectors."""
     archive = cpio(contents)
