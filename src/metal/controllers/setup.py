@@ -18,6 +18,7 @@ from metal.controllers.server.claimed import BY_SERVER
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.settings import ClaimSettings, ServerSettings
+from metal.gate import directory
 from metal.kube import conditions
 from metal.kube.objects import Key, key_of
 from metal.kube.runtime import Runtime
@@ -64,7 +65,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.claims.add_index(BY_SERVER, server_index)
     deps.servers.add_index(confirm.BY_MAC, confirm.mac_index)
-    deps.endpoints.add_index(confirm.LEASES, confirm.lease_index)
+    deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
     reconciler = ServerReconciler(deps)
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
     controller.watches(deps.servers)
@@ -97,7 +98,7 @@ def _order(claim: ServerClaim) -> tuple[object, ...]:
 
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
     """The servers that wait for proof that this lease is theirs."""
-    found = (s for mac in confirm.lease_index(endpoint) for s in deps.servers.by_index(confirm.BY_MAC, mac))
+    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(confirm.BY_MAC, mac))
     return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == "BootConfirmation"]
 
 

@@ -12,6 +12,9 @@ from metal.gate.uuids import spellings
 from metal.kube.client import Client
 from metal.kube.informer import Informer
 
+BY_MAC = "gate-mac"
+"""Index of Endpoints by their MAC address."""
+
 
 class Directory(Protocol):
     """What is looked up for every request of a machine."""
@@ -30,7 +33,7 @@ class CachedDirectory:
 
     def __init__(self, servers: Informer[Server], endpoints: Informer[Endpoint]) -> None:
         servers.add_index("gate-uuid", by_uuid)
-        endpoints.add_index("gate-mac", by_mac)
+        endpoints.add_index(BY_MAC, by_mac)
         self._servers, self._endpoints = servers, endpoints
 
     async def servers(self, uuid: str) -> list[str]:
@@ -38,7 +41,7 @@ class CachedDirectory:
         return sorted({server.metadata.name for server in found})
 
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
-        return _addresses(obj for mac in macs for obj in self._endpoints.by_index("gate-mac", normal_mac(mac)))
+        return addresses(obj for mac in macs for obj in self._endpoints.by_index(BY_MAC, normal_mac(mac)))
 
 
 class ListingDirectory:
@@ -55,7 +58,7 @@ class ListingDirectory:
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
         wanted = {normal_mac(mac) for mac in macs} - {""}
         page = await self._client.list(self._kinds.endpoint)
-        return _addresses(obj for obj in page.items if normal_mac(obj.spec.mac_address) in wanted)
+        return addresses(obj for obj in page.items if normal_mac(obj.spec.mac_address) in wanted)
 
 
 def by_uuid(server: Server) -> tuple[str, ...]:
@@ -76,7 +79,8 @@ def plain_ip(text: str) -> str:
     return str(mapped or address)
 
 
-def _addresses(endpoints: Iterable[Endpoint]) -> frozenset[str]:
+def addresses(endpoints: Iterable[Endpoint]) -> frozenset[str]:
+    """The IP addresses of these leases, in one spelling."""
     found: set[str] = set()
     for endpoint in endpoints:
         try:

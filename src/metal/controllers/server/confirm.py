@@ -2,30 +2,21 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from ipaddress import ip_address
 
 from metal.api.boot_window import BootWindow
-from metal.api.endpoint import Endpoint
 from metal.api.report import normal_mac
 from metal.api.server import Server
 from metal.controllers.server.scope import Scope
+from metal.gate import directory
 from metal.kube.controller import Requeue
 
 BY_MAC = "mac"
 """Index of Servers by their network cards."""
-LEASES = "lease-mac"
-"""Index of Endpoints by their MAC address."""
 
 
 def mac_index(server: Server) -> Iterable[str]:
     """The MAC addresses of a server's network cards."""
     return {mac for nic in server.status.network_interfaces if (mac := normal_mac(nic.mac_address))}
-
-
-def lease_index(endpoint: Endpoint) -> Iterable[str]:
-    """The MAC address that an Endpoint is about."""
-    mac = normal_mac(endpoint.spec.mac_address)
-    return (mac,) if mac else ()
 
 
 def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
@@ -47,12 +38,5 @@ def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
 
 
 def _is_leased(scope: Scope, address: str) -> bool:
-    leases = (e for mac in mac_index(scope.server) for e in scope.deps.endpoints.by_index(LEASES, mac))
-    return any(_same(endpoint.spec.ip or "", address) for endpoint in leases)
-
-
-def _same(one: str, other: str) -> bool:
-    try:
-        return ip_address(one) == ip_address(other)
-    except ValueError:
-        return False
+    found = (e for mac in mac_index(scope.server) for e in scope.deps.endpoints.by_index(directory.BY_MAC, mac))
+    return address in directory.addresses(found)
