@@ -45,6 +45,14 @@ bench: setup ## measure enrolment and claims with simulated machines (ARGS="-n 1
 kubectl: ## find kubectl, or build one, for the tests that use the real one
 	@echo "kubectl for the tests: $$(tools/kubectl)"
 
+.PHONY: kube
+kube: ## find a real kube-apiserver (KUBEBUILDER_ASSETS), or build one once with Go, for the tests that use it
+	@tools/kube
+
+.PHONY: test-kube
+test-kube: setup kube ## everything that is tested against a real kube-apiserver (ARGS= goes to pytest)
+	$(RUN) pytest -m kube $(ARGS)
+
 .PHONY: fmt
 fmt: setup ## format the code
 	$(RUN) ruff format .

@@ -10,6 +10,8 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from tests.kubeapi.cluster import KubeCluster, scratch
+
 # On Python 3.11 asking for "the current loop" before one was ever set makes a loop that nobody closes; pytest-asyncio
 # asks, and the ResourceWarning is an error here. Saying "there is none" first avoids it.
 asyncio.set_event_loop(None)
@@ -33,6 +35,19 @@ _LEFT_OUT: dict[str, int] = {}
 
 if not os.environ.get("KUBECTL") and not shutil.which("kubectl") and _BUILT_KUBECTL:
     os.environ["KUBECTL"] = str(_BUILT_KUBECTL[-1])
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[KubeCluster]:
+    """A real kube-apiserver for tests marked `kube`; one for the whole session."""
+    folder = scratch()
+    running = KubeCluster(folder)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
