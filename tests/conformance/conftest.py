@@ -60,7 +60,7 @@ async def established(api: Api, name: str) -> None:
     async with asyncio.timeout(20):
         while True:
             got = await api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
-            conditions = {c["type"]: c["status"] for c in got.body.get("status", {}).get("conditions", [])}
+            conditions = {c["type"]: c["status"] for c in got.body.get("status", {}).get("conditions") or ()}
             plural, _, group = name.partition(".")
             served = conditions.get("Established") == "True"
             if served and (await api.get(f"/apis/{group}/v1/{plural}")).code == 200:
