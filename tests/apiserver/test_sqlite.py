@@ -35,7 +35,7 @@ async def appended(journal: SqliteJournal, *changes: Change) -> None:
             else:
                 future.set_exception(error)
 
-        journal.append(one, settle)
+        journal.append(settle, one)
     results = await asyncio.gather(*done, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -93,7 +93,7 @@ async def test_writes_that_wait_together_share_a_transaction(tmp_path: Path) -> 
             if version == 2000:
                 finished.set_result(None)
 
-        journal.append(change(f"n{version}", version), settle)
+        journal.append(settle, change(f"n{version}", version))
     await asyncio.wait_for(finished, 10)
     assert order == list(range(1, 2001))
     assert journal.transactions <= 5
@@ -105,7 +105,7 @@ async def test_closing_finishes_what_was_begun(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "state.db")
     await journal.open()
     told: list[BaseException | None] = []
-    journal.append(change("a", 1), told.append)
+    journal.append(told.append, change("a", 1))
     await journal.close()
     assert told == [None]
 

@@ -19,14 +19,14 @@ class HeldJournal:
     """A journal whose disk answers when the test says so."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[Change, Done]] = []
+        self.waiting: list[tuple[tuple[Change, ...], Done]] = []
         self.closed = False
 
     async def open(self) -> Loaded:
         return Loaded()
 
-    def append(self, change: Change, done: Done) -> None:
-        self.waiting.append((change, done))
+    def append(self, done: Done, *changes: Change) -> None:
+        self.waiting.append((changes, done))
 
     async def close(self) -> None:
         self.closed = True

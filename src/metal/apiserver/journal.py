@@ -34,14 +34,14 @@ Done = Callable[[BaseException | None], None]
 
 
 class Journal(Protocol):
-    """An ordered log of changes. After one change failed, all that were appended and not yet done fail with it."""
+    """An ordered log of changes. After one append failed, all that were appended and not yet done fail with it."""
 
     async def open(self) -> Loaded:
         """Read everything back. Raises JournalError."""
         ...
 
-    def append(self, change: Change, done: Done) -> None:
-        """Make the change durable, then call done."""
+    def append(self, done: Done, *changes: Change) -> None:
+        """Make the changes durable, all of them or none, then call done."""
         ...
 
     async def close(self) -> None:
@@ -56,7 +56,7 @@ class MemoryJournal:
         """An empty past."""
         return Loaded()
 
-    def append(self, change: Change, done: Done) -> None:
+    def append(self, done: Done, *changes: Change) -> None:
         """Done at once."""
         done(None)
 

@@ -13,7 +13,13 @@ APPLICATION_ID = 0x4D455441
 """`META`, in the file's header: tells our files from other SQLite databases."""
 FORMAT = 1
 BATCH = 1_000
-"""Writes in one transaction at most, so that the first of a flood does not wait for the last."""
+"""Appends in one transaction at most, so that the first of a flood does not wait for the last."""
+TRIM_BYTES = 16 << 20
+"""The file gives space back to the disk when more than this, and more than half of it, is unused."""
+TRIM_PAGES = 2_000
+"""Pages that are given back at a time, so that no write waits long for it."""
+WAL_BYTES = 64 << 20
+"""What the write-ahead log keeps of the disk at most after a flood of writes."""
 
 _TABLES = """
 CREATE TABLE objects (
@@ -38,7 +44,7 @@ class SqliteJournal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        self._waiting: list[tuple[Change, Done]] = []
+        self._waiting: list[tuple[Sequence[Change], Done]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._db: sqlite3.Connection | None = None
         self.transactions = 0
@@ -55,9 +61,9 @@ class SqliteJournal:
             self._thread.shutdown(wait=False)
             raise
 
-    def append(self, change: Change, done: Done) -> None:
-        """Make the change durable with the next transaction, then call done."""
-        self._waiting.append((change, done))
+    def append(self, done: Done, *changes: Change) -> None:
+        """Make the changes durable with the next transaction, all or none, then call done."""
+        self._waiting.append((changes, done))
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="journal-flush")
 
@@ -77,7 +83,7 @@ class SqliteJournal:
             while self._waiting:
                 batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
                 try:
-                    await loop.run_in_executor(self._thread, self._commit, [change for change, _ in batch])
+                    await loop.run_in_executor(self._thread, self._commit, [c for changes, _ in batch for c in changes])
                 except Exception as error:
                     # Later changes build on the lost ones, so they are lost with them.
                     batch, self._waiting = batch + self._waiting, []
@@ -106,9 +112,12 @@ class SqliteJournal:
     def _prepare(self, db: sqlite3.Connection) -> Loaded:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         _check_format(db, self._path)
+        # Only a file without tables takes this; what was made before keeps its size, and reuses its pages.
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise JournalError(f"{self._path}: this file system cannot keep a write-ahead log; use a local disk")
         db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
         if not _number(db, "application_id"):
             db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_MARKS} COMMIT;")
         loaded = _load(db)
@@ -134,6 +143,8 @@ class SqliteJournal:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+        if any(c.body is None for c in changes):
+            _trim(db)
 
     def _close(self) -> None:
         if self._db is not None:
@@ -141,9 +152,18 @@ class SqliteJournal:
             self._db = None
 
 
-def _settle(batch: Sequence[tuple[Change, Done]], error: BaseException | None) -> None:
+def _settle(batch: Sequence[tuple[Sequence[Change], Done]], error: BaseException | None) -> None:
     for _, done in batch:
         done(error)
+
+
+def _trim(db: sqlite3.Connection) -> None:
+    """Give unused pages back to the disk, some at a time."""
+    size = _number(db, "page_size")
+    unused = _number(db, "freelist_count")
+    if unused * size > TRIM_BYTES and unused * 2 > _number(db, "page_count"):
+        # Each page that goes is a row of the answer.
+        db.execute(f"PRAGMA incremental_vacuum({TRIM_PAGES})").fetchall()
 
 
 def _number(db: sqlite3.Connection, pragma: str) -> int:

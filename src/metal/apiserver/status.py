@@ -147,6 +147,11 @@ def future_version(asked: int, current: int) -> StatusError:
     return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
 
 
+def unavailable(message: str) -> StatusError:
+    """503: not now, for a reason that somebody must remove, such as a full disk."""
+    return StatusError(503, "ServiceUnavailable", message)
+
+
 def internal(message: str) -> StatusError:
     """500: our fault."""
     return StatusError(500, "InternalError", f"Internal error occurred: {message}")

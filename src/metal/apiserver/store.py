@@ -1,20 +1,36 @@
 """Every object, in memory and in the journal, under one increasing resourceVersion."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import structlog
 
 from metal.apiserver.hub import Hub
 from metal.apiserver.journal import Change as JournalChange
-from metal.apiserver.journal import Journal
+from metal.apiserver.journal import Journal, JournalError
 from metal.apiserver.records import Change, Event, ObjectKey, Record, ResourceKey, encode
+from metal.apiserver.status import unavailable
 
 log = structlog.get_logger("metal.apiserver")
 
 Listener = Callable[[Event], None]
 Bucket = dict[str, dict[str, Record]]
+
+
+class _Staged(NamedTuple):
+    """One change on its way to the journal. shown: what watchers hear of it."""
+
+    key: ObjectKey
+    version: int
+    before: Record | None
+    after: Record | None
+    shown: Record
+
+    def for_journal(self) -> JournalChange:
+        resource, namespace, name = self.key
+        body = None if self.after is None else self.after.body
+        return JournalChange(resource.group, resource.plural, namespace, name, self.version, body)
 
 
 class Store:
@@ -95,29 +111,50 @@ class Store:
         return staged[1] if staged is not None else self.get(key)
 
     async def write(self, resource: ResourceKey, obj: dict[str, Any]) -> Record:
-        """Store a new version of an object. Stages before the first await."""
+        """Store a new version of an object. Stages before the first await. Raises StatusError 503."""
+        change = self._stage_write(resource, obj)
+        await self._append([change])
+        return change.shown
+
+    async def remove(self, key: ObjectKey) -> Record:
+        """Remove an object; returns its last state, stamped with the version of the removal. Raises StatusError 503."""
+        change = self._stage_removal(key)
+        await self._append([change])
+        return change.shown
+
+    async def replace(self, gone: Iterable[ObjectKey], written: Iterable[tuple[ResourceKey, dict[str, Any]]]) -> int:
+        """Remove and write many objects at once, all of them or none; returns how many changed. Raises StatusError."""
+        changes = [self._stage_write(resource, obj) for resource, obj in written]
+        changes += [self._stage_removal(key) for key in gone]
+        if changes:
+            await self._append(changes)
+        return len(changes)
+
+    def _stage_write(self, resource: ResourceKey, obj: dict[str, Any]) -> _Staged:
         version = self._next + 1
         obj["metadata"]["resourceVersion"] = str(version)
         record = Record.parse(resource, encode(obj))
-        return await self._stage(record.key, version, record, record)
+        return self._stage(_Staged(record.key, version, self.newest(record.key), record, record))
 
-    async def remove(self, key: ObjectKey) -> Record:
-        """Remove an object; returns its last state, stamped with the version of the removal."""
+    def _stage_removal(self, key: ObjectKey) -> _Staged:
         current = self.newest(key)
         if current is None:
             raise KeyError(key)
         version = self._next + 1
-        return await self._stage(key, version, None, current.at_version(version))
+        return self._stage(_Staged(key, version, current, None, current.at_version(version)))
 
-    async def _stage(self, key: ObjectKey, version: int, after: Record | None, shown: Record) -> Record:
-        before = self.newest(key)
-        self._next = version
-        self._staged[key] = (version, after)
+    def _stage(self, change: _Staged) -> _Staged:
+        self._next = change.version
+        self._staged[change.key] = (change.version, change.after)
+        return change
+
+    async def _append(self, changes: list[_Staged]) -> None:
         done = asyncio.get_running_loop().create_future()
 
         def settle(error: BaseException | None) -> None:
             if error is None:
-                self._commit(key, version, after, shown, before)
+                for change in changes:
+                    self._commit(change)
             else:
                 self._forget()
             if done.done():
@@ -127,30 +164,29 @@ class Store:
             else:
                 done.set_exception(error)
 
-        body = None if after is None else after.body
-        self._journal.append(
-            JournalChange(key.resource.group, key.resource.plural, key.namespace, key.name, version, body), settle
-        )
-        await done
-        return shown
+        self._journal.append(settle, *(change.for_journal() for change in changes))
+        try:
+            await done
+        except JournalError as lost:
+            raise unavailable(str(lost)) from lost
 
-    def _commit(self, key: ObjectKey, version: int, after: Record | None, shown: Record, before: Record | None) -> None:
-        if self._staged.get(key, (0, None))[0] == version:
-            del self._staged[key]
-        if before is not None:
-            self._unindex(before)
-        if after is not None:
-            self._index(after)
-        self._version = version
-        kind = Change.DELETED if after is None else Change.ADDED if before is None else Change.MODIFIED
-        event = Event(kind, shown, before, version)
-        self.hub.publish(key.resource, event)
+    def _commit(self, change: _Staged) -> None:
+        if self._staged.get(change.key, (0, None))[0] == change.version:
+            del self._staged[change.key]
+        if change.before is not None:
+            self._unindex(change.before)
+        if change.after is not None:
+            self._index(change.after)
+        self._version = change.version
+        kind = Change.DELETED if change.after is None else Change.ADDED if change.before is None else Change.MODIFIED
+        event = Event(kind, change.shown, change.before, change.version)
+        self.hub.publish(change.key.resource, event)
         for listener in self._listeners:
             try:
                 listener(event)
             except Exception:
                 # The write is done; whoever cannot follow it must not keep others from hearing of it.
-                log.exception("store.listener_failed", key=str(key))
+                log.exception("store.listener_failed", key=str(change.key))
 
     def _forget(self) -> None:
         self._staged.clear()
