@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from metal.apiserver.journal import Change, JournalError
-from metal.apiserver.sqlite import APPLICATION_ID, SqliteJournal
+from metal.apiserver.sqlite import APPLICATION_ID, TRIM_BYTES, SqliteJournal
 from tests.apiserver.widgets import running, seen, widget
 
 
@@ -263,3 +263,51 @@ def test_an_acknowledged_write_survives_kill_9(tmp_path: Path, after: int) -> No
 async def _names(path: Path) -> list[str]:
     async with running(SqliteJournal(path), crds=False) as api:
         return await api.names()
+
+
+async def test_space_of_removed_objects_goes_back_to_the_disk(tmp_path: Path) -> None:
+    """A flood of objects that are removed again leaves a small file behind, after some more removals."""
+    path = tmp_path / "state.db"
+    journal = SqliteJournal(path)
+    await journal.open()
+    many = [change(f"n{i}", i, b"x" * 40_000) for i in range(1, 1001)]
+    await appended(journal, *many)
+    await checkpoint(journal)
+    full = path.stat().st_size
+    for begin in range(0, 1000, 50):
+        await appended(journal, *(change(c.name, 1001 + c.resource_version, None) for c in many[begin : begin + 50]))
+    await checkpoint(journal)
+    left = path.stat().st_size
+    await journal.close()
+    assert full > 40_000_000
+    assert left < TRIM_BYTES + 5_000_000
+
+
+async def checkpoint(journal: SqliteJournal) -> None:
+    """Move the write-ahead log into the file."""
+
+    def move() -> None:
+        assert journal._db is not None
+        journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    await asyncio.get_running_loop().run_in_executor(journal._thread, move)
+
+
+TMPFS = """
+mount -t tmpfs -o size=3m tmpfs "$1" && exec "$2" "$3" "$1"
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="tmpfs is Linux'")
+async def test_a_disk_that_is_really_full_refuses_writes_and_corrupts_nothing(tmp_path: Path) -> None:
+    """On a tmpfs of 3 MB what does not fit gets 503 and a sentence; with room made writes go on; nothing is lost."""
+    child = Path(__file__).with_name("fulldisk.py")
+    (tmp_path / "small").mkdir()
+    process = await asyncio.create_subprocess_exec(
+        "unshare", "--mount", "--map-root-user", "sh", "-c", TMPFS, "sh", str(tmp_path / "small"), sys.executable,
+        str(child), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=Path(__file__).parent.parent.parent,
+    )  # fmt: skip
+    out, _ = await asyncio.wait_for(process.communicate(), 50)
+    if b"unshare failed" in out:
+        pytest.skip("this machine lets nobody mount a tmpfs of his own")
+    assert process.returncode == 0, out.decode()

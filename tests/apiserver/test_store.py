@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metal.apiserver.journal import Change, Done, Loaded
+from metal.apiserver.journal import Change, Done, JournalError, Loaded
 from metal.apiserver.records import ObjectKey, ResourceKey
+from metal.apiserver.status import StatusError
 from metal.apiserver.store import Store
 from tests.apiserver.widgets import running, widget
 from tests.kube.virtual import run
@@ -67,6 +68,41 @@ async def test_nothing_is_seen_before_it_is_durable() -> None:
     assert (await writing).resource_version == store.version == 2
     assert store.get(key) is not None
     assert [event.type for event in cursor.take()] == ["ADDED"]
+
+
+@pytest.mark.looptime
+async def test_keys_are_those_that_a_writer_must_reckon_with() -> None:
+    """Staged creations count, staged removals do not: whoever replaces everything misses none of them."""
+    store, journal = await opened()
+    first = asyncio.ensure_future(store.write(THINGS, thing("a")))
+    await asyncio.sleep(0)
+    journal.settle()
+    await first
+    waiting = [asyncio.ensure_future(store.remove(ObjectKey(THINGS, "", "a")))]
+    waiting.append(asyncio.ensure_future(store.write(THINGS, thing("b"))))
+    await asyncio.sleep(0)
+    assert {key.name for key in store.every_key()} == {"b"}
+    journal.settle()
+    await asyncio.gather(*waiting)
+    assert {key.name for key in store.every_key()} == {"b"}
+
+
+@pytest.mark.looptime
+async def test_a_replacement_is_one_append() -> None:
+    """All of it is durable or nothing: a disk that fails leaves every object as it was."""
+    store, journal = await opened()
+    first = asyncio.ensure_future(store.write(THINGS, thing("a")))
+    await asyncio.sleep(0)
+    journal.settle()
+    await first
+    replacing = asyncio.ensure_future(store.replace([ObjectKey(THINGS, "", "a")], [(THINGS, thing("b"))]))
+    await asyncio.sleep(0)
+    assert len(journal.waiting) == 1
+    journal.settle(JournalError("the disk is full"))
+    with pytest.raises(StatusError, match="the disk is full") as refused:
+        await replacing
+    assert refused.value.code == 503
+    assert [key.name for key in store.every_key()] == ["a"]
 
 
 @pytest.mark.looptime

@@ -51,7 +51,7 @@ class EmbeddedAPI:
         tokens = Tokens.load(folder / "tokens.csv")
         identity = tls.ensure(folder, () if host in _EVERYWHERE else (host,), self._clock())
         runner = web.AppRunner(
-            application(self.backend, tokens),
+            application(self.backend, tokens, folder),
             handler_cancellation=True,
             shutdown_timeout=SHUTDOWN_SECONDS,
             access_log=None,

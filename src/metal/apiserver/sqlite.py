@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -87,7 +87,7 @@ class SqliteJournal:
                 except Exception as error:
                     # Later changes build on the lost ones, so they are lost with them.
                     batch, self._waiting = batch + self._waiting, []
-                    _settle(batch, _told(error, self._path))
+                    _settle(batch, told(error, self._path))
                 else:
                     _settle(batch, None)
         finally:
@@ -107,11 +107,11 @@ class SqliteJournal:
                 db.close()
                 raise
         except sqlite3.Error as error:
-            raise _told(error, path) from error
+            raise told(error, path) from error
 
     def _prepare(self, db: sqlite3.Connection) -> Loaded:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
-        _check_format(db, self._path)
+        check_format(db, self._path)
         # Only a file without tables takes this; what was made before keeps its size, and reuses its pages.
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
@@ -119,8 +119,8 @@ class SqliteJournal:
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
         if not _number(db, "application_id"):
-            db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_MARKS} COMMIT;")
-        loaded = _load(db)
+            create_tables(db)
+        loaded = read_all(db)
         self._db = db
         return loaded
 
@@ -130,13 +130,7 @@ class SqliteJournal:
             raise JournalError(f"{self._path}: the journal is closed")
         db.execute("BEGIN IMMEDIATE")
         try:
-            for c in changes:
-                where = (c.group, c.plural, c.namespace, c.name)
-                if c.body is None:
-                    db.execute(_CUT, where)
-                else:
-                    db.execute(_PUT, (*where, c.resource_version, c.body))
-            db.execute("UPDATE newest SET version = ?", (changes[-1].resource_version,))
+            write_all(db, changes, changes[-1].resource_version)
             db.execute("COMMIT")
             self.transactions += 1
         except BaseException:
@@ -162,15 +156,31 @@ def _trim(db: sqlite3.Connection) -> None:
     size = _number(db, "page_size")
     unused = _number(db, "freelist_count")
     if unused * size > TRIM_BYTES and unused * 2 > _number(db, "page_count"):
-        # Each page that goes is a row of the answer.
-        db.execute(f"PRAGMA incremental_vacuum({TRIM_PAGES})").fetchall()
+        # As a script, because `execute` would take one step: one page.
+        db.executescript(f"PRAGMA incremental_vacuum({TRIM_PAGES});")
 
 
 def _number(db: sqlite3.Connection, pragma: str) -> int:
     return int(db.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
-def _check_format(db: sqlite3.Connection, path: Path) -> None:
+def create_tables(db: sqlite3.Connection) -> None:
+    """Make an empty database ours. Raises sqlite3.Error."""
+    db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_MARKS} COMMIT;")
+
+
+def write_all(db: sqlite3.Connection, changes: Iterable[Change], version: int) -> None:
+    """Put and remove objects, and note the newest resourceVersion, in the caller's transaction."""
+    for c in changes:
+        where = (c.group, c.plural, c.namespace, c.name)
+        if c.body is None:
+            db.execute(_CUT, where)
+        else:
+            db.execute(_PUT, (*where, c.resource_version, c.body))
+    db.execute("UPDATE newest SET version = ?", (version,))
+
+
+def check_format(db: sqlite3.Connection, path: Path) -> None:
     """Raises JournalError unless the file is empty or ours, in a format that we know, and sound."""
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     owner, version = _number(db, "application_id"), _number(db, "user_version")
@@ -180,18 +190,20 @@ def _check_format(db: sqlite3.Connection, path: Path) -> None:
         raise JournalError(
             f"{path}: written by a newer version of this program (format {version}, known up to {FORMAT}); upgrade it"
         )
-    told = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if told != "ok":
-        raise JournalError(f"{path}: damaged ({told}); restore a copy, or move the file away to begin anew")
+    answer = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if answer != "ok":
+        raise JournalError(f"{path}: damaged ({answer}); restore a copy, or move the file away to begin anew")
 
 
-def _load(db: sqlite3.Connection) -> Loaded:
+def read_all(db: sqlite3.Connection) -> Loaded:
+    """Every object that a database of ours holds."""
     rows = db.execute("SELECT grp, plural, namespace, name, version, body FROM objects")
     objects = [Change(*row) for row in rows]
     return Loaded(db.execute("SELECT version FROM newest").fetchone()[0], objects)
 
 
-def _told(error: Exception, path: Path) -> JournalError:
+def told(error: Exception, path: Path) -> JournalError:
+    """What an error of SQLite means for who runs this, with a way out."""
     if isinstance(error, JournalError):
         return error
     text = str(error)

@@ -103,6 +103,11 @@ class Store:
             for objects in list(bucket.values()):
                 yield from list(objects.values())
 
+    def every_key(self) -> set[ObjectKey]:
+        """Every object that a writer must reckon with: committed, or staged before it."""
+        staged = {key for key, (_, after) in self._staged.items() if after is not None}
+        return {key for record in self.records() if self.newest(key := record.key) is not None} | staged
+
     # --- writing -----------------------------------------------------------------------------------------------
 
     def newest(self, key: ObjectKey) -> Record | None:

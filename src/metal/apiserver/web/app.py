@@ -1,6 +1,7 @@
 """The aiohttp application: who may come in, where requests go, what refusals look like."""
 
 import sys
+from pathlib import Path
 
 import structlog
 from aiohttp import web
@@ -9,7 +10,7 @@ from metal.apiserver import openapi, status
 from metal.apiserver.auth import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.requests import User
-from metal.apiserver.web import bodies, discovery, openapi2, paths, render
+from metal.apiserver.web import bodies, discovery, openapi2, paths, render, snapshots
 from metal.apiserver.web.handler import USER, ResourceHandler, answer
 from metal.apiserver.web.negotiate import Form, Shape, choose
 
@@ -19,9 +20,12 @@ PUBLIC = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 log = structlog.get_logger("metal.apiserver")
 
 
-def application(backend: Backend, tokens: Tokens) -> web.Application:
-    """The API over HTTP. Every request but those to PUBLIC needs a known bearer token."""
-    front = Front(backend, tokens)
+def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Application:
+    """The API over HTTP. Every request but those to PUBLIC needs a known bearer token.
+
+    folder: a private one, for copies on their way in and out.
+    """
+    front = Front(backend, tokens, snapshots.Snapshots(backend.store, folder))
     app = web.Application(client_max_size=bodies.SIZE_LIMIT)
     app.router.add_route("*", "/{path:.*}", front.handle)
     return app
@@ -30,8 +34,9 @@ def application(backend: Backend, tokens: Tokens) -> web.Application:
 class Front:
     """Takes every request; answers a metav1.Status for whatever goes wrong."""
 
-    def __init__(self, backend: Backend, tokens: Tokens) -> None:
+    def __init__(self, backend: Backend, tokens: Tokens, copies: snapshots.Snapshots) -> None:
         self._backend = backend
+        self._copies = copies
         self._tokens = tokens
         self._resources = ResourceHandler(backend)
         self._documents: dict[str, tuple[int, bytes, str]] = {}
@@ -63,6 +68,8 @@ class Front:
         parts = paths.segments(request.rel_url.raw_path)
         if (target := paths.target(parts)) is not None:
             return await self._resources.handle(request, target)
+        if request.path == snapshots.PATH:
+            return await self._copies.handle(request)
         if request.method != "GET":
             raise status.method_not_allowed()
         return self._document(request, parts)

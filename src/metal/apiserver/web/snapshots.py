@@ -1,0 +1,73 @@
+"""/snapshot: GET answers with a copy of everything that the API holds, PUT puts a copy in its place.
+
+A path beside the Kubernetes API, for administrators (nonResourceURLs in RBAC). `PUT /snapshot?dryRun=All` only counts.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from aiohttp import web
+
+from metal.apiserver import snapshots, status
+from metal.apiserver.journal import JournalError
+from metal.apiserver.store import Store
+from metal.apiserver.web import render
+from metal.apiserver.web.handler import answer
+from metal.apiserver.web.negotiate import Form
+
+PATH = "/snapshot"
+MEDIA_TYPE = "application/vnd.sqlite3"
+CHUNK = 1 << 20
+KEEP_FREE = 64 << 20
+"""Bytes of the disk that an upload leaves: the API must go on writing."""
+
+
+class Snapshots:
+    """Answers /snapshot. folder: where copies are kept while they travel; private to us."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self._store, self._folder = store, folder
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Raises StatusError 400, 405, 503 and 507."""
+        if request.method not in ("GET", "PUT"):
+            raise status.method_not_allowed()
+        path = self._folder / f".snapshot-{secrets.token_hex(8)}"
+        try:
+            return await (self._send(request, path) if request.method == "GET" else self._take(request, path))
+        except JournalError as refused:
+            raise status.bad_request(str(refused).replace(str(path), "the copy")) from refused
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def _send(self, request: web.Request, path: Path) -> web.StreamResponse:
+        records, version = list(self._store.records()), self._store.version
+        try:
+            await asyncio.to_thread(snapshots.save, path, version, records)
+        except JournalError as full:
+            raise status.unavailable(str(full).replace(str(path), "the copy")) from full
+        response = web.StreamResponse(headers={"Content-Type": MEDIA_TYPE, "X-Resource-Version": str(version)})
+        with path.open("rb") as copy:
+            response.content_length = os.fstat(copy.fileno()).st_size
+            await response.prepare(request)
+            while chunk := await asyncio.to_thread(copy.read, CHUNK):
+                await response.write(chunk)
+        await response.write_eof()
+        return response
+
+    async def _take(self, request: web.Request, path: Path) -> web.StreamResponse:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+            async for chunk in request.content.iter_chunked(CHUNK):
+                if shutil.disk_usage(self._folder).free < KEEP_FREE:
+                    raise status.unavailable("the disk of the data folder is almost full; make room and try again")
+                await asyncio.to_thread(copy.write, chunk)
+        loaded = await asyncio.to_thread(snapshots.load, path)
+        # No await between looking and staging: nothing is written in between that the restore does not know.
+        restoration = snapshots.Restoration(self._store, loaded)
+        dry = request.query.get("dryRun") == "All"
+        done = restoration.summary if dry else await restoration.run()
+        body = {"written": done.written, "removed": done.removed, "resourceVersion": str(self._store.version)}
+        return answer(render.encode(body, Form()), Form())
