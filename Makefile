@@ -24,14 +24,16 @@ lint: setup ## ruff, mypy and import contracts
 	$(RUN) lint-imports
 
 .PHONY: generate
-generate: setup ## write config/crd and docs/configuration.md from the code
+generate: setup ## write config/crd, config/rbac and docs/configuration.md from the code
 	$(RUN) python -m metal.api.generate
 	$(RUN) python -m metal.config.generate
+	$(RUN) python -m metal.rbac
 
 .PHONY: generate-check
 generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m metal.api.generate --check
 	$(RUN) python -m metal.config.generate --check
+	$(RUN) python -m metal.rbac --check
 
 .PHONY: test
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)

@@ -34,8 +34,9 @@ from metal.gate.http import Listening, make_app, serve
 from metal.gate.refusals import Refusals
 from metal.kube.client import Client
 from metal.kube.clock import Clock, system_clock
-from metal.kube.errors import AlreadyExists
+from metal.kube.errors import AlreadyExists, NotFound
 from metal.kube.events import Recorder
+from metal.kube.rbac import Access, Where
 from metal.kube.runtime import Runtime
 from metal.probe.bundle import zipapp
 from metal.registry.http import routes as registry_routes
@@ -142,11 +143,19 @@ class Manager:
 
     async def start(self) -> None:
         """Make the manager's namespace, open the image cache, start the controllers. Raises ApiError and OSError."""
-        with contextlib.suppress(AlreadyExists):
-            await self.parts.client.create(NAMESPACE, {"metadata": {"name": self.config.namespace}})
+        await self._make_namespace()
         await self.images.start()
         await self.runtime.start()
         self._ready = True
+
+    async def _make_namespace(self) -> None:
+        """Only where it is missing: on a cluster the manager's account lives in it, and may not make namespaces."""
+        client, name = self.parts.client, self.config.namespace
+        try:
+            await client.get(NAMESPACE, name)
+        except NotFound:
+            with contextlib.suppress(AlreadyExists):
+                await client.create(NAMESPACE, {"metadata": {"name": name}})
 
     async def listen(self) -> None:
         """Answer machines, and Prometheus. Raises OSError with the address when one is taken."""
@@ -188,3 +197,10 @@ class Manager:
         await self.runtime.stop(grace=grace)
         await self.images.aclose()
         await self.parts.pool.aclose()
+
+
+def access(namespace: str) -> tuple[Access, ...]:
+    """What the manager itself does with the API."""
+    return (
+        Access(NAMESPACE, ("get",), "makes sure that its namespace is there", where=Where.HOME, names=(namespace,)),
+    )

@@ -11,6 +11,7 @@ from metal.boot.core.errors import IgnitionError
 from metal.boot.core.plan import Blob, Plan
 from metal.kube.client import Client
 from metal.kube.errors import NotFound
+from metal.kube.rbac import Access, Where
 
 COMMAND_LINE = "command-line"
 """Annotation key (under the boot group) with the kernel arguments of the image's config."""
@@ -90,3 +91,12 @@ def ignition_of(secret: Secret) -> bytes:
         raise IgnitionError("$", "the Secret has no key named ignition")
     ignition.validate(raw)
     return raw
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What the boot server reads for a machine whose boot window is open."""
+    return (
+        Access(kinds.ipxe, ("get",), "serves a machine its newest boot"),
+        Access(SECRET, ("get",), "serves a tenant's Ignition to its machine", where=Where.TENANTS),
+        Access(SECRET, ("get",), "serves the Ignition of the discovery boot", where=Where.HOME),
+    )

@@ -3,12 +3,14 @@
 import base64
 
 from metal.api.bmc import BMCSecret, BMCSecretStatus
+from metal.api.kinds import Kinds
 from metal.controllers.access import Problem, credentials
 from metal.controllers.predicates import matters
 from metal.controllers.scope import Context, StatusScope
 from metal.kube.controller import Controller, Done, Result
 from metal.kube.informer import Informer
 from metal.kube.objects import Key
+from metal.kube.rbac import Access, follows
 from metal.kube.runtime import Runtime
 
 
@@ -62,3 +64,12 @@ def setup(reconciler: BMCSecretReconciler, runtime: Runtime) -> Controller:
     controller = runtime.controller("bmcsecret", reconciler.reconcile)
     controller.watches(reconciler.secrets, predicate=matters)
     return controller
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What the reconciler does with the API."""
+    return (
+        *follows(kinds.bmc_secret, why="credentials are kept tidy"),
+        Access(kinds.bmc_secret, ("patch",), "moves plain text into data"),
+        Access(kinds.bmc_secret, ("patch",), "says whether credentials are complete", "status"),
+    )

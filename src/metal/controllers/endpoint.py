@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint, EndpointStatus
+from metal.api.kinds import Kinds
 from metal.bmc.errors import BMCAuthError, BMCError
 from metal.bmc.protocols import Pool
 from metal.controllers.access import AccessDefaults
@@ -20,6 +21,7 @@ from metal.kube.controller import Controller, Done, Requeue, Result
 from metal.kube.finalizers import remove_finalizer
 from metal.kube.informer import Informer
 from metal.kube.objects import Key, key_of
+from metal.kube.rbac import Access, follows
 from metal.kube.runtime import Runtime
 
 Scope = StatusScope[Endpoint]
@@ -197,3 +199,12 @@ def _age(endpoint: Endpoint) -> tuple[str, str]:
 
 def _bad_mac(mac: str) -> str:
     return f"spec.macAddress is {mac!r}: write six pairs of hexadecimal digits, for example 00:1a:2b:3c:4d:5e"
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What the reconciler does with the API."""
+    return (
+        *follows(kinds.endpoint, kinds.bmc, kinds.bmc_secret, why="a BMC's lease becomes a BMC and its BMCSecret"),
+        Access(kinds.endpoint, ("patch",), "takes the finalizer of older operators off"),
+        Access(kinds.endpoint, ("patch",), "says what became of a lease", "status"),
+    )

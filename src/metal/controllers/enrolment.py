@@ -9,6 +9,7 @@ import msgspec
 
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
+from metal.api.kinds import Kinds
 from metal.api.meta import Kind
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import Access, Pool
@@ -17,6 +18,7 @@ from metal.controllers.macprefixes import Credential, Prefix
 from metal.controllers.scope import Context
 from metal.controllers.sessions import log_out
 from metal.controllers.settings import EndpointSettings
+from metal.kube import rbac
 from metal.kube.informer import Informer
 from metal.kube.objects import Key
 
@@ -178,4 +180,14 @@ def _refusal(endpoint: Endpoint, prefix: Prefix) -> str:
         f"the BMC at {endpoint.spec.ip} refused all credentials for the prefix {prefix.digits} (line {prefix.line} of "
         f"the MAC prefix file, {len(prefix.credentials)} in all): create BMCSecret {name} with the right ones, or add "
         "them to the file"
+    )
+
+
+def access(kinds: Kinds) -> tuple[rbac.Access, ...]:
+    """What enrolment does with the API."""
+    created = (kinds.bmc_secret, kinds.bmc)
+    return (
+        *(rbac.Access(kind, ("create",), "enrols the BMC behind a lease") for kind in created),
+        *(rbac.Access(kind, ("patch",), "removes owner references of older operators") for kind in created),
+        *(rbac.disowns(kind) for kind in created),
     )

@@ -11,6 +11,7 @@ from metal.api.server import Server
 from metal.gate.uuids import spellings
 from metal.kube.client import Client
 from metal.kube.informer import Informer
+from metal.kube.rbac import Access, follows
 
 BY_MAC = "gate-mac"
 """Index of Endpoints by their MAC address."""
@@ -88,3 +89,8 @@ def addresses(endpoints: Iterable[Endpoint]) -> frozenset[str]:
         except ValueError:
             continue  # an Endpoint without a usable address says nothing about where the machine is
     return frozenset(found)
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What is followed to know machines by UUID and by address."""
+    return follows(kinds.server, kinds.endpoint, why="machines are known by UUID and by address")

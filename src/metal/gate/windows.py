@@ -15,6 +15,7 @@ from metal.kube import mergepatch
 from metal.kube.client import Client
 from metal.kube.clock import Clock
 from metal.kube.errors import Conflict, NotFound
+from metal.kube.rbac import Access
 
 Step = Callable[[BootWindow | None], BootWindow]
 """A transition of metal.api.boot_window, bound to its arguments. Raises Refused."""
@@ -86,3 +87,11 @@ def window_patch(old: BootWindow | None, new: BootWindow) -> dict[str, Any]:
     """The merge patch from one window to the next; what became empty is removed (leaving it out would not do that)."""
     before = {} if old is None else msgspec.to_builtins(old)
     return mergepatch.diff(before, msgspec.to_builtins(new))
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What boot server and registry do with boot windows."""
+    return (
+        Access(kinds.server, ("get",), "looks at the newest boot window of a machine"),
+        Access(kinds.server, ("patch",), "notes what a machine was served and what it reported", "status"),
+    )

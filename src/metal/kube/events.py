@@ -15,6 +15,7 @@ from metal.kube.clock import Clock
 from metal.kube.errors import AlreadyExists, ApiError, NotFound, TooManyRequests, Unavailable
 from metal.kube.metrics import Metrics
 from metal.kube.objects import Kind, Object
+from metal.kube.rbac import Access
 
 _log = structlog.get_logger(__name__)
 _WINDOW = timedelta(minutes=10)
@@ -217,3 +218,8 @@ def _body(occurrence: _Occurrence, name: str, component: str) -> dict[str, Any]:
         "lastTimestamp": _stamp(occurrence.at),
         "count": 1,
     }
+
+
+def access(event_kind: Kind[Any]) -> tuple[Access, ...]:
+    """What a Recorder does with the API: Events live beside what they tell of, those of the cluster in `default`."""
+    return (Access(event_kind, ("create", "get", "patch"), "records Events, and counts repeated ones up"),)

@@ -10,6 +10,7 @@ from metal.api.meta import Condition
 from metal.kube.client import Client
 from metal.kube.conditions import set_condition
 from metal.kube.errors import NotFound
+from metal.kube.rbac import Access
 
 _RECEIVED = Condition(
     type="BootStateReceived", status="True", reason="BootStateReceived", message="the machine says that it has booted"
@@ -31,3 +32,11 @@ async def record(client: Client, kinds: Kinds, window: BootWindow, now: datetime
         "status": {"conditions": msgspec.to_builtins(conditions)},
     }
     await client.patch_status(kinds.boot_config, ref.name, body, ref.namespace)
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this module does with the API."""
+    return (
+        Access(kinds.boot_config, ("get",), "looks at what a machine says it has booted"),
+        Access(kinds.boot_config, ("patch",), "notes that a machine has booted", "status"),
+    )

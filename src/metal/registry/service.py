@@ -14,6 +14,7 @@ from metal.gate.refusals import Refusals
 from metal.gate.windows import Windows
 from metal.kube.client import Client
 from metal.kube.clock import Clock
+from metal.kube.rbac import APPLY, Access, Where, disowns
 from metal.registry import bootstate
 from metal.registry.limits import Limits, Malformed, TooLarge
 from metal.registry.message import Message, parse
@@ -126,3 +127,9 @@ class RegistryService:
         if message.booted:
             await bootstate.record(self._client, self._kinds, window, self._clock())
         return text(200, "noted")
+
+
+def access() -> tuple[Access, ...]:
+    """What the registry writes itself. The ConfigMap has the Server's name, which no rule can know before."""
+    home = Where.HOME
+    return (Access(CONFIG_MAP, APPLY, "keeps the report of a machine", where=home), disowns(CONFIG_MAP, home))

@@ -31,6 +31,7 @@ from metal.kube.events import Recorder
 from metal.kube.informer import Informer
 from metal.kube.objects import Key
 from metal.kube.ownership import is_controlled_by
+from metal.kube.rbac import APPLY, Access, Where, blocks, disowns, follows
 
 _IMAGE, _IGNITION = "ImageValidation", "IgnitionValidation"
 _MIB = 1024 * 1024
@@ -265,3 +266,18 @@ def _no_image(config: ServerBootConfiguration) -> str:
     if any(key.endswith("/is-default-os-image") for key in config.metadata.annotations):
         return "no probe image is configured: set probeImage in the configuration of the control plane"
     return "spec.image is empty: name the OCI image that is to be booted (in the claim, when a claim made this)"
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What the reconciler does with the API. Secrets are read one by one, as boot configurations name them."""
+    ignition = "checks the Ignition that a boot configuration names"
+    return (
+        *follows(kinds.boot_config, kinds.server, kinds.ipxe, why="boot configurations become what is served"),
+        Access(SECRET, ("get",), ignition, where=Where.TENANTS),
+        Access(SECRET, ("get",), ignition, where=Where.HOME),
+        Access(kinds.ipxe, APPLY, "writes what is served to a machine"),
+        Access(kinds.ipxe, ("patch",), "says whether it can be served", "status"),
+        Access(kinds.boot_config, ("patch",), "says whether the boot is prepared", "status"),
+        blocks(kinds.boot_config),
+        disowns(kinds.ipxe),
+    )

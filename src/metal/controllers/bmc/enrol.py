@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.bmc.protocols import SystemInfo
 from metal.controllers.bmc.presence import tell
@@ -12,6 +13,7 @@ from metal.kube.controller import Result
 from metal.kube.errors import AlreadyExists, Conflict
 from metal.kube.objects import Key
 from metal.kube.ownership import controller_reference
+from metal.kube.rbac import APPLY, Access, blocks
 
 MANAGER = "metal.ironcore.dev/controller-manager"
 """Field manager, that of the Go operator."""
@@ -170,3 +172,11 @@ def _conclude(scope: Scope, outcome: Outcome) -> None:
         return
     count = "1 system has its Server" if outcome.enrolled == 1 else f"{outcome.enrolled} systems have their Servers"
     scope.condition("Enrolled", True, "Enrolled", count if outcome.enrolled else "the BMC lists no system that boots")
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What enrolment of systems does with the API."""
+    return (
+        Access(kinds.server, APPLY, "gives each system its Server, with the BMC's labels and its present path"),
+        blocks(kinds.bmc),
+    )

@@ -2,10 +2,12 @@
 
 import msgspec
 
+from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Server
 from metal.controllers.bmc.scope import Scope
 from metal.kube.conditions import find, set_condition
+from metal.kube.rbac import Access
 
 TYPE = "SystemPresent"
 
@@ -29,3 +31,8 @@ async def tell(scope: Scope, server: Server, present: bool, reason: str, message
     kind = scope.context.kinds.server
     scope.deps.servers.observe(await scope.context.client.patch_status(kind, server.metadata.name, body))
     scope.context.recorder.event(server, kind, "Normal" if present else "Warning", reason, message)
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this module does with the API."""
+    return (Access(kinds.server, ("patch",), "says whether the BMC still lists the system", "status"),)

@@ -5,6 +5,7 @@ from metal.api.core import SECRET
 from metal.bmc.errors import BMCAuthError
 from metal.controllers.access import Problem, access_for_bmc
 from metal.controllers.bmc.scope import Scope
+from metal.kube import rbac
 from metal.kube.conditions import find, is_true
 from metal.kube.controller import Requeue, Result
 from metal.kube.errors import NotFound
@@ -81,3 +82,9 @@ async def _read_authority(scope: Scope) -> None:
         authorities.pop(name, None)
         return
     authorities[name] = secret.data.get("ca.crt", b"").decode(errors="replace")
+
+
+def access() -> tuple[rbac.Access, ...]:
+    """What this module does with the API. Which Secret it is, a BMC's tls.caSecretRef says."""
+    why = "reads the authority that tls.caSecretRef of a BMC names"
+    return (rbac.Access(SECRET, ("get",), why, where=rbac.Where.HOME),)

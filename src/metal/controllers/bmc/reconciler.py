@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
+from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.bmc.protocols import Pool
 from metal.controllers.access import AccessDefaults
@@ -18,6 +19,7 @@ from metal.controllers.scope import Context
 from metal.controllers.settings import BMCSettings
 from metal.kube.controller import Controller, Done, Requeue, Result, owner_keys
 from metal.kube.objects import Key, key_of
+from metal.kube.rbac import Access, follows
 from metal.kube.runtime import Runtime
 
 
@@ -105,3 +107,12 @@ def _came_or_went(old: Server | None, new: Server | None) -> bool:
     if old is None:
         return False  # created by the BMC's own pass, or listed at the start, when every BMC is looked at anyway
     return new is None or old.uuid != new.uuid
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What the reconciler does with the API, but for what its modules declare."""
+    return (
+        *follows(kinds.bmc, kinds.bmc_secret, kinds.endpoint, kinds.server, why="each BMC is looked at and enrolled"),
+        Access(kinds.bmc, ("patch",), "keeps its finalizer, and removes operations that were obeyed"),
+        Access(kinds.bmc, ("patch",), "says how the BMC is", "status"),
+    )

@@ -3,11 +3,13 @@
 from typing import Any
 
 from metal.api.claim import ServerBootConfiguration
+from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.controllers.claim.scope import ClaimScope
 from metal.kube.errors import NotFound
 from metal.kube.objects import key_of
 from metal.kube.ownership import controller_reference
+from metal.kube.rbac import APPLY, Access, blocks, disowns
 
 MANAGER = "metal-operator"
 
@@ -93,3 +95,13 @@ async def _point(scope: ClaimScope, server: Server) -> None:
     }
     updated = await scope.context.client.patch(scope.context.kinds.server, server.metadata.name, body)
     scope.deps.servers.observe(updated)
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this module does with the API."""
+    return (
+        Access(kinds.boot_config, (*APPLY, "delete"), "asks for what a claim boots; removes what a former one left"),
+        Access(kinds.server, ("patch",), "points the server at the claim's boot configuration"),
+        blocks(kinds.claim),
+        disowns(kinds.boot_config),
+    )

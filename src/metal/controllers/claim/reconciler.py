@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from metal.api.claim import ServerClaim
+from metal.api.kinds import Kinds
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.ring import Ring
@@ -12,6 +13,7 @@ from metal.kube import conditions
 from metal.kube.controller import Done, Requeue, Result
 from metal.kube.errors import Conflict
 from metal.kube.objects import Key, key_of
+from metal.kube.rbac import Access, follows
 
 BY_CLAIM = "claim"
 _TRIES = 4
@@ -181,3 +183,13 @@ def _booted(scope: ClaimScope, server: Server) -> None:
         scope.say("Ready", True, "Running", f"power is {server.status.power_state}")
     else:
         scope.say("Ready", False, "PowerPending", f"power is {server.status.power_state or 'unknown'}")
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What the reconciler does with the API, but for what its modules declare."""
+    return (
+        *follows(kinds.claim, kinds.server, kinds.boot_config, why="claims get the servers that fit"),
+        Access(kinds.server, ("get", "patch"), "takes a server for a claim, looking at its newest version"),
+        Access(kinds.claim, ("patch",), "names the server that was found"),
+        Access(kinds.claim, ("patch",), "says what became of the claim", "status"),
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from metal.api.boot_window import Phase
+from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import power, trim
@@ -10,6 +11,7 @@ from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 from metal.kube.errors import NotFound
+from metal.kube.rbac import Access, Where
 
 WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 
@@ -53,3 +55,8 @@ async def _drop_discovery(scope: Scope) -> None:
         except NotFound:
             scope.tell("BootConfigurationGone", "the discovery boot configuration was deleted by somebody else")
     await scope.patch({"spec": {"bootConfigurationRef": None}})
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this module does with the API."""
+    return (Access(kinds.boot_config, ("delete",), "removes the discovery boot once it is over", where=Where.HOME),)

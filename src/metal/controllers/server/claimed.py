@@ -3,11 +3,13 @@
 import msgspec
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot
 from metal.controllers.server.scope import Scope
 from metal.kube import conditions
 from metal.kube.errors import NotFound
 from metal.kube.objects import Key
+from metal.kube.rbac import Access
 
 BY_SERVER = "server"
 """Index of ServerClaims by the server that they name."""
@@ -68,3 +70,8 @@ def take_tenant(scope: Scope, claim_uid: str) -> None:
     kept = assumed if assumed is not None and not assumed.claim_uid else None
     boot_of_claim = msgspec.structs.replace(kept, claim_uid=claim_uid) if kept else None
     scope.set(tenant=claim_uid, claim_boot=boot_of_claim, boot_attempts=0, sanitization="")
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this module does with the API."""
+    return (Access(kinds.claim, ("get",), "makes sure that a claim is gone before a machine is taken from it"),)

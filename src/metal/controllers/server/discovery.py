@@ -14,6 +14,7 @@ from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 from metal.kube.errors import NotFound
+from metal.kube.rbac import Access, Where
 
 WAITS: Mapping[str, str] = {
     "BootConfiguration": "boot_config_timeout",
@@ -62,3 +63,8 @@ async def _report(scope: Scope) -> dict[str, object]:
     if window is None or stored.metadata.annotations.get(scope.context.kinds.key("boot")) != window.id:
         raise KeyError(f"the ConfigMap {name} is not of this boot")
     return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])
+
+
+def access() -> tuple[Access, ...]:
+    """What this state does with the API. The ConfigMap has the Server's name, which no rule can know before."""
+    return (Access(CONFIG_MAP, ("get",), "reads the probe's report", where=Where.HOME),)

@@ -4,10 +4,12 @@ import asyncio
 
 import structlog
 
+from metal.api.kinds import Kinds
 from metal.bmc.errors import BMCError
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Done, Requeue
 from metal.kube.errors import NotFound
+from metal.kube.rbac import Access, Where
 
 _log = structlog.get_logger(__name__)
 _LOGOUT = 5.0
@@ -55,3 +57,8 @@ async def _log_out(scope: Scope) -> None:
             await scope.deps.pool.drop(f"server/{scope.name}")
     except (TimeoutError, BMCError) as exc:
         _log.warning("session of a deleted server was not closed", server=scope.name, error=str(exc))
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this module does with the API."""
+    return (Access(kinds.boot_config, ("delete",), "removes the discovery boot of a deleted Server", where=Where.HOME),)

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from metal.api.core import SECRET
+from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.controllers.server import identity, ignition, summary
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 from metal.kube.ownership import controller_reference
+from metal.kube.rbac import APPLY, Access, Where, blocks, disowns
 
 WAITS: Mapping[str, str] = {"BMC": "bmc_timeout"}
 MANAGER = "metal-operator"
@@ -69,3 +71,16 @@ def _config(scope: Scope) -> dict[str, object]:
             "ignitionSecretRef": {"name": scope.name},
         },
     }
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this state does with the API. The Secret has the Server's name, which no rule can know before."""
+    home = Where.HOME
+    return (
+        Access(kinds.boot_config, APPLY, "asks for the discovery boot", where=home),
+        disowns(kinds.boot_config, home),
+        Access(SECRET, APPLY, "writes the Ignition of the discovery boot", where=home),
+        disowns(SECRET, home),
+        blocks(kinds.boot_config, home),
+        blocks(kinds.server),
+    )

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import ModuleType
 
+from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
 from metal.controllers.server import (
@@ -26,6 +27,7 @@ from metal.controllers.server.scope import Deps, Scope
 from metal.kube.controller import Done, Requeue, Result
 from metal.kube.errors import NotFound
 from metal.kube.objects import Key
+from metal.kube.rbac import Access, follows
 
 Step = Callable[[Scope], Awaitable[Requeue]]
 
@@ -97,3 +99,13 @@ class ServerReconciler:
             return trouble.bmc_failed(scope, exc)
         scope.tell("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
         return Requeue(0)
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What the reconciler does with the API, but for what its modules declare."""
+    seen = (kinds.server, kinds.claim, kinds.boot_config, kinds.bmc, kinds.bmc_secret, kinds.endpoint)
+    return (
+        *follows(*seen, why="a Server follows its BMC, its claim and its boot configuration"),
+        Access(kinds.server, ("patch",), "writes finalizer, claim and boot references, and removes obeyed operations"),
+        Access(kinds.server, ("patch",), "says what state the server is in and what is awaited", "status"),
+    )
