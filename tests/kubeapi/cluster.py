@@ -23,7 +23,7 @@ CONTROLLERS = (
     "garbagecollector",
     "namespace",
     "serviceaccount",
-    "root-ca-certificate-publisher",
+    "root-ca-certificate-publisher-controller",
     "clusterrole-aggregation",
 )
 
