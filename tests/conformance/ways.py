@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -225,7 +226,7 @@ class OverHTTP:
                 decoded = json.loads(raw)
             except ValueError:
                 decoded = {"raw": raw.decode(errors="replace")}
-            told = tuple(line.split('"')[1] for line in answer.headers.getall("Warning", []))
+            told = tuple(_warning(line) for line in answer.headers.getall("Warning", []))
             return Reply(answer.status, decoded, answer.headers, told)
 
     @asynccontextmanager
@@ -244,6 +245,11 @@ class OverHTTP:
 
     def client(self) -> Client:
         return self._typed
+
+
+def _warning(header: str) -> str:
+    """The text of `299 - "text"` (RFC 7234), where quotes and backslashes are escaped."""
+    return re.sub(r"\\(.)", r"\1", header.partition('"')[2].rpartition('"')[0])
 
 
 async def _lines(answer: aiohttp.ClientResponse) -> Any:
