@@ -67,6 +67,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     deps.servers.add_index(confirm.BY_MAC, confirm.mac_index)
     deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
     reconciler = ServerReconciler(deps)
+    runtime.on_resume(deps.memos.clear)
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
     controller.watches(deps.servers)
     controller.watches(deps.configs, _server_of_config)

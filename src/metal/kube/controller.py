@@ -81,6 +81,7 @@ class Controller:
     ) -> None:
         self.name = name
         self.informers: list[Informer[Object]] = []
+        self._mappings: list[Callable[[], None]] = []
         self.queue: WorkQueue[Key] = WorkQueue(rng=rng)
         self._reconcile, self._workers, self._deadline = reconcile, workers, deadline
         self._log = _log.bind(controller=name)
@@ -114,8 +115,13 @@ class Controller:
             for key in map(old, new):
                 self.queue.add(key)
 
+        def all_there() -> None:
+            for obj in informer.items():
+                handle(None, obj)
+
         informer.add_handler(handle)
         self.informers.append(informer)  # type: ignore[arg-type]  # only waited for, never written to
+        self._mappings.append(all_there)
 
     async def run(self) -> None:
         """Wait until the watched informers are synced, then work until `stop`. Cancelling cuts running calls off."""
@@ -128,6 +134,12 @@ class Controller:
     def stop(self) -> None:
         """Take no more keys; `run` returns when the calls in progress have ended."""
         self.queue.shut_down()
+
+    def reopen(self) -> None:
+        """Make `run` possible again after `stop`: every object that is there counts as new."""
+        self.queue.reopen()
+        for queue_all in self._mappings:
+            queue_all()
 
     async def _work(self) -> None:
         while True:

@@ -118,6 +118,11 @@ class WorkQueue(Generic[K]):
         while self._waiters:
             self._wake()
 
+    def reopen(self) -> None:
+        """Hand out keys again, as a new queue would: without memory of delays and failures."""
+        self._closed = False
+        self._failures.clear()
+
     def _fire(self, key: K) -> None:
         self._timers.pop(key, None)
         self.add(key)

@@ -13,12 +13,14 @@ from metal.kube.controller import Controller, Reconcile
 from metal.kube.informer import Informer
 from metal.kube.metrics import Metrics
 from metal.kube.objects import Kind, Object
-from metal.kube.tasks import Tasks
+from metal.kube.tasks import Crashed, Tasks
+from metal.kube.workers import Workers
 
 T = TypeVar("T", bound=Object)
 Run = Callable[[], Coroutine[Any, Any, None]]
 
 _log = structlog.get_logger(__name__)
+_STOPPING = "stopping"
 _NAG = 10.0
 """Seconds between complaints about informers that do not sync."""
 
@@ -26,7 +28,8 @@ _NAG = 10.0
 class Runtime:
     """Holds a client, one informer per kind for all to share, and the controllers.
 
-    Use `run(stop)` for a whole process, or `start` and `stop` around a test.
+    Use `run(stop)` for a whole process, or `start` and `stop` around a test. `hold` and `release` stop and start the
+    controllers alone, under informers that stay filled: a standby holds, and so does whoever moves the objects away.
     """
 
     def __init__(
@@ -36,10 +39,9 @@ class Runtime:
         self.metrics = Metrics(registry or CollectorRegistry())
         self._rng = rng or random.Random()
         self._informers: dict[tuple[str, str, str], Informer[Any]] = {}
-        self._controllers: list[Controller] = []
         self._background: list[tuple[str, Run]] = []
         self._sources = Tasks("informer")
-        self._workers = Tasks("controller")
+        self._workers = Workers()
         self._helpers = Tasks("background")
         self._started = False
 
@@ -59,15 +61,42 @@ class Runtime:
         controller = Controller(
             name, reconcile, workers=workers, deadline=deadline, rng=self._fork(), metrics=self.metrics
         )
-        self._controllers.append(controller)
+        self._workers.add(controller)
         return controller
 
     def background(self, name: str, run: Run) -> None:
         """Run a coroutine function beside the controllers; it is cancelled last, and must not end by itself."""
         self._background.append((name, run))
 
+    @property
+    def working(self) -> bool:
+        """Whether the controllers take keys now."""
+        return self._workers.working
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """Reasons for which the controllers do nothing; see `hold`."""
+        return self._workers.holds
+
+    async def hold(self, reason: str, *, grace: float = 10.0) -> None:
+        """Have the controllers do nothing until `release(reason)`; returns when the last reconcile has ended.
+
+        Reconciles in progress may go on for up to `grace` seconds, then they are cancelled; 0 cancels them at once.
+        Any number of reasons may hold, each a word of its owner ("standby", "move"), also before `start`; workers run
+        only when there is none. Informers and background tasks go on. Raises Crashed when a reconcile does not end.
+        """
+        await self._workers.hold(reason, grace=grace)
+
+    def release(self, reason: str) -> None:
+        """Withdraw a hold; one that is not there is no error. After the last one every object is reconciled anew."""
+        self._workers.release(reason)
+
+    def on_resume(self, forget: Callable[[], None]) -> None:
+        """Call this before controllers work again after a hold: somebody else may have acted meanwhile."""
+        self._workers.on_resume(forget)
+
     async def start(self, *, sync_within: float | None = None) -> None:
-        """Start everything; returns when all informers are synced and the controllers work.
+        """Start everything; returns when all informers are synced and the controllers work, unless held.
 
         Raises TimeoutError when syncing takes longer than `sync_within` seconds. Crashes surface in `run`.
         """
@@ -78,19 +107,21 @@ class Runtime:
             self._sources.spawn(informer.kind.plural, informer.run)
         async with asyncio.timeout(sync_within):
             await self._synced()
-        for controller in self._controllers:
-            self._workers.spawn(controller.name, controller.run)
+        self._workers.start()
 
     async def run(self, stop: asyncio.Event | None = None, *, grace: float = 10.0) -> None:
         """Start, run until `stop` is set, then stop within about `grace` seconds. Raises Crashed if a task dies."""
         try:
-            await _first(self._until(stop), self._crash())
+            await _first(self._until(stop), self.crash())
         finally:
             await self.stop(grace=grace)
 
     async def stop(self, *, grace: float = 10.0) -> None:
         """Let reconciles in progress end for up to `grace` seconds, cancel what is left, then all else."""
-        await self._workers.stop(grace=grace, ask=self._close_queues)
+        try:
+            await self._workers.hold(_STOPPING, grace=grace)
+        except Crashed as exc:
+            _log.error("stopping all the same", error=str(exc))
         await self._sources.stop(grace=1.0)
         await self._helpers.stop(grace=1.0)
 
@@ -98,7 +129,8 @@ class Runtime:
         await self.start()
         await (stop or asyncio.Event()).wait()
 
-    async def _crash(self) -> None:
+    async def crash(self) -> None:
+        """Wait for the first task that dies, and raise Crashed."""
         await _first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
 
     async def _synced(self) -> None:
@@ -107,10 +139,6 @@ class Runtime:
                 await asyncio.wait_for(waiting[0].synced.wait(), _NAG)
             except TimeoutError:
                 _log.warning("still waiting for the first list", kinds=[informer.kind.kind for informer in waiting])
-
-    def _close_queues(self) -> None:
-        for controller in self._controllers:
-            controller.stop()
 
     def _fork(self) -> random.Random:
         return random.Random(self._rng.getrandbits(64))

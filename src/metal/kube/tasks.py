@@ -16,9 +16,10 @@ class Crashed(Exception):
 class Tasks:
     """Runs long-lived coroutines. One that ends, normally or not, while nobody stopped it, counts as a crash."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, ended: Callable[[], None] = lambda: None) -> None:
         self._name = name
         self._running: set[asyncio.Task[None]] = set()
+        self._told = ended
         self._stopping = False
         self._crash: Crashed | None = None
         self._crashed = asyncio.Event()
@@ -29,6 +30,35 @@ class Tasks:
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    @property
+    def running(self) -> bool:
+        """Whether any task has not ended yet."""
+        return bool(self._running)
+
+    @property
+    def crashed(self) -> bool:
+        """Whether a task has crashed."""
+        return self._crash is not None
+
+    def expect_end(self) -> None:
+        """From now on a task that ends is no crash."""
+        self._stopping = True
+
+    def expect_life(self) -> None:
+        """From now on a task that ends is a crash again."""
+        self._stopping = False
+
+    def cancel(self) -> None:
+        """Cancel every task; none of them counts as crashed for it."""
+        self._stopping = True
+        for task in self._running:
+            task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until every task that runs now has ended."""
+        if running := set(self._running):
+            await asyncio.wait(running)
 
     async def crash(self) -> None:
         """Wait for the first crash and raise it as Crashed."""
@@ -55,6 +85,10 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._judge(task)
+        self._told()
+
+    def _judge(self, task: asyncio.Task[None]) -> None:
         cause = None if task.cancelled() else task.exception()
         if cause is not None:
             _log.error("task crashed", task=task.get_name(), exc_info=cause)
