@@ -120,7 +120,7 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     server_claim_ref: Annotated[
         ObjectRef | None,
         Rule(
-            "self.namespace == oldSelf.namespace",
+            "self.__namespace__ == oldSelf.__namespace__",
             "namespace of serverClaimRef is immutable: remove the reference first",
         ),
         Rule("self.name == oldSelf.name", "name of serverClaimRef is immutable: remove the reference first"),
