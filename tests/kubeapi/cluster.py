@@ -49,11 +49,13 @@ def free_ports(count: int) -> list[int]:
 class KubeCluster:
     """One control plane. `start` before use, `stop` after; `kill_apiserver` and `start_apiserver` in between.
 
-    kubeconfig is the administrator's. folder keeps the logs of the three programs.
+    kubeconfig is the administrator's. folder keeps the logs of the three programs. fsync: whether etcd waits for the
+    disk; controllers: whether kube-controller-manager runs.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, fsync: bool = False, controllers: bool = True) -> None:
         self.folder = folder
+        self._fsync, self._controllers = fsync, controllers
         self.port, self._etcd_port, self._peer_port, self._manager_port = free_ports(4)
         self.url = f"https://127.0.0.1:{self.port}"
         self.etcd_url = f"http://127.0.0.1:{self._etcd_port}"
@@ -72,7 +74,12 @@ class KubeCluster:
         self.start_etcd()
         self.start_apiserver()
         self.kubeconfig.write_text(self.kubeconfig_of(self.token))
-        self._start_manager()
+        if self._controllers:
+            self._start_manager()
+
+    def pids(self) -> list[int]:
+        """Of the programs that run now."""
+        return [process.pid for process in self._running.values()]
 
     def stop(self) -> None:
         """Stop all three and wait for each."""
@@ -114,7 +121,8 @@ class KubeCluster:
         """Start etcd on its folder, as new or as it was left."""
         url, peer = self.etcd_url, f"http://127.0.0.1:{self._peer_port}"
         self._spawn(
-            "etcd", "--data-dir", str(self.folder / "etcd"), "--unsafe-no-fsync", "--log-level", "error",
+            "etcd", "--data-dir", str(self.folder / "etcd"), "--log-level", "error",
+            *(() if self._fsync else ("--unsafe-no-fsync",)),
             "--listen-client-urls", url, "--advertise-client-urls", url,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
         )  # fmt: skip

@@ -24,6 +24,11 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 def save(path: Path, version: int, records: Iterable[Record]) -> None:
     """Write a copy (mode 0600, a new file). Blocks: call it in a thread. Raises JournalError."""
+    save_changes(path, version, (_change(record) for record in records))
+
+
+def save_changes(path: Path, version: int, objects: Iterable[Change]) -> None:
+    """Like `save`, from what `load` found."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
@@ -33,7 +38,7 @@ def save(path: Path, version: int, records: Iterable[Record]) -> None:
         try:
             create_tables(db)
             db.execute("BEGIN IMMEDIATE")
-            write_all(db, (_change(record) for record in records), version)
+            write_all(db, objects, version)
             db.execute("COMMIT")
         finally:
             db.close()

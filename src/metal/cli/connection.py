@@ -10,7 +10,7 @@ import click
 from metal.api.kinds import METAL_GROUP
 from metal.cli.options import api_group
 from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import KubeconfigError, load
+from metal.kube.kubeconfig import Connection, KubeconfigError, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT = Path(".metal") / "kubeconfig"
@@ -47,10 +47,15 @@ def missing(kubeconfig: Path | None) -> Path | None:
 
 def connect(kubeconfig: Path | None, context: str | None) -> HTTPClient:
     """A client for the control plane. Raises click.ClickException with a way out."""
+    return HTTPClient(connection(kubeconfig, context))
+
+
+def connection(kubeconfig: Path | None, context: str | None) -> Connection:
+    """How to reach the control plane. Raises click.ClickException with a way out."""
     path = kubeconfig
     if path is None and not os.environ.get("KUBECONFIG") and DEFAULT.exists():
         path = DEFAULT
     try:
-        return HTTPClient(load(path, context))
+        return load(path, context)
     except KubeconfigError as exc:
         raise click.ClickException(f"{exc}. Start a control plane with `metalctl up`, or give --kubeconfig") from None

@@ -11,6 +11,8 @@ COMMANDS = {
     "sim": ("metal.cli.sim", "Run simulated BMCs and machines against a control plane."),
     "status": ("metal.cli.status", "Show every server: state, since when, power, and what it waits for."),
     "config": ("metal.cli.config", "Print every configuration option with its meaning, or check a file."),
+    "backup": ("metal.cli.backup", "Copy everything that an embedded API holds to a file, while it works."),
+    "restore": ("metal.cli.restore", "Put such a copy in place of what an embedded API holds."),
     "lease-hook": ("metal.cli.lease_hook", "Tell the control plane of a DHCP lease (called by a DHCP server)."),
 }
 
