@@ -26,7 +26,7 @@ from metal.kube import mergepatch
 from metal.kube.client import Client
 from metal.kube.clock import Clock
 from metal.kube.controller import Done, Requeue, Result
-from metal.kube.errors import NotFound
+from metal.kube.errors import Forbidden, NotFound
 from metal.kube.events import Recorder
 from metal.kube.informer import Informer
 from metal.kube.objects import Key
@@ -184,6 +184,8 @@ class BootConfigurationReconciler:
         except NotFound:
             told = f"the Secret {ref.name} does not exist in namespace {config.metadata.namespace}"
             return Finding(ERROR, "SecretMissing", told, _IGNITION, settings.retry)
+        except Forbidden:
+            return Finding(ERROR, "SecretForbidden", _may_not_read(ref.name, config), _IGNITION, settings.retry)
         except IgnitionError as exc:
             return Finding(ERROR, "ValidationFailed", f"Secret {ref.name}: {exc}", _IGNITION, settings.retry)
         return Finding(READY, "Valid", f"the Ignition in Secret {ref.name} is valid", _IGNITION, settings.secret_poll)
@@ -259,6 +261,14 @@ class BootConfigurationReconciler:
 
 def _ready(plan: Plan) -> Finding:
     return Finding(READY, "Resolved", f"{plan.kernel.image} is verified and local", _IMAGE)
+
+
+def _may_not_read(name: str, config: ServerBootConfiguration) -> str:
+    namespace = config.metadata.namespace
+    return (
+        f"the manager may not read the Secret {name} in namespace {namespace}: allow it with a RoleBinding there "
+        "(docs/rbac.md)"
+    )
 
 
 def _no_image(config: ServerBootConfiguration) -> str:

@@ -1,0 +1,103 @@
+"""A client that may do what the generated rules allow, and nothing else; it keeps a list of the rules it used."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from metal.kube.client import Client, Page, WatchEvent
+from metal.kube.errors import Forbidden, NotFound
+from metal.kube.objects import Kind, Object
+from metal.kube.rbac import Request, Right, Where
+
+T = TypeVar("T", bound=Object)
+
+
+class Guard(Client):
+    """Refuses as kube-apiserver would with RBAC and the admission plugin OwnerReferencesPermissionEnforcement.
+
+    used: rights that some request needed. refused: every request for which there was none.
+    """
+
+    def __init__(self, inner: Client, rights: Iterable[Right], home: str, kinds: Iterable[Kind[Any]]) -> None:
+        self.inner, self.home = inner, home
+        self.rights = sorted(rights, key=lambda right: right.where is not Where.HOME)  # the narrowest first
+        self.kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
+        self.used: set[Right] = set()
+        self.refused: list[str] = []
+
+    def check(self, verb: str, kind: Kind[Any], name: str = "", namespace: str = "", subresource: str = "") -> None:
+        """Raises Forbidden, and keeps it in mind."""
+        resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+        within = name if (kind.group, kind.plural) == ("", "namespaces") else namespace
+        request = Request(verb, kind.group, resource, within, name)
+        right = next((right for right in self.rights if right.allows(request, self.home)), None)
+        if right is None:
+            self.refused.append(str(request))
+            raise Forbidden(f"the rules do not allow: {request}")
+        self.used.add(right)
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        self.check("get", kind, name, namespace)
+        return await self.inner.get(kind, name, namespace)
+
+    async def list(self, kind: Kind[T], namespace: str = "", **options: Any) -> Page[T]:
+        self.check("list", kind, _named(options), namespace)
+        return await self.inner.list(kind, namespace, **options)
+
+    async def watch(self, kind: Kind[T], namespace: str = "", **options: Any) -> AsyncIterator[WatchEvent[T]]:
+        self.check("watch", kind, _named(options), namespace)
+        async for event in self.inner.watch(kind, namespace, **options):
+            yield event
+
+    async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
+        namespace = obj["metadata"].get("namespace", "")
+        self.check("create", kind, namespace=namespace)
+        self._admit(obj["metadata"].get("ownerReferences") or (), (), namespace)
+        return await self.inner.create(kind, obj)
+
+    async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        self.check("patch", kind, name, namespace)
+        metadata = patch.get("metadata", {})
+        if "ownerReferences" in metadata:
+            await self._change_owners(kind, name, namespace, metadata["ownerReferences"] or ())
+        return await self.inner.patch(kind, name, patch, namespace)
+
+    async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        self.check("patch", kind, name, namespace, "status")
+        return await self.inner.patch_status(kind, name, patch, namespace)
+
+    async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
+        metadata = obj["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace", "")
+        self.check("patch", kind, name, namespace)
+        try:
+            await self._change_owners(kind, name, namespace, metadata.get("ownerReferences") or ())
+        except NotFound:
+            self.check("create", kind, name, namespace)
+            self._admit(metadata.get("ownerReferences") or (), (), namespace)
+        return await self.inner.apply(kind, obj, manager=manager, force=force)
+
+    async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> None:
+        self.check("delete", kind, name, namespace)
+        await self.inner.delete(kind, name, namespace, **options)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def _change_owners(self, kind: Kind[Any], name: str, namespace: str, owners: Sequence[Any]) -> None:
+        there = await self.inner.get(kind, name, namespace)
+        before = {ref.uid for ref in there.metadata.owner_references}
+        if {ref["uid"] for ref in owners} != before:
+            self.check("delete", kind, name, namespace)
+            self._admit(owners, before, namespace)
+
+    def _admit(self, owners: Sequence[Any], before: Iterable[str], namespace: str) -> None:
+        for ref in owners:
+            if ref.get("blockOwnerDeletion") and ref["uid"] not in before:
+                owner = self.kinds[ref["apiVersion"], ref["kind"]]
+                self.check("update", owner, ref["name"], namespace if owner.namespaced else "", "finalizers")
+
+
+def _named(options: Mapping[str, Any]) -> str:
+    """kube-apiserver takes the name for authorization from this field selector."""
+    name: str = options.get("fields", "")
+    return name.removeprefix("metadata.name=") if name.startswith("metadata.name=") else ""
