@@ -32,6 +32,7 @@ class StatusError(Exception):
     message: str
     details: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.message
@@ -39,7 +40,8 @@ class StatusError(Exception):
     @property
     def body(self) -> dict[str, Any]:
         """The metav1.Status object."""
-        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
+        head = {"kind": "Status", "apiVersion": "v1", "metadata": dict(self.metadata)}
+        status: dict[str, Any] = {**head, "status": "Failure", "message": self.message}
         if self.reason:
             status["reason"] = self.reason
         if self.details:
@@ -140,11 +142,27 @@ def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 
 
+def expired_page(following: str) -> StatusError:
+    """410: the pages to come are forgotten; `following` goes on at the newest version instead."""
+    message = (
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+        "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+        "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+        "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+    )
+    return StatusError(410, "Expired", message, metadata={"continue": following})
+
+
 def future_version(asked: int, current: int) -> StatusError:
     """504: the resourceVersion has not happened yet."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
+
+
+def unavailable(message: str) -> StatusError:
+    """503: not now, for a reason that somebody must remove, such as a full disk."""
+    return StatusError(503, "ServiceUnavailable", message)
 
 
 def unavailable(message: str) -> StatusError:
