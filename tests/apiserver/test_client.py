@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from metal.apiserver.client import InProcessClient
+from metal.apiserver.requests import User
 from metal.apiserver.server import EmbeddedAPI
 from metal.kube.client import Client, EventType
 from metal.kube.clock import LoopClock
@@ -26,7 +27,7 @@ META = {"name": "a", "namespace": "default"}
 
 def of(api: Api) -> Client:
     """A client; the annotation makes mypy check the contract."""
-    return InProcessClient(api.backend, "painter")
+    return InProcessClient(api.backend, User("painter", groups=("system:masters",)))
 
 
 async def test_objects_come_out_typed() -> None:

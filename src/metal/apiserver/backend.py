@@ -6,11 +6,14 @@ from typing import Any
 
 import structlog
 
-from metal.apiserver import crds, shaping, status
+from metal.apiserver import access, crds, metadata, shaping, status
+from metal.apiserver.authorizer import Authorizer
 from metal.apiserver.builtins import builtins
 from metal.apiserver.collector import Collector
 from metal.apiserver.deletes import Deleter, Deletion
+from metal.apiserver.housekeeping import DEFAULT, Housekeeper
 from metal.apiserver.journal import Journal, MemoryJournal
+from metal.apiserver.rbac_kinds import rbac_kinds
 from metal.apiserver.reads import Reader
 from metal.apiserver.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
 from metal.apiserver.requests import (
@@ -39,7 +42,8 @@ log = structlog.get_logger("metal.apiserver")
 class Backend:
     """Answers requests. `start` before the first one, `stop` after the last.
 
-    Every method raises StatusError for what a Kubernetes API would refuse, with its reasons and sentences.
+    Every method raises StatusError for what a Kubernetes API would refuse, with its reasons and sentences, and 403 for
+    what the user of the request may not do. `authorizer` answers the same question beforehand.
     """
 
     def __init__(
@@ -48,16 +52,18 @@ class Backend:
         self.clock = clock
         self.registry = Registry()
         self.store = Store(journal or MemoryJournal(), history=history)
+        self.authorizer = Authorizer(self.store)
         rng = rng or random.SystemRandom()
         self._reader = Reader(self.store, rng)
         self._writer = Writer(self.store, clock, rng)
         self._deleter = Deleter(self.store, clock)
         self._collector = Collector(self.store, self.registry, self._deleter, clock)
+        self._housekeeper = Housekeeper(self.store, clock, lambda: metadata.uid(rng), self._give_account)
 
     async def start(self) -> None:
         """Load what was stored, serve it, and begin to collect garbage. Raises JournalError."""
         await self.store.open()
-        for resource in (*builtins(), *reviews()):
+        for resource in (*builtins(), *rbac_kinds(self.authorizer), *reviews(self.authorizer)):
             self.registry.add(resource)
         self.registry.add(crds.definition(self.registry, self.clock))
         for record in self.store.collection(CRDS):
@@ -66,9 +72,11 @@ class Backend:
         self._collector.start()
         for name in ("default", "kube-system"):
             await self._ensure_namespace(name)
+        await self._housekeeper.start()
 
     async def stop(self) -> None:
         """End every watch, finish what was written, release the journal."""
+        await self._housekeeper.stop()
         await self._collector.stop()
         await self.store.close()
 
@@ -84,6 +92,10 @@ class Backend:
             space = self.registry.find("", "v1", "namespaces")
             assert space is not None  # noqa: S101 - added a few lines above
             await self.create(RequestContext(SYSTEM, space), {"metadata": {"name": name}})
+
+    async def _give_account(self, space: str) -> None:
+        accounts = self.resource("", "v1", "serviceaccounts")
+        await self.create(RequestContext(SYSTEM, accounts, space), {"metadata": {"name": DEFAULT}})
 
     def _follow_definitions(self, event: Event) -> None:
         if event.record.key.resource != CRDS:
@@ -110,47 +122,61 @@ class Backend:
             raise status.no_such_path()
         return found
 
+    def _check(self, ctx: RequestContext, verb: str, fields: str = "") -> None:
+        if access.MASTERS not in ctx.user.groups:
+            self.authorizer.check(access.of_request(ctx, verb, access.selected(fields)))
+
     async def get(self, ctx: RequestContext) -> Record:
         """The newest committed version of an object."""
+        self._check(ctx, "get")
         return self._reader.get(ctx)
 
     async def list(self, ctx: RequestContext, options: ListOptions) -> Listing:
         """A page of a collection."""
+        self._check(ctx, "list", options.fields)
         return self._reader.page(ctx, options)
 
     def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
         """Changes of a collection, in order, until the timeout or `stop`."""
+        self._check(ctx, "watch", options.fields)
         return self._reader.watch(ctx, options)
 
     async def create(self, ctx: RequestContext, obj: Obj) -> Record:
         """Store a new object. The mapping becomes the backend's own."""
+        self._check(ctx, "create")
         if (review := ctx.resource.strategy.review) is not None:
-            answer = review(ctx.user.name, ctx.user.groups, shaping.body(ctx, obj))
-            return Record.answer(ctx.resource.key, answer)
+            return Record.answer(ctx.resource.key, review(ctx, shaping.body(ctx, obj)))
         return await self._writer.create(ctx, obj)
 
     async def update(self, ctx: RequestContext, obj: Obj) -> Record:
         """Replace an object. The mapping becomes the backend's own."""
+        self._check(ctx, "update")
         return await self._writer.update(ctx, obj)
 
     async def patch(self, ctx: RequestContext, kind: PatchType, body: Any) -> Record:
         """Change an object by a patch; PatchType.APPLY is server-side apply."""
         if kind is PatchType.APPLY:
             return await self.apply(ctx, body)
+        self._check(ctx, "patch")
         return await self._writer.patch(ctx, kind, body)
 
     async def apply(self, ctx: RequestContext, obj: Obj) -> Record:
-        """Server-side apply. The mapping becomes the backend's own."""
+        """Server-side apply; creating needs the right to. The mapping becomes the backend's own."""
+        self._check(ctx, "patch")
+        if self.store.newest(ctx.key) is None:
+            self._check(ctx, "create")
         return await self._writer.apply(ctx, obj)
 
     async def delete(self, ctx: RequestContext, options: DeleteOptions) -> Deletion:
         """Delete an object, or mark it when finalizers hold it."""
+        self._check(ctx, "delete")
         return await self._deleter.delete(ctx, options)
 
     async def delete_collection(
         self, ctx: RequestContext, selection: ListOptions, options: DeleteOptions
     ) -> tuple[Record, ...]:
         """Delete every selected object; those that vanished meanwhile are passed over."""
+        self._check(ctx, "deletecollection", selection.fields)
         chosen = self._reader.page(ctx, selection).records
         gone = []
         for record in chosen:

@@ -31,11 +31,11 @@ _plain = msgspec.json.Decoder().decode
 
 
 class InProcessClient:
-    """Implements `metal.kube.client.Client`. user: whose name the writes carry, also in managedFields."""
+    """Implements `metal.kube.client.Client`. user: who acts; the name stands in managedFields, too."""
 
-    def __init__(self, backend: Backend, user: str = "metal-operator") -> None:
+    def __init__(self, backend: Backend, user: User) -> None:
         self._backend = backend
-        self._user = User(user, groups=("system:masters",))
+        self._user = user
         self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:

@@ -95,11 +95,21 @@ def is_label(text: str) -> bool:
     return len(text) <= 63 and re.fullmatch(_LABEL_RE, text) is not None
 
 
+def path_name_faults(name: str) -> list[str]:
+    """Why a name does not fit into a path; names of roles must only do that."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
+
+
 def validate_metadata(
-    meta: Mapping[str, Any], *, namespaced: bool, old: Mapping[str, Any] | None = None
+    meta: Mapping[str, Any], *, namespaced: bool, old: Mapping[str, Any] | None = None, path_names: bool = False
 ) -> list[Cause]:
-    """What is wrong with metadata; with `old`, also whether something immutable changed."""
-    causes = _names(meta, namespaced)
+    """What is wrong with metadata; with `old`, also whether something immutable changed.
+
+    path_names: the name is anything that fits into a path.
+    """
+    causes = _names(meta, namespaced, path_names)
     causes += _labels(meta.get("labels") or {})
     causes += _annotations(meta.get("annotations") or {})
     causes += _finalizers(meta.get("finalizers") or ())
@@ -109,14 +119,16 @@ def validate_metadata(
     return causes
 
 
-def _names(meta: Mapping[str, Any], namespaced: bool) -> list[Cause]:
+def _names(meta: Mapping[str, Any], namespaced: bool, path_names: bool = False) -> list[Cause]:
     causes = []
     name, prefix = str(meta.get("name") or ""), str(meta.get("generateName") or "")
     if not name and not prefix:
         causes.append(required("metadata.name", "name or generateName is required"))
-    if name and not is_subdomain(name):
+    if name and path_names:
+        causes += [invalid("metadata.name", name, fault) for fault in path_name_faults(name)]
+    elif name and not is_subdomain(name):
         causes.append(invalid("metadata.name", name, SUBDOMAIN_RULE if len(name) <= 253 else _limit(253)))
-    if prefix and not is_subdomain(prefix.rstrip("-.") or "-"):
+    if prefix and not path_names and not is_subdomain(prefix.rstrip("-.") or "-"):
         causes.append(invalid("metadata.generateName", prefix, SUBDOMAIN_RULE))
     namespace = str(meta.get("namespace") or "")
     if namespace and not namespaced:

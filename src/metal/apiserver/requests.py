@@ -10,11 +10,12 @@ from metal.apiserver.status import Who
 
 @dataclass(frozen=True)
 class User:
-    """Who asks."""
+    """Who asks. extra: what else was learnt while the user was authenticated."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 SYSTEM = User("system:apiserver", groups=("system:masters",))

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from metal.apiserver.causes import Cause
 from metal.apiserver.records import ResourceKey
 from metal.apiserver.status import Who
 from metal.apiserver.structural import Node
 from metal.apiserver.table import Column
+
+if TYPE_CHECKING:
+    from metal.apiserver.requests import RequestContext
 
 Obj = dict[str, Any]
 
@@ -40,29 +43,37 @@ def _unmoved(obj: Obj) -> None:
     """Changes nothing."""
 
 
+def _admit(ctx: "RequestContext", obj: Obj, old: Obj | None) -> None:
+    """Lets everybody."""
+
+
 @dataclass(frozen=True)
 class Strategy:
     """Where a resource differs from a plain custom resource.
 
     prepare: adjusts an object before it is validated; old is None on create.
     check: rules beyond the schema.
+    admit: raises StatusError when this user may not write this object; it is asked before `check`.
     held: whether a deleted object without finalizers must stay all the same.
     deleted: adjusts an object whose deletion begins.
     unconditional: an update without resourceVersion overwrites.
     generations: metadata.generation is kept; finalizers: added to every new object.
     review: answers a create without storing anything (access reviews).
     selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
+    path_names: names are anything that fits into a path, such as `system:discovery`.
     """
 
     prepare: Callable[[Obj, Obj | None], None] = _leave
     check: Callable[[Obj, Obj | None], list[Cause]] = _accept
+    admit: "Callable[[RequestContext, Obj, Obj | None], None]" = _admit
     held: Callable[[Obj], bool] = _free
     deleted: Callable[[Obj], None] = _unmoved
-    review: Callable[[str, tuple[str, ...], Obj], Obj] | None = None
+    review: "Callable[[RequestContext, Obj], Obj] | None" = None
     unconditional: bool = False
     generations: bool = True
     finalizers: tuple[str, ...] = ()
     selectable: frozenset[str] = frozenset()
+    path_names: bool = False
 
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -2,17 +2,19 @@
 
 import random
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from metal.apiserver import kubeconfig, tls
+from metal.apiserver.access import MASTERS
 from metal.apiserver.auth import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.client import InProcessClient
 from metal.apiserver.journal import Journal, MemoryJournal
+from metal.apiserver.requests import User
 from metal.apiserver.sqlite import SqliteJournal
 from metal.apiserver.web.app import application
 from metal.kube.clock import Clock
@@ -95,9 +97,13 @@ class EmbeddedAPI:
             self._scratch.cleanup()
             self._scratch = None
 
-    def client(self, user: str = "metal-operator") -> InProcessClient:
-        """A client in this process, acting under `user`'s name."""
-        return InProcessClient(self.backend, user)
+    def client(self, user: str = "metal-operator", groups: Sequence[str] = (MASTERS,)) -> InProcessClient:
+        """A client in this process that acts as `user`, an administrator unless other groups are given.
+
+        A user outside of system:masters is held to the Roles and bindings that are stored, as over HTTP:
+        `client(*service_account("metal-system", "manager"))` may do what that ServiceAccount may.
+        """
+        return InProcessClient(self.backend, User(user, groups=tuple(groups)))
 
     async def install_crds(self, definitions: Iterable[Mapping[str, Any]]) -> None:
         """Create or bring up to date CRDs, as `kubectl apply --server-side --force-conflicts` would."""

@@ -39,6 +39,10 @@ _DESCRIPTIONS = {
     "Object": "What it happened to.",
     "Message": "What happened.",
     "Count": "How often it happened.",
+    "Role": "Role whose rules are given.",
+    "Users": "Users who get them.",
+    "Groups": "Groups that get them.",
+    "ServiceAccounts": "ServiceAccounts that get them.",
 }
 
 
@@ -90,13 +94,43 @@ _EVENT = (
     Column("Name", "string", _event_name, format="name", priority=1, description="Name of the event."),
 )
 
+
+def _role(obj: Obj, now: datetime) -> str:
+    ref = obj.get("roleRef") or {}
+    return f"{ref.get('kind', '')}/{ref.get('name', '')}"
+
+
+def _subjects(kind: str) -> Callable[[Obj, datetime], Any]:
+    def read(obj: Obj, now: datetime) -> str:
+        found = [subject for subject in obj.get("subjects") or () if subject.get("kind") == kind]
+        return ", ".join(
+            f"{s.get('namespace', '')}/{s['name']}" if kind == "ServiceAccount" else s["name"] for s in found
+        )
+
+    return read
+
+
+_CREATED = (NAME, Column("Created At", "date", _at("metadata", "creationTimestamp")))
+_BINDING = (
+    NAME,
+    _column("Role", _role),
+    AGE,
+    _column("Users", _subjects("User"), priority=1),
+    _column("Groups", _subjects("Group"), priority=1),
+    _column("ServiceAccounts", _subjects("ServiceAccount"), priority=1),
+)
+
 BUILTIN: dict[str, tuple[Column, ...]] = {
     "Namespace": (NAME, _column("Status", _at("status", "phase")), AGE),
     "Secret": (NAME, _column("Type", _at("type", missing="Opaque")), _column("Data", _count("data"), "integer"), AGE),
     "ConfigMap": (NAME, _column("Data", _count("data", "binaryData"), "integer"), AGE),
     "ServiceAccount": (NAME, _column("Secrets", _count("secrets"), "integer"), AGE),
     "Lease": (NAME, _column("Holder", _at("spec", "holderIdentity")), AGE),
-    "CustomResourceDefinition": (NAME, Column("Created At", "date", _at("metadata", "creationTimestamp"))),
+    "CustomResourceDefinition": _CREATED,
+    "Role": _CREATED,
+    "ClusterRole": _CREATED,
+    "RoleBinding": _BINDING,
+    "ClusterRoleBinding": _BINDING,
     "Event": _EVENT,
 }
 """By kind."""

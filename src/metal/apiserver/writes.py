@@ -184,7 +184,13 @@ class Writer:
     def _validate(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
         resource = ctx.resource
         old_meta = None if old is None else old["metadata"]
-        causes = validate_metadata(obj["metadata"], namespaced=resource.namespaced, old=old_meta)
+        resource.strategy.admit(ctx, obj, old)
+        causes = validate_metadata(
+            obj["metadata"],
+            namespaced=resource.namespaced,
+            old=old_meta,
+            path_names=resource.strategy.path_names,
+        )
         causes += resource.schema.validate(obj, old)
         causes += resource.strategy.check(obj, old)
         if causes:

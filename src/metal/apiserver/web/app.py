@@ -7,21 +7,22 @@ import structlog
 from aiohttp import web
 
 from metal.apiserver import openapi, status
+from metal.apiserver.access import ANONYMOUS
 from metal.apiserver.auth import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.requests import User
-from metal.apiserver.web import bodies, discovery, openapi2, paths, render, snapshots
+from metal.apiserver.web import bodies, discovery, openapi2, paths, render, requestinfo, snapshots
 from metal.apiserver.web.handler import USER, ResourceHandler, answer
 from metal.apiserver.web.negotiate import Form, Shape, choose
 
-PUBLIC = frozenset({"/healthz", "/livez", "/readyz", "/version"})
-"""What anonymous callers may see."""
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+VERSION = frozenset({"/version", "/version/"})
 
 log = structlog.get_logger("metal.apiserver")
 
 
 def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Application:
-    """The API over HTTP. Every request but those to PUBLIC needs a known bearer token.
+    """The API over HTTP. Who sends no token is `system:anonymous`; a wrong one is refused.
 
     folder: a private one, for copies on their way in and out.
     """
@@ -58,26 +59,37 @@ class Front:
             return _refusal(status.internal(f"{type(error).__name__}; the server's log says more"))
 
     async def _dispatch(self, request: web.Request) -> web.StreamResponse:
-        if request.path in PUBLIC:
-            return self._public(request)
-        user = self._tokens.user(request.headers.get("Authorization", ""))
-        if user is None:
-            raise status.unauthorized()
-        _check_admin(user, request)
-        request[USER] = user
+        authorizer = self._backend.authorizer
+        user = requestinfo.impersonated(request, self._authenticated(request), authorizer)
         parts = paths.segments(request.rel_url.raw_path)
-        if (target := paths.target(parts)) is not None:
+        target = paths.target(parts)
+        # Before anything else is looked at: a refusal tells nothing about what there is.
+        authorizer.check(requestinfo.attributes(request, target, user))
+        request[USER] = user
+        if target is not None:
             return await self._resources.handle(request, target)
+        if request.path in HEALTH | VERSION:
+            return self._public(request)
         if request.path == snapshots.PATH:
             return await self._copies.handle(request)
         if request.method != "GET":
             raise status.method_not_allowed()
         return self._document(request, parts)
 
+    def _authenticated(self, request: web.Request) -> User:
+        header = request.headers.get("Authorization", "")
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            return ANONYMOUS
+        user = self._tokens.user(header)
+        if user is None:
+            raise status.unauthorized()
+        return user
+
     def _public(self, request: web.Request) -> web.Response:
         if request.method not in ("GET", "HEAD"):
             raise status.method_not_allowed()
-        if request.path == "/version":
+        if request.path in VERSION:
             form = choose(request.headers.get("Accept", ""))
             return answer(render.encode(_version(), form), form)
         return web.Response(text="ok")
@@ -138,12 +150,6 @@ class Front:
             kept = (registry.generation, render.encode(document, Form()), openapi.digest(document))
             self._documents[name] = kept
         return kept[1], kept[2]
-
-
-def _check_admin(user: User, request: web.Request) -> None:
-    if "system:masters" not in user.groups:
-        told = f'User "{user.name}" cannot {request.method.lower()} path "{request.path}": not in group system:masters'
-        raise status.forbidden(status.Who(), told)
 
 
 def _refusal(refused: status.StatusError) -> web.Response:
