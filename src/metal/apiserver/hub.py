@@ -72,6 +72,12 @@ class Log:
         self._watchers.add(cursor)
         return cursor
 
+    def since(self, version: int) -> list[Event]:
+        """Every event after a version. Raises StatusError 410 when some of them are gone."""
+        if version < self.floor:
+            raise expired("The resourceVersion for the provided list is too old.")
+        return self._events[bisect_right(self._events, version, key=lambda event: event.resource_version) :]
+
     def release(self, cursor: "Cursor") -> None:
         """Forget a cursor."""
         self._watchers.discard(cursor)

@@ -38,10 +38,13 @@ def _field_check(ctx: RequestContext, text: str) -> Filter:
     try:
         matches = selectors.fields(text)
     except selectors.BadSelector as refused:
-        raise status.bad_request(f"invalid field selector: {refused}") from refused
+        raise status.bad_request(str(refused)) from refused
     named = {term.path for term in selectors.field_terms(text)}
-    for name in sorted(named - _FROM_KEY - ctx.resource.strategy.selectable):
-        raise status.bad_request(f"field label not supported: {name}")
+    selectable = ctx.resource.strategy.selectable
+    for name in sorted(named - _FROM_KEY - selectable):
+        if selectable or ctx.resource.custom:
+            raise status.bad_request(f"field label not supported: {name}")
+        raise status.bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     if named <= _FROM_KEY:
         return lambda record: matches({"metadata": {"name": record.key.name, "namespace": record.key.namespace}})
     return lambda record: matches(record.decode())

@@ -1,29 +1,23 @@
 """Get, list and watch."""
 
 import asyncio
-import base64
-import json
 import random
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
-from typing import NamedTuple
 
 from metal.apiserver import status
+from metal.apiserver.continues import Mark, read_mark
 from metal.apiserver.hub import Cursor
 from metal.apiserver.matching import Filter, parse_filter
-from metal.apiserver.records import Change, Event, Record
+from metal.apiserver.records import Change, Event, Record, order
 from metal.apiserver.requests import ItemType, Listing, ListOptions, RequestContext, WatchItem, WatchOptions
 from metal.apiserver.store import Store
 
 BOOKMARK_SECONDS = 45.0
 SNAPSHOTS = 64
-"""Paged lists that can be under way at once; older ones answer 410 and are begun anew."""
+"""Paged lists whose past is kept ready; that of others is worked out from the history again."""
 
-
-class _Token(NamedTuple):
-    version: int
-    offset: int
-    asked: str
+_Question = tuple[int, str, str, str, str, str]
 
 
 class Reader:
@@ -32,10 +26,12 @@ class Reader:
     def __init__(self, store: Store, rng: random.Random) -> None:
         self._store = store
         self._rng = rng
-        self._snapshots: OrderedDict[tuple[int, str], list[Record]] = OrderedDict()
+        self._snapshots: OrderedDict[_Question, list[Record]] = OrderedDict()
 
-    def get(self, ctx: RequestContext) -> Record:
-        """One object. Raises StatusError 404."""
+    def get(self, ctx: RequestContext, resource_version: str = "") -> Record:
+        """One object, not older than the version. Raises StatusError 404, 500 or 504."""
+        if _watched(resource_version) > self._store.version:
+            raise status.future_version(int(resource_version), self._store.version)
         record = self._store.get(ctx.key)
         if record is None:
             raise status.not_found(ctx.who)
@@ -45,66 +41,65 @@ class Reader:
         """A page of the collection, consistent with the pages before it. Raises StatusError 400, 410 or 504."""
         accepted = parse_filter(ctx, options.labels, options.fields)
         if options.continue_:
-            return self._further(ctx, options)
-        self._check_version(options)
-        records = [r for r in self._store.collection(ctx.resource.key, ctx.namespace) if accepted(r)]
-        version = self._store.version
-        if not options.limit or len(records) <= options.limit:
-            return Listing(records, version)
-        self._keep((version, _question(ctx, options)), records)
-        return self._page(ctx, options, records, version, 0)
-
-    def _check_version(self, options: ListOptions) -> None:
+            return self._further(ctx, options, accepted)
         asked = _number(options.resource_version)
-        if asked > self._store.version:
-            raise status.future_version(asked, self._store.version)
-        if options.match == "Exact" and asked != self._store.version:
-            raise status.expired(f"The resourceVersion for the provided list is too old: {asked}")
+        exact = options.match == "Exact" or bool(options.limit and asked and not options.match)
+        version = asked if exact else max(asked, self._store.version)
+        return self._page(ctx, options, version, self._at(ctx, options, accepted, version))
 
-    def _further(self, ctx: RequestContext, options: ListOptions) -> Listing:
-        token = _read_token(options.continue_)
-        question = _question(ctx, options)
-        if token.asked != question:
-            raise status.bad_request("continue key is not valid: the list was begun with other selectors")
-        records = self._snapshots.get((token.version, question))
-        if records is None:
-            raise status.expired(
-                "The provided continue parameter is too old to display a consistent list result. You can start a new "
-                "list without the continue parameter."
-            )
-        return self._page(ctx, options, records, token.version, token.offset)
+    def _further(self, ctx: RequestContext, options: ListOptions, accepted: Filter) -> Listing:
+        mark = read_mark(options.continue_)
+        if _number(options.resource_version):
+            raise status.bad_request("specifying resource version is not allowed when using continue")
+        version = self._store.version if mark.version < 0 else mark.version
+        try:
+            records = self._at(ctx, options, accepted, version)
+        except status.StatusError as refused:
+            if refused.code != 410:
+                raise
+            raise status.expired_page(str(Mark(-1, mark.start))) from refused
+        return self._page(ctx, options, version, [r for r in records if _place(ctx, r) >= mark.start])
 
-    def _page(
-        self, ctx: RequestContext, options: ListOptions, records: list[Record], version: int, start: int
-    ) -> Listing:
-        end = min(len(records), start + options.limit) if options.limit else len(records)
-        if end == len(records):
-            return Listing(records[start:end], version)
-        token = _write_token(_Token(version, end, _question(ctx, options)))
-        counted = None if options.labels or options.fields else len(records) - end
-        return Listing(records[start:end], version, token, counted)
-
-    def _keep(self, key: tuple[int, str], records: list[Record]) -> None:
-        self._snapshots[key] = records
-        self._snapshots.move_to_end(key)
+    def _at(self, ctx: RequestContext, options: ListOptions, accepted: Filter, version: int) -> list[Record]:
+        """What the question found at a version. Raises StatusError 410 when that is forgotten, 504 when yet to come."""
+        if version > self._store.version:
+            raise status.future_version(version, self._store.version)
+        if version == self._store.version and not options.limit:
+            return [r for r in self._store.collection(ctx.resource.key, ctx.namespace) if accepted(r)]
+        question = (version, *ctx.resource.key, ctx.namespace, options.labels, options.fields)
+        if (records := self._snapshots.get(question)) is None:
+            past = self._store.collection_at(ctx.resource.key, ctx.namespace, version)
+            records = self._snapshots[question] = [r for r in past if accepted(r)]
+        self._snapshots.move_to_end(question)
         while len(self._snapshots) > SNAPSHOTS:
             self._snapshots.popitem(last=False)
+        return records
+
+    def _page(self, ctx: RequestContext, options: ListOptions, version: int, records: list[Record]) -> Listing:
+        # "0" asks for whatever is at hand, and kube-apiserver's cache is always at hand as a whole.
+        limit = 0 if options.resource_version == "0" else options.limit
+        if not limit or len(records) <= limit:
+            return Listing(records, version)
+        page = records[:limit]
+        mark = Mark(version, _place(ctx, page[-1]) + "\0")
+        counted = None if options.labels or options.fields else len(records) - limit
+        return Listing(page, version, str(mark), counted)
 
     def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
         """Changes of the collection as they are committed, until the timeout.
 
-        Raises StatusError 400 at once, 410 and 504 from the iterator.
+        Raises StatusError 400 and 500 at once, 410 and 504 from the iterator.
         """
         accepted = parse_filter(ctx, options.labels, options.fields)
-        return self._watch(ctx, options, accepted, _number(options.resource_version))
+        return self._watch(ctx, options, accepted, _watched(options.resource_version))
 
     async def _watch(
         self, ctx: RequestContext, options: WatchOptions, accepted: Filter, asked: int
     ) -> AsyncGenerator[WatchItem, None]:
         if asked > self._store.version:
             raise status.future_version(asked, self._store.version)
-        initial = options.initial_events or asked == 0
-        start = self._store.version if initial else asked
+        initial = asked == 0 if options.initial_events is None else options.initial_events
+        start = asked if asked and not initial else self._store.version
         cursor = self._store.hub.open(ctx.resource.key, start)
         try:
             if initial:
@@ -162,25 +157,30 @@ def _seen(event: Event, accepted: Filter) -> WatchItem | None:
 
 
 def _number(version: str) -> int:
+    """The version of a list. Raises StatusError 400."""
+    try:
+        return _parsed(version)
+    except ValueError as garbled:
+        raise status.bad_request(f"invalid resource version: {garbled}") from None
+
+
+def _watched(version: str) -> int:
+    """The version of a watch or a get. Raises StatusError 500, as kube-apiserver does for these."""
+    try:
+        return _parsed(version)
+    except ValueError as garbled:
+        raise status.StatusError(500, "", str(garbled)) from None
+
+
+def _parsed(version: str) -> int:
     if not version:
         return 0
-    if not version.isascii() or not version.isdigit():
-        raise status.bad_request(f'Invalid value: "{version}": resourceVersion must be a number')
+    if not version.isascii() or not version.isdigit() or len(version) > 19:
+        told = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise ValueError(f'resourceVersion: Invalid value: "{version}": {told}')
     return int(version)
 
 
-def _question(ctx: RequestContext, options: ListOptions) -> str:
-    return json.dumps([ctx.resource.key, ctx.namespace, options.labels, options.fields])
-
-
-def _write_token(token: _Token) -> str:
-    return base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
-
-
-def _read_token(text: str) -> _Token:
-    try:
-        version, offset, asked = json.loads(base64.urlsafe_b64decode(text))
-        token = _Token(int(version), max(0, int(offset)), str(asked))
-    except (ValueError, TypeError) as garbled:
-        raise status.bad_request(f"continue key is not valid: {garbled}") from garbled
-    return token
+def _place(ctx: RequestContext, record: Record) -> str:
+    """Where a record stands in the order of its list."""
+    return record.key.name if ctx.namespace else order(record)

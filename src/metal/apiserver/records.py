@@ -105,6 +105,12 @@ class Record:
         return Record.parse(self.key.resource, _encoder.encode(obj))
 
 
+def order(record: Record) -> str:
+    """The place of a record among all of its collection: that of its key in etcd."""
+    key = record.key
+    return f"{key.namespace}/{key.name}" if key.namespace else key.name
+
+
 def encode(obj: Mapping[str, Any]) -> bytes:
     """JSON bytes of an object."""
     return _encoder.encode(obj)

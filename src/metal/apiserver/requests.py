@@ -63,13 +63,16 @@ class ListOptions:
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """Options of watch. timeout in seconds, None for the server's choice."""
+    """Options of watch. timeout in seconds, None for the server's choice.
+
+    initial_events: whether it begins with what is; None for what resource_version says.
+    """
 
     labels: str = ""
     fields: str = ""
     resource_version: str = ""
     bookmarks: bool = False
-    initial_events: bool = False
+    initial_events: bool | None = None
     timeout: float | None = None
 
 

@@ -1,13 +1,11 @@
 """Selectors of list, watch and deletecollection: labels in kubectl's syntax, fields by their path."""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from metal.kube import selectors as label_selectors
+from metal.apiserver import labelsyntax
 
-_TERM = re.compile(r"\s*(?P<path>[A-Za-z_][\w.\-/]*)\s*(?P<op>==|!=|=)\s*(?P<value>(?:\\.|[^,\\=])*)")
-_ESCAPED = re.compile(r"\\(.)")
+_OPERATORS = ("!=", "==", "=")
 
 
 class BadSelector(ValueError):
@@ -25,25 +23,55 @@ class FieldTerm(NamedTuple):
 def labels(text: str) -> Callable[[Mapping[str, str]], bool]:
     """A test of labels for `a=b,c!=d,e in (f,g),!h`. Raises BadSelector."""
     try:
-        selector = label_selectors.parse(text)
-    except ValueError as error:
-        raise BadSelector(f"unable to parse requirement: {error}") from None
-    return selector.matches
+        return labelsyntax.parse(text).matches
+    except labelsyntax.SelectorError as error:
+        raise BadSelector(str(error)) from None
 
 
 def field_terms(text: str) -> tuple[FieldTerm, ...]:
     """The conditions of `metadata.name=a,spec.x!=b`; a backslash escapes `,`, `=` and itself. Raises BadSelector."""
-    terms: list[FieldTerm] = []
-    position = 0
-    while position < len(text) and text[position:].strip():
-        match = _TERM.match(text, position)
-        if match is None or (match.end() < len(text) and text[match.end()] != ","):
-            at = position if match is None else match.end()
-            raise BadSelector(f"field selector {text!r}: cannot read {text[at:]!r} at position {at}: write path=value")
-        value = _ESCAPED.sub(r"\1", match["value"]).strip()
-        terms.append(FieldTerm(match["path"], match["op"] != "!=", value))
-        position = match.end() + 1
-    return tuple(terms)
+    return tuple(_term(text, part) for part in sorted(_split(text)) if part)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Parts between commas that are not escaped."""
+    start, escaped = 0, False
+    for at, char in enumerate(text):
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char == ",":
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
+
+
+def _term(text: str, part: str) -> FieldTerm:
+    for at in range(len(part)):
+        for operator in _OPERATORS:
+            if part.startswith(operator, at):
+                return FieldTerm(part[:at], operator != "!=", _unescaped(part[at + len(operator) :]))
+    raise BadSelector(f"invalid selector: '{text}'; can't understand '{part}'")
+
+
+def _unescaped(value: str) -> str:
+    out, escaped = "", False
+    for char in value:
+        if escaped:
+            if char not in "\\,=":
+                raise BadSelector(f"invalid field selector: invalid escape sequence: \\{char}")
+            escaped = False
+            out += char
+        elif char == "\\":
+            escaped = True
+        elif char in ",=":
+            raise BadSelector(f"invalid field selector: unescaped character in value: {ord(char)}")
+        else:
+            out += char
+    if escaped:
+        raise BadSelector("invalid field selector: invalid escape sequence: \\")
+    return out
 
 
 def fields(text: str) -> Callable[[Mapping[str, Any]], bool]:

@@ -9,7 +9,7 @@ import structlog
 from metal.apiserver.hub import Hub
 from metal.apiserver.journal import Change as JournalChange
 from metal.apiserver.journal import Journal, JournalError
-from metal.apiserver.records import Change, Event, ObjectKey, Record, ResourceKey, encode
+from metal.apiserver.records import Change, Event, ObjectKey, Record, ResourceKey, encode, order
 from metal.apiserver.status import unavailable
 
 log = structlog.get_logger("metal.apiserver")
@@ -80,10 +80,23 @@ class Store:
         return self._buckets.get(key.resource, {}).get(key.namespace, {}).get(key.name)
 
     def collection(self, resource: ResourceKey, namespace: str = "") -> list[Record]:
-        """Committed objects of a collection, ordered by namespace and name."""
+        """Committed objects of a collection, in the order of `records.order`."""
         bucket = self._buckets.get(resource, {})
-        spaces = [namespace] if namespace else sorted(bucket)
+        spaces = [namespace] if namespace else sorted(bucket, key=lambda space: f"{space}/")
         return [objects[name] for space in spaces if (objects := bucket.get(space)) for name in sorted(objects)]
+
+    def collection_at(self, resource: ResourceKey, namespace: str, version: int) -> list[Record]:
+        """The collection as it was at a version. Raises StatusError 410 when the history does not reach so far."""
+        changed: dict[tuple[str, str], Record | None] = {}
+        for event in self.hub.log(resource).since(version):
+            # What stood before the first change after the version is what stood at the version.
+            changed.setdefault((event.record.key.namespace, event.record.key.name), event.previous)
+        now = self.collection(resource, namespace)
+        if not changed:
+            return now
+        stayed = [r for r in now if (r.key.namespace, r.key.name) not in changed]
+        undone = [r for r in changed.values() if r is not None and (not namespace or r.key.namespace == namespace)]
+        return sorted(stayed + undone, key=order)
 
     def resources(self) -> list[ResourceKey]:
         """Collections that hold at least one object."""
