@@ -1,8 +1,10 @@
 """How fast a control plane enrols machines and boots claims: `python bench/enrol.py -n 100 [-o result.json]`.
 
 Two processes on loopback, as users would run them: `metalctl up` and `metalctl sim` (30 ms median BMC latency, 3 s for
-a power change, 20 s for a boot). Prints machines a minute, the time from a BMC's lease to Available, the time from a
-claim's creation to the power-on of its machine, CPU seconds and peak memory of the control plane, BMC requests each.
+a power change, 20 s for a boot). With --kubeconfig FILE it is `metalctl manager` against that cluster instead of
+`metalctl up`, and the figures are those of the manager alone. Prints machines a minute, the time from a BMC's lease to
+Available, the time from a claim's creation to the power-on of its machine, CPU seconds and peak memory of the control
+plane, BMC requests each.
 """
 
 import argparse
@@ -18,7 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from metal.api.core import CRD, NAMESPACE
+from metal.api.crd import crds
 from metal.api.kinds import Kinds, kinds
+from metal.config import Config
 from metal.kube.client import EventType
 from metal.kube.errors import ApiError
 from metal.kube.http import HTTPClient
@@ -43,6 +48,7 @@ class Arguments(argparse.Namespace):
     timeout: float
     output: str | None
     keep: str | None
+    kubeconfig: Path | None
 
 
 def arguments() -> Arguments:
@@ -55,12 +61,13 @@ def arguments() -> Arguments:
     parser.add_argument("--boot", type=float, default=20.0, help="seconds of a boot (20)")
     parser.add_argument("--timeout", type=float, default=900.0, help="give up after so many seconds (900)")
     parser.add_argument("-o", "--output", help="write the figures as JSON there")
+    parser.add_argument("--kubeconfig", type=Path, help="a cluster, instead of the embedded API; its CRDs are applied")
     parser.add_argument("--keep", help="data folder that is kept, with the logs of both processes")
     return parser.parse_args(namespace=Arguments())
 
 
 class ControlPlane:
-    """`metalctl up` and `metalctl sim`, with their logs in the data folder."""
+    """`metalctl up` (or `metalctl manager`) and `metalctl sim`, with their logs in the data folder."""
 
     def __init__(self, folder: Path, args: Arguments) -> None:
         self.folder, self.args = folder, args
@@ -78,21 +85,30 @@ class ControlPlane:
             f'listen:\n  api: "127.0.0.1:{API}"\n  boot: "127.0.0.1:{BOOT}"\n'
             f'  registry: "127.0.0.1:{REGISTRY}"\n  metrics: "127.0.0.1:{METRICS}"\n'
         )
-        data = self.folder / "data"
-        self.up = await self._run("up", "--data", str(data), "--config", str(config))
-        kubeconfig = data / "kubeconfig"
+        given = ("--data", str(self.folder / "data"), "--config", str(config))
+        if self.args.kubeconfig is None:
+            self.up = await self._run("up", *given)
+        else:
+            await install(self.args.kubeconfig)
+            self.up = await self._run("manager", "--kubeconfig", str(self.args.kubeconfig), *given)
         async with asyncio.timeout(30):
-            while not (kubeconfig.exists() and await _answers(kubeconfig)):
+            while not (self.kubeconfig.exists() and await _answers(self.kubeconfig) and _ready()):
                 if self.up.returncode is not None:
-                    raise SystemExit(f"metalctl up ended: {(self.folder / 'up.log').read_text().strip()}")
+                    logs = [log.read_text().strip() for log in self.folder.glob("*.log")]
+                    raise SystemExit(f"the control plane ended: {logs}")
                 await asyncio.sleep(0.1)
-        return HTTPClient(load(kubeconfig, None))
+        return HTTPClient(load(self.kubeconfig, None))
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.args.kubeconfig or self.folder / "data" / "kubeconfig"
 
     async def start_fleet(self) -> None:
         args = self.args
         self.sim = await self._run(
             "sim", "-n", str(args.n), "--latency", str(args.latency), "--power", str(args.power), "--boot",
-            str(args.boot), "--kubeconfig", str(self.folder / "data" / "kubeconfig"),
+            str(args.boot), "--kubeconfig", str(self.kubeconfig),
             "--port", str(BMCS), "--images-port", str(IMAGES), "--boot-url", f"http://127.0.0.1:{BOOT}",
             "--write-mac-prefixes", str(self.folder / "prefixes.yaml.sim"),
         )  # fmt: skip
@@ -130,6 +146,25 @@ class ControlPlane:
     async def _run(self, *words: str) -> asyncio.subprocess.Process:
         log = (self.folder / f"{words[0]}.log").open("wb")
         return await asyncio.create_subprocess_exec(str(METALCTL), *words, stdout=log, stderr=log)
+
+
+async def install(kubeconfig: Path) -> None:
+    """The CRDs and the namespace, as `kubectl apply` would."""
+    client = HTTPClient(load(kubeconfig, None))
+    try:
+        for crd in crds(kinds()):
+            await client.apply(CRD, crd, manager="bench")
+        await client.apply(NAMESPACE, {"metadata": {"name": Config().namespace}}, manager="bench")
+    finally:
+        await client.aclose()
+
+
+def _ready() -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{METRICS}/readyz", timeout=2):
+            return True
+    except OSError:
+        return False
 
 
 async def _answers(kubeconfig: Path) -> bool:
