@@ -51,22 +51,22 @@ def run(rule: str | dict[str, Any], spec: Any, old: Any = None, schema: dict[str
 def test_rules_accept_and_refuse(rule: str, good: Any, bad: Any) -> None:
     """The functions that CRDs use work, and a rule that does not hold refuses the object."""
     assert run(rule, good) == []
-    assert run(rule, bad) == [Cause("spec", "FieldValueInvalid", f'Invalid value: "object": failed rule: {rule}')]
+    assert run(rule, bad) == [Cause("spec", "FieldValueInvalid", f'Invalid value: failed rule: {rule}')]
 
 
 @pytest.mark.parametrize(
     ("more", "field", "reason", "message"),
     [
-        ({"message": "a is needed"}, "spec", "FieldValueInvalid", 'Invalid value: "object": a is needed'),
-        ({"messageExpression": "'b is ' + self.b"}, "spec", "FieldValueInvalid", 'Invalid value: "object": b is 2'),
+        ({"message": "a is needed"}, "spec", "FieldValueInvalid", 'Invalid value: a is needed'),
+        ({"messageExpression": "'b is ' + self.b"}, "spec", "FieldValueInvalid", 'Invalid value: b is 2'),
         (
             {"messageExpression": "self.nothing", "message": "plain"}, "spec", "FieldValueInvalid",
-            'Invalid value: "object": plain',
+            'Invalid value: plain',
         ),
-        ({"message": "no", "fieldPath": ".a"}, "spec.a", "FieldValueInvalid", 'Invalid value: "object": no'),
+        ({"message": "no", "fieldPath": ".a"}, "spec.a", "FieldValueInvalid", 'Invalid value: no'),
         ({"message": "no", "reason": "FieldValueForbidden"}, "spec", "FieldValueForbidden", "Forbidden: no"),
         ({"message": "no", "reason": "FieldValueRequired"}, "spec", "FieldValueRequired", "Required value: no"),
-        ({"reason": "FieldValueDuplicate"}, "spec", "FieldValueDuplicate", 'Duplicate value: "object"'),
+        ({"reason": "FieldValueDuplicate"}, "spec", "FieldValueDuplicate", "Duplicate value"),
     ],
 )  # fmt: skip
 def test_a_rule_says_what_where_and_why(more: dict[str, Any], field: str, reason: str, message: str) -> None:
@@ -82,7 +82,7 @@ def test_a_transition_rule_runs_only_where_there_was_a_value() -> None:
     assert thing.validate(obj({"a": "1"}), obj({})) == []
     assert thing.validate(obj({"a": "1"}), obj({"a": "1"})) == []
     assert thing.validate(obj({}), obj({"a": "1"})) == []
-    told = Cause("spec.a", "FieldValueInvalid", 'Invalid value: "string": fixed once set')
+    told = Cause("spec.a", "FieldValueInvalid", 'Invalid value: "2": fixed once set')
     assert thing.validate(obj({"a": "2"}), obj({"a": "1"})) == [told]
 
 
@@ -105,7 +105,7 @@ def test_a_rule_about_an_unchanged_value_is_not_run_again() -> None:
 def test_a_missing_key_is_an_answer_not_a_crash() -> None:
     """A rule that reads what is not there fails with the name of the key."""
     assert run("self.a == 'x'", {}) == [
-        Cause("spec", "FieldValueInvalid", "Invalid value: \"object\": no such key: a evaluating rule: self.a == 'x'")
+        Cause("spec", "FieldValueInvalid", "Invalid value: no such key: a evaluating rule: self.a == 'x'")
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from metal.apiserver import builtin_schemas as schemas
 from metal.apiserver.causes import Cause, forbidden, invalid, required
 from metal.apiserver.objectmeta import LABEL_RULE, is_label
-from metal.apiserver.resources import Resource, Strategy
+from metal.apiserver.resources import ALL_VERBS, Resource, Strategy
 from metal.apiserver.schema import Compiled
 from metal.apiserver.status import bad_request
 from metal.apiserver.tablebuiltin import builtin_columns
@@ -105,8 +105,8 @@ def _core(kind: str, plural: str, schema: Obj, **more: Any) -> Resource:
     return Resource(version="v1", kind=kind, plural=plural, schema=Compiled(schema), openapi=schema, **more)
 
 
-def builtins() -> list[Resource]:
-    """Namespace, Secret, ConfigMap, Event, ServiceAccount and Lease."""
+def builtins(token: Resource) -> list[Resource]:
+    """Namespace, Secret, ConfigMap, Event, ServiceAccount and Lease. token: answers serviceaccounts/NAME/token."""
     plain = Strategy(unconditional=True, generations=False)
     of = partial(Strategy, unconditional=True, generations=False)
     namespace = of(
@@ -119,12 +119,21 @@ def builtins() -> list[Resource]:
     secret = of(prepare=_prepare_secret, check=_check_secret, selectable=frozenset({"type"}))
     configmap = of(check=partial(_check_frozen, ("data", "binaryData")))
     event = of(check=_check_event, selectable=_EVENT_FIELDS)
+    account = {"strategy": plain, "actions": {"token": token}}
     lease = {"group": "coordination.k8s.io", "strategy": plain}
     return [
-        _core("Namespace", "namespaces", schemas.NAMESPACE, namespaced=False, short_names=("ns",), strategy=namespace),
+        _core(
+            "Namespace",
+            "namespaces",
+            schemas.NAMESPACE,
+            namespaced=False,
+            short_names=("ns",),
+            strategy=namespace,
+            verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+        ),
         _core("Secret", "secrets", schemas.SECRET, strategy=secret),
         _core("ConfigMap", "configmaps", schemas.CONFIGMAP, short_names=("cm",), strategy=configmap),
         _core("Event", "events", schemas.EVENT, short_names=("ev",), strategy=event),
-        _core("ServiceAccount", "serviceaccounts", schemas.SERVICE_ACCOUNT, short_names=("sa",), strategy=plain),
+        _core("ServiceAccount", "serviceaccounts", schemas.SERVICE_ACCOUNT, short_names=("sa",), **account),
         _core("Lease", "leases", schemas.LEASE, **lease),
     ]

@@ -17,6 +17,10 @@ BLOCKING = frozenset({REQUIRED, NOT_SUPPORTED, TYPE_INVALID, TOO_LONG, TOO_MANY}
 """Reasons after which rules in CEL are not evaluated: they could not trust the object's shape."""
 
 
+OMITTED: Any = object()
+"""In place of a value that is not repeated."""
+
+
 class Cause(NamedTuple):
     """One field and what is wrong with it. `str()` is a line as kubectl prints it."""
 
@@ -51,7 +55,7 @@ def required(field: str, detail: str = "") -> Cause:
 
 def invalid(field: str, value: Any, detail: str) -> Cause:
     """The value breaks a constraint."""
-    return Cause(field, INVALID, f"Invalid value: {show(value)}" + _tail(detail))
+    return Cause(field, INVALID, "Invalid value" + _shown(value) + _tail(detail))
 
 
 def forbidden(field: str, detail: str) -> Cause:
@@ -72,7 +76,7 @@ def not_supported(field: str, value: Any, allowed: Sequence[Any]) -> Cause:
 
 def duplicate(field: str, value: Any) -> Cause:
     """The value, or the key of the list item, occurs twice."""
-    return Cause(field, DUPLICATE, f"Duplicate value: {show(value)}")
+    return Cause(field, DUPLICATE, "Duplicate value" + _shown(value))
 
 
 def too_long(field: str, limit: int) -> Cause:
@@ -83,6 +87,10 @@ def too_long(field: str, limit: int) -> Cause:
 def too_many(field: str, actual: int, limit: int) -> Cause:
     """The list has more than `limit` items."""
     return Cause(field, TOO_MANY, f"Too many: {actual}: must have at most {limit} items")
+
+
+def _shown(value: Any) -> str:
+    return "" if value is OMITTED else f": {show(value)}"
 
 
 def _tail(detail: str) -> str:

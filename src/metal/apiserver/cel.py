@@ -152,7 +152,7 @@ def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
             context = _context(node, value, old if comparable else _MISSING, compiled.escaped)
         detail = compiled.failure(context)
         if detail is not None:
-            yield _failed(node, rule, path, detail)
+            yield _failed(rule, path, value, detail)
 
 
 def _context(node: Node, value: Any, old: Any, escaped: bool) -> engine.Context:
@@ -162,19 +162,21 @@ def _context(node: Node, value: Any, old: Any, escaped: bool) -> engine.Context:
     return engine.Context(variables=variables, functions=_functions_of(node.rules))
 
 
-def _failed(node: Node, rule: Rule, path: Path, detail: str) -> Cause:
+def _failed(rule: Rule, path: Path, value: Any, detail: str) -> Cause:
     field = path_text(path)
     if rule.field_path:
         tail = re.sub(r"\['([^']*)'\]", r".\1", rule.field_path).lstrip(".")
         field = f"{field}.{tail}" if field else tail
-    kind = node.type or "string"
+    field = field or "<nil>"
+    # Whole objects and lists would bury the sentence.
+    shown = causes.OMITTED if isinstance(value, dict | list) else value
     if rule.reason == causes.FORBIDDEN:
         return causes.forbidden(field, detail)
     if rule.reason == causes.REQUIRED:
         return causes.required(field, detail)
     if rule.reason == causes.DUPLICATE:
-        return causes.duplicate(field, kind)
-    return causes.invalid(field, kind, detail)
+        return causes.duplicate(field, shown)
+    return causes.invalid(field, shown, detail)
 
 
 def escape(name: str) -> str:

@@ -10,7 +10,7 @@ from metal.apiserver import builtin_schemas as schemas
 from metal.apiserver import crdcheck
 from metal.apiserver.metadata import timestamp
 from metal.apiserver.records import CRDS, ResourceKey
-from metal.apiserver.resources import ALL_VERBS, Registry, Resource, Strategy
+from metal.apiserver.resources import Registry, Resource, Strategy
 from metal.apiserver.schema import Compiled
 from metal.apiserver.table import columns_for
 from metal.apiserver.tablebuiltin import builtin_columns
@@ -18,6 +18,8 @@ from metal.kube.clock import Clock
 
 Obj = dict[str, Any]
 
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""Of custom resources, in the order in which a cluster tells them."""
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
@@ -31,7 +33,7 @@ def resources_of(crd: Obj) -> list[Resource]:
     """What an established CRD serves: one resource a served version."""
     stored = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), "")
     # A CRD that goes away takes no new objects.
-    verbs = tuple(v for v in ALL_VERBS if v != "create" or "deletionTimestamp" not in crd["metadata"])
+    verbs = tuple(v for v in VERBS if v != "create" or "deletionTimestamp" not in crd["metadata"])
     served = [version for version in crd["spec"]["versions"] if version.get("served")]
     return [replace(_resource(crd["spec"], version, stored), verbs=verbs) for version in served]
 

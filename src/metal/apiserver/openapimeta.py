@@ -9,6 +9,7 @@ OBJECT_META = f"{_PREFIX}.ObjectMeta"
 LIST_META = f"{_PREFIX}.ListMeta"
 OWNER_REFERENCE = f"{_PREFIX}.OwnerReference"
 MANAGED_FIELDS = f"{_PREFIX}.ManagedFieldsEntry"
+FIELDS_V1 = f"{_PREFIX}.FieldsV1"
 DELETE_OPTIONS = f"{_PREFIX}.DeleteOptions"
 STATUS = f"{_PREFIX}.Status"
 TIME = f"{_PREFIX}.Time"
@@ -103,11 +104,7 @@ _MANAGED: Schema = {
     "operation": text("Apply or Update."),
     "apiVersion": text("Version in which the fields were written."),
     "fieldsType": text("Always FieldsV1."),
-    "fieldsV1": {
-        "type": "object",
-        "description": "The fields as a tree.",
-        "x-kubernetes-preserve-unknown-fields": True,
-    },
+    "fieldsV1": described(FIELDS_V1, "The fields as a tree."),
     "subresource": text("Subresource through which they were written, if any."),
     "time": _moment("When the manager last changed something."),
 }
@@ -154,6 +151,7 @@ COMPONENTS: Schema = {
         "x-kubernetes-map-type": "atomic",
     },
     MANAGED_FIELDS: _object("ManagedFieldsEntry says which fields one manager wrote.", _MANAGED),
+    FIELDS_V1: {"type": "object", "description": "FieldsV1 is a set of fields as a tree."},
     LIST_META: _object(
         "ListMeta describes a list or one page of it.",
         {

@@ -16,7 +16,7 @@ __all__ = ["Cause", "Compiled"]
 _UNCHECKED = Cause(
     "<nil>",
     INVALID,
-    'Invalid value: "null": some validation rules were not checked because the object was invalid; '
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation",
 )
 

@@ -1,5 +1,7 @@
 """Discovery documents: which groups, versions and resources there are."""
 
+import base64
+import hashlib
 from typing import Any
 
 from metal.apiserver import status
@@ -57,10 +59,30 @@ def _entries(resource: Resource) -> list[Obj]:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
+    entry["storageVersionHash"] = _storage_hash(resource)
+    actions = [_action(resource, name, action) for name, action in sorted(resource.actions.items())]
     if not resource.status:
-        return [entry]
+        return [entry, *actions]
     part = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind, "verbs": list(STATUS_VERBS)}
-    return [entry, {"name": f"{resource.plural}/status", **part}]
+    return [entry, {"name": f"{resource.plural}/status", **part}, *actions]
+
+
+def _action(resource: Resource, name: str, action: Resource) -> Obj:
+    return {
+        "name": f"{resource.plural}/{name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+        "group": action.group,
+        "version": action.version,
+        "kind": action.kind,
+        "verbs": list(action.verbs),
+    }
+
+
+def _storage_hash(resource: Resource) -> str:
+    """What tells storage migrators which version is stored, computed as a cluster computes it."""
+    digest = hashlib.sha256(f"{resource.storage_api_version}/{resource.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
 
 
 def aggregated(registry: Registry, form: Form, *, core: bool) -> Obj:
@@ -99,6 +121,10 @@ def _aggregated_resource(resource: Resource) -> Obj:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if resource.status:
-        entry["subresources"] = [{"subresource": "status", "responseKind": kind, "verbs": list(STATUS_VERBS)}]
+    parts = [{"subresource": "status", "responseKind": kind, "verbs": list(STATUS_VERBS)}] if resource.status else []
+    for name, action in sorted(resource.actions.items()):
+        answer = {"group": action.group, "version": action.version, "kind": action.kind}
+        parts.append({"subresource": name, "responseKind": answer, "verbs": list(action.verbs)})
+    if parts:
+        entry["subresources"] = parts
     return entry
