@@ -1,11 +1,13 @@
 """The one place where everything is put together: controllers, boot server and registry over one client."""
 
+import asyncio
 import contextlib
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -34,13 +36,18 @@ from metal.gate.http import Listening, make_app, serve
 from metal.gate.refusals import Refusals
 from metal.kube.client import Client
 from metal.kube.clock import Clock, system_clock
-from metal.kube.errors import AlreadyExists, NotFound
+from metal.kube.election import Elector
+from metal.kube.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.events import Recorder
 from metal.kube.rbac import Access, Where
 from metal.kube.runtime import Runtime
+from metal.kube.tasks import Crashed, Tasks
 from metal.probe.bundle import zipapp
 from metal.registry.http import routes as registry_routes
 from metal.registry.service import RegistryService, RegistrySettings
+
+_log = structlog.get_logger("metal")
+_STANDBY, _STOPPING = "standby", "stopping"
 
 
 class ImageSource(Images, Protocol):
@@ -71,10 +78,15 @@ class Parts:
     """Client of OCI registries; made from the configuration when None."""
     images: ImageSource | None = None
     """Where images come from; OCI registries when None."""
+    elector: Elector | None = None
+    """Chooses which of several managers acts; with None this one does. The pool must ask its `require`."""
 
 
 class Manager:
-    """Runs the controllers, the boot server and the registry. `start`, then `listen`, in the end `stop`."""
+    """Runs the controllers, the boot server and the registry. `start`, then `listen`, in the end `stop`.
+
+    Caches, boot server and registry work in every manager; controllers in the leader, while nobody holds the runtime.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.config = parts, parts.config
@@ -99,7 +111,25 @@ class Manager:
         self._refusals = refusals
         self._listening: list[Listening] = []
         self._metrics: web.AppRunner | None = None
+        self._election = Tasks("election")
         self._ready = False
+        self._stopping = False
+        if parts.elector is not None:
+            parts.elector.on_lead, parts.elector.on_lose = self._lead, self._stand_by
+
+    @property
+    def role(self) -> str:
+        """starting, standby, leader or stopping."""
+        if self._stopping or not self._ready:
+            return "stopping" if self._stopping else "starting"
+        elector = self.parts.elector
+        return "leader" if elector is None or elector.leader else "standby"
+
+    def _lead(self) -> None:
+        self.runtime.release(_STANDBY)
+
+    async def _stand_by(self) -> None:
+        await self.runtime.hold(_STANDBY, grace=0.0)
 
     def _boot_settings(self) -> BootSettings:
         config = self.config
@@ -142,11 +172,32 @@ class Manager:
         self.recorder.event(server, self.kinds.server, kind, reason, message)
 
     async def start(self) -> None:
-        """Make the manager's namespace, open the image cache, start the controllers. Raises ApiError and OSError."""
+        """Make sure of the manager's namespace, open the image cache, fill the caches, start the controllers.
+
+        With an elector they start when this manager is the leader. Raises OSError, and ApiError: Forbidden, NotFound
+        and Unauthorized mean that rights or CRDs are missing; anything else is waited out once the namespace was seen.
+        """
         await self._make_namespace()
         await self.images.start()
-        await self.runtime.start()
+        elector = self.parts.elector
+        if elector is not None:
+            await self._stand_by()
+        await self.runtime.start(hopeless=(Forbidden, NotFound, Unauthorized))
+        if elector is not None:
+            self._election.spawn("elector", elector.run)
         self._ready = True
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Return when `stop` is set. Raises Crashed when a part dies, or does not stop although it must."""
+        waits = [asyncio.ensure_future(wait) for wait in (stop.wait(), self.runtime.crash(), self._election.crash())]
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+        finally:
+            for one in waits:
+                one.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
 
     async def _make_namespace(self) -> None:
         """Only where it is missing: on a cluster the manager's account lives in it, and may not make namespaces."""
@@ -185,18 +236,37 @@ class Manager:
         return web.Response(text="ok")
 
     async def _readiness(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok" if self._ready else "starting", status=200 if self._ready else 503)
+        role = self.role
+        if role in ("starting", "stopping"):
+            return web.Response(text=role, status=503)
+        return web.Response(text=f"ok {role}")
 
     async def stop(self, *, grace: float = 1.0) -> None:
-        """Stop answering, let reconciles in progress end for up to `grace` seconds, log out of BMCs."""
-        self._ready = False
+        """Let reconciles end for up to `grace` seconds, give the Lease back, stop answering, log out of BMCs.
+
+        Machines are answered until the Lease is given back: another replica needs no longer to take over than that.
+        """
+        self._stopping = True
+        await self._hand_over(grace)
         if self._metrics is not None:
             await self._metrics.cleanup()
         for listening in self._listening:
             await listening.aclose()
-        await self.runtime.stop(grace=grace)
+        await self.runtime.stop(grace=0.0)
         await self.images.aclose()
         await self.parts.pool.aclose()
+
+    async def _hand_over(self, grace: float) -> None:
+        """The Lease is given back only when nothing of ours acts any more; else it has to expire."""
+        try:
+            await self.runtime.hold(_STOPPING, grace=grace)
+            ended = True
+        except Crashed as exc:
+            _log.error("the Lease is not given back", error=str(exc))
+            ended = False
+        await self._election.stop(grace=0.0)
+        if self.parts.elector is not None and ended:
+            await self.parts.elector.release()
 
 
 def access(namespace: str) -> tuple[Access, ...]:

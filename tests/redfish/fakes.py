@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from metal.redfish import Limits, RedfishClient, Response
+from metal.redfish import Limits, Permit, RedfishClient, Response
 
 USER, PASSWORD = "root", "hunter2-öäü"
 ORIGIN = "https://10.0.0.1:443"
@@ -169,6 +169,8 @@ def _basic(password: str) -> str:
     return "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
 
 
-def client_of(bmc: FakeBMC, *, password: str = PASSWORD, limits: Limits | None = None) -> RedfishClient:
+def client_of(
+    bmc: FakeBMC, *, password: str = PASSWORD, limits: Limits | None = None, permit: Permit = lambda: None
+) -> RedfishClient:
     """A client of this BMC."""
-    return RedfishClient(bmc, origin=ORIGIN, username=USER, password=password, limits=limits)
+    return RedfishClient(bmc, origin=ORIGIN, username=USER, password=password, limits=limits, permit=permit)

@@ -319,3 +319,25 @@ async def test_repr_shows_live_state(bmc: FakeBMC, client: RedfishClient) -> Non
 async def test_delete_removes(bmc: FakeBMC, client: RedfishClient) -> None:
     """DELETE is a write like others."""
     assert (await client.delete(THING)).status == 204
+
+
+async def test_a_change_without_permit_is_not_sent(bmc: FakeBMC) -> None:
+    """The permit is asked when the change's turn has come, not when it was queued; reads, login and logout go on."""
+
+    def permit() -> None:
+        if bmc.seen("PATCH", THING):
+            raise PermissionError("not the leader")
+
+    client = client_of(bmc, permit=permit)
+    first = asyncio.create_task(client.patch(THING, {"Name": "first"}))
+    queued = asyncio.create_task(client.patch(THING, {"Name": "queued"}))
+    await first
+    with pytest.raises(PermissionError):
+        await queued
+    for change in (client.patch(THING, {}), client.post(THING, {}), client.delete(THING)):
+        with pytest.raises(PermissionError):
+            await change
+    assert len(bmc.seen("PATCH", THING)) == 1
+    assert (await client.get(THING)).data["Name"] == "first"
+    await client.aclose()
+    assert [request for request in bmc.requests if request.method == "DELETE"]

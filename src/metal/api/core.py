@@ -55,6 +55,23 @@ class Event(Model, frozen=True, kw_only=True):
     last_timestamp: datetime | None = None
 
 
+class LeaseSpec(Model, frozen=True, kw_only=True):
+    """Who holds a Lease, for how long after its last change, and how often it changed hands."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int = 0
+
+
+class Lease(Model, frozen=True, kw_only=True):
+    """coordination.k8s.io/v1 Lease."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
 class CustomResourceDefinition(Model, frozen=True, kw_only=True):
     """apiextensions.k8s.io/v1 CustomResourceDefinition."""
 
@@ -66,6 +83,7 @@ NAMESPACE = Kind("", "v1", "Namespace", "namespaces", Namespace, namespaced=Fals
 SECRET = Kind("", "v1", "Secret", "secrets", Secret)
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps", ConfigMap)
 EVENT = Kind("", "v1", "Event", "events", Event)
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", Lease)
 CRD = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
     CustomResourceDefinition, namespaced=False,

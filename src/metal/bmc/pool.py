@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from metal.bmc.protocols import BMC, Access
 from metal.bmc.redfish import RedfishBMC
-from metal.redfish import HTTPTransport, Limits, RedfishClient, Transport, Trust
+from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
 
 TransportFactory = Callable[[Access], Transport]
 CLOSE_DEADLINE = 1.8
@@ -38,7 +38,8 @@ class _Entry:
 class RedfishPool:
     """See protocols.Pool. Connections are made, and sessions opened, with the first request.
 
-    Args: registry, if given, gets metal_bmc_requests_total by method and outcome; no label names a BMC.
+    Args: permit raises when no BMC may be changed now: it is asked right before each change, logins excepted.
+    registry, if given, gets metal_bmc_requests_total by method and outcome; no label names a BMC.
     """
 
     def __init__(
@@ -46,10 +47,11 @@ class RedfishPool:
         transport_factory: TransportFactory = http_transport,
         *,
         limits: Limits | None = None,
+        permit: Permit = lambda: None,
         registry: CollectorRegistry | None = None,
     ) -> None:
         self._make_transport = transport_factory
-        self._limits = limits or Limits()
+        self._limits, self._permit = limits or Limits(), permit
         self._entries: dict[str, _Entry] = {}
         self._requests: dict[str, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -113,6 +115,7 @@ class RedfishPool:
             password=access.password,
             limits=self._limits,
             observer=lambda method, outcome: self._count(access.key, method, outcome),
+            permit=self._permit,
         )
         return _Entry(access, client, RedfishBMC(client))
 

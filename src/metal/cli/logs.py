@@ -30,6 +30,12 @@ def to_file(path: Path) -> TextIO:
     """One JSON object a line, appended to a file of mode 0600; returns it so that it can be closed."""
     path.touch(mode=0o600, exist_ok=True)
     stream = path.open("a", buffering=1)
+    as_json(stream)
+    return stream
+
+
+def as_json(stream: TextIO) -> None:
+    """One JSON object a line, with time in UTC, to a stream."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -42,4 +48,3 @@ def to_file(path: Path) -> TextIO:
         logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
-    return stream

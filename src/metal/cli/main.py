@@ -8,6 +8,7 @@ import metal
 
 COMMANDS = {
     "up": ("metal.cli.up", "Run everything here: embedded API, controllers, boot server, registry."),
+    "manager": ("metal.cli.manager", "Run controllers, boot server and registry against a Kubernetes cluster."),
     "sim": ("metal.cli.sim", "Run simulated BMCs and machines against a control plane."),
     "status": ("metal.cli.status", "Show every server: state, since when, power, and what it waits for."),
     "config": ("metal.cli.config", "Print every configuration option with its meaning, or check a file."),

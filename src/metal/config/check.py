@@ -9,6 +9,7 @@ from metal.config.options import Config
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/\[\]-]*")
 _REGISTRY = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?")
+_LEASE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -19,6 +20,8 @@ def problem(section: str, name: str, value: object) -> str:
         return "" if name == "metrics" and not text else _listen(text)
     if section == "Advertise":
         return _url(text)
+    if section == "Election":
+        return _election(name, value)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
     if name == "namespace" and not _NAMESPACE.fullmatch(text):
@@ -43,6 +46,20 @@ def whole(config: Config) -> str:
                 f"listen.{name} is {host}, which machines cannot be told: set advertise.{name} to the URL by which "
                 "they reach it"
             )
+    election = config.election
+    if not election.lease_duration > election.renew_deadline > 2 * election.retry_period:
+        return (
+            "election: leaseDuration must be longer than renewDeadline, which must be longer than two retryPeriods, "
+            "or a leader would act when another one may, or lose its place with the first lost request"
+        )
+    return ""
+
+
+def _election(name: str, value: object) -> str:
+    if name == "lease" and not _LEASE.fullmatch(str(value)):
+        return f"is {str(value)!r}: write a DNS name in lower case, such as metal-operator"
+    if name == "lease_duration" and isinstance(value, float) and value % 1:
+        return f"is {value:g} s: write whole seconds"
     return ""
 
 

@@ -84,6 +84,27 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
+class Election:
+    """Which of several managers acts, by a Lease in `namespace` (`metalctl manager --leader-elect`).
+
+    leaseDuration > renewDeadline > retryPeriod. What is between the first two is what a leader that is cut off from the
+    API has for stopping: requests to BMCs that are under way end, or are given up.
+    """
+
+    lease: str = "metal-operator"
+    """Name of the Lease; managers of the same fleet share it."""
+    lease_duration: float = 10.0
+    """How long a leader that died silently keeps the others waiting; whole seconds. With this the next one acts after
+    10 to 12 s, and an API server that restarts within 5 s moves nothing."""
+    renew_deadline: float = 7.0
+    """How long a leader acts after its last renewal; 3 s less than the others wait, for slow requests, odd clocks."""
+    retry_period: float = 1.5
+    """How often the leader renews and the others look: four renewals may fail before the leader stops."""
+    drain: float = 1.5
+    """How long work in progress may go on after SIGTERM before the Lease is given back; the next leader waits."""
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that can be set."""
 
@@ -109,6 +130,8 @@ class Config:
     """Where images come from."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     """Deadlines and intervals."""
+    election: Election = field(default_factory=Election)
+    """Which of several managers acts."""
 
     @property
     def boot_url(self) -> str:

@@ -48,6 +48,8 @@ class Informer(Generic[T]):
         self._complete = False  # whether a watch from _version would miss nothing
         self._observed: dict[Key, T] = {}
         self._backoff = Backoff(rng or random.Random(), base=0.2, cap=30.0)
+        self.failure: Exception | None = None
+        """Why the API cannot be followed now."""
         self._trouble = ""
         self._log = _log.bind(kind=kind.kind, namespace=namespace or None)
 
@@ -192,7 +194,7 @@ class Informer(Generic[T]):
             self._log.exception("informer handler failed", key=key)
 
     def _report(self, failure: Exception) -> None:
-        trouble = type(failure).__name__
+        self.failure, trouble = failure, type(failure).__name__
         if trouble == self._trouble:
             return
         self._trouble = trouble
@@ -201,6 +203,7 @@ class Informer(Generic[T]):
         )
 
     def _recovered(self) -> None:
+        self.failure = None
         if self._trouble:
             self._log.info("following the API again", after=self._trouble)
             self._trouble = ""

@@ -1,6 +1,7 @@
 """Puts informers, controllers and background tasks together: start, wait for sync, run, stop within a deadline."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
@@ -10,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from metal.kube.client import Client
 from metal.kube.controller import Controller, Reconcile
+from metal.kube.errors import ApiError
 from metal.kube.informer import Informer
 from metal.kube.metrics import Metrics
 from metal.kube.objects import Kind, Object
@@ -21,6 +23,8 @@ Run = Callable[[], Coroutine[Any, Any, None]]
 
 _log = structlog.get_logger(__name__)
 _STOPPING = "stopping"
+_LOOK = 0.5
+"""Seconds between looks at whether the first lists have failed for good."""
 _NAG = 10.0
 """Seconds between complaints about informers that do not sync."""
 
@@ -95,10 +99,11 @@ class Runtime:
         """Call this before controllers work again after a hold: somebody else may have acted meanwhile."""
         self._workers.on_resume(forget)
 
-    async def start(self, *, sync_within: float | None = None) -> None:
+    async def start(self, *, sync_within: float | None = None, hopeless: tuple[type[ApiError], ...] = ()) -> None:
         """Start everything; returns when all informers are synced and the controllers work, unless held.
 
-        Raises TimeoutError when syncing takes longer than `sync_within` seconds. Crashes surface in `run`.
+        Raises TimeoutError when syncing takes longer than `sync_within` seconds, and an error of one of the `hopeless`
+        types as soon as the API answers a first list with it; others are waited out. Crashes surface in `run`.
         """
         self._started = True
         for name, run in self._background:
@@ -106,7 +111,7 @@ class Runtime:
         for informer in self._informers.values():
             self._sources.spawn(informer.kind.plural, informer.run)
         async with asyncio.timeout(sync_within):
-            await self._synced()
+            await self._synced(hopeless)
         self._workers.start()
 
     async def run(self, stop: asyncio.Event | None = None, *, grace: float = 10.0) -> None:
@@ -133,11 +138,18 @@ class Runtime:
         """Wait for the first task that dies, and raise Crashed."""
         await _first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
 
-    async def _synced(self) -> None:
+    async def _synced(self, hopeless: tuple[type[ApiError], ...]) -> None:
+        loop = asyncio.get_running_loop()
+        nag = loop.time() + _NAG
         while waiting := [informer for informer in self._informers.values() if not informer.synced.is_set()]:
-            try:
-                await asyncio.wait_for(waiting[0].synced.wait(), _NAG)
-            except TimeoutError:
+            for informer in waiting:
+                if isinstance(failure := informer.failure, hopeless):
+                    kind = informer.kind
+                    raise type(failure)(f"{kind.plural}.{kind.group or 'core'}: {failure.message}") from failure
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(waiting[0].synced.wait(), _LOOK)
+            if loop.time() >= nag:
+                nag = loop.time() + _NAG
                 _log.warning("still waiting for the first list", kinds=[informer.kind.kind for informer in waiting])
 
     def _fork(self) -> random.Random:

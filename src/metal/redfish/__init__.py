@@ -1,6 +1,6 @@
 """An async Redfish client (DSP0266, DSP0268) that bears real BMCs. Knows no Kubernetes."""
 
-from metal.redfish.client import Limits, RedfishClient, Reply, Resource
+from metal.redfish.client import Limits, Permit, RedfishClient, Reply, Resource
 from metal.redfish.collections import members, resolve
 from metal.redfish.errors import (
     BMCAuthError,
@@ -38,6 +38,7 @@ __all__ = [
     "ConnectionDropped",
     "HTTPTransport",
     "Limits",
+    "Permit",
     "RedfishClient",
     "Reply",
     "Resource",

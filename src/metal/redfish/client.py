@@ -28,6 +28,8 @@ from metal.redfish.transport import ConnectionDropped, Response, Transport
 T = TypeVar("T", bound=msgspec.Struct)
 JSON = dict[str, Any]
 Observer = Callable[[str, str], None]
+Permit = Callable[[], None]
+"""Raises when nothing may be changed now."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 4
 
@@ -77,7 +79,8 @@ class Reply:
 class RedfishClient:
     """Requests to one BMC. Shared by all who talk to it; safe for concurrent use in one event loop.
 
-    Args: origin is scheme://host:port; observer hears of each request's method and outcome (2xx, …, timeout).
+    Args: origin is scheme://host:port; observer hears of each request's method and outcome (2xx, …, timeout); permit is
+    asked right before each change is sent, but for logins and logouts, and what it raises is raised.
     Raises, from every method: BMCError in one of its kinds, within `limits.deadline` seconds of each request.
     """
 
@@ -90,6 +93,7 @@ class RedfishClient:
         password: str = "",
         limits: Limits | None = None,
         observer: Observer | None = None,
+        permit: Permit = lambda: None,
     ) -> None:
         self.limits = limits or Limits()
         self.name = origin.rpartition("//")[2]
@@ -98,6 +102,7 @@ class RedfishClient:
         self._origin = origin
         self._password = password
         self._observer = observer or (lambda method, outcome: None)
+        self._permit = permit
         self._reads = asyncio.Semaphore(self.limits.reads)
         self._writes = asyncio.Semaphore(self.limits.writes)
         self._root: ServiceRoot | None = None
@@ -202,7 +207,9 @@ class RedfishClient:
     async def _write(self, method: str, path: str, body: JSON | None, etag: str = "") -> Response:
         content = None if body is None else msgspec.json.encode(body)
         match = {"if-match": etag} if etag else {}
-        return await self._authenticated(lambda grant: self._send(method, path, {**grant.headers, **match}, content))
+        return await self._authenticated(
+            lambda grant: self._send(method, path, {**grant.headers, **match}, content, permit=self._permit)
+        )
 
     async def _authenticated(self, exchange: Callable[[Grant], Awaitable[Response]]) -> Response:
         """One exchange, and one more with a new login after 401."""
@@ -225,12 +232,21 @@ class RedfishClient:
             path = redirect_path(response.headers["location"], self._origin)
         raise BMCProtocolError(f"{self.name} redirects in circles; the last was to {path}.")
 
-    async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        permit: Permit = lambda: None,
+    ) -> Response:
         """One request in its slot; a GET is repeated once when the connection broke under it."""
         own = {"accept": "application/json", "odata-version": "4.0"}
         own |= {"content-type": "application/json"} if body is not None else {}
         path = path.partition("#")[0]
         async with self._reads if method == "GET" else self._writes:
+            permit()
             try:
                 return await self._observed(method, path, own | dict(headers), body)
             except ConnectionDropped:

@@ -1,0 +1,305 @@
+"""Chooses one of several processes as the leader, by a Lease (coordination.k8s.io/v1), as client-go does.
+
+What makes it safe: a candidate waits a whole lease duration, by its own clock, from the moment when it saw the last
+change of the Lease; a leader counts its shorter deadline from before it sent the renewal that succeeded. Times in the
+Lease are for people. Every write is guarded by resourceVersion, so a request that arrives late changes nothing.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import structlog
+
+from metal.kube.client import Client
+from metal.kube.clock import Clock
+from metal.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Unavailable
+from metal.kube.informer import Informer
+from metal.kube.objects import Kind, Metadata
+
+_log = structlog.get_logger(__name__)
+_SOON = 0.1
+"""Seconds before another try after a Conflict: somebody else is at it."""
+_RELEASE_WITHIN = 1.0
+"""Seconds that giving the Lease back may take; a Lease that is kept expires by itself."""
+PREDECESSOR = "unknown-predecessor"
+"""Holder of a Lease that was not there: whoever had the deleted one may still act, so it has to be waited for."""
+
+
+class LeaseSpec(Protocol):
+    """What is read of spec."""
+
+    @property
+    def holder_identity(self) -> str: ...
+    @property
+    def lease_duration_seconds(self) -> int: ...
+    @property
+    def lease_transitions(self) -> int: ...
+
+
+class Lease(Protocol):
+    """A coordination.k8s.io/v1 Lease."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+    @property
+    def spec(self) -> LeaseSpec: ...
+
+
+class NotLeader(Exception):
+    """This process may not act: another one may be the leader by now."""
+
+
+@dataclass(frozen=True)
+class ElectionSettings:
+    """Which Lease, who we are, and times in seconds: lease_duration > renew_deadline > retry_period."""
+
+    name: str
+    namespace: str
+    identity: str
+    """Must be another one for each process that ever runs."""
+    lease_duration: float = 10.0
+    renew_deadline: float = 7.0
+    retry_period: float = 1.5
+
+
+class Elector:
+    """One candidate. `run` until cancelled, then `release`; `leader` and `require` are true to the instant.
+
+    Args: on_lead is called when this process has become the leader, on_lose awaited when it is none any more; it must
+    stop all work at once. What on_lose raises ends `run`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind[Lease],
+        settings: ElectionSettings,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        on_lead: Callable[[], None] = lambda: None,
+        on_lose: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.on_lead, self.on_lose = on_lead, on_lose
+        self._client, self._kind, self._clock, self._rng = client, kind, clock, rng
+        self._deadline = float("-inf")
+        self._version = ""
+        self._seen_at = 0.0
+        self._changed = asyncio.Event()
+        self._trouble = ""
+        self._waits_for = ""
+        self._log = _log.bind(lease=f"{settings.namespace}/{settings.name}", identity=settings.identity)
+
+    def __repr__(self) -> str:
+        return f"<Elector {self.settings.identity} {'leader' if self.leader else 'standby'}>"
+
+    @property
+    def leader(self) -> bool:
+        """Whether this process may act now."""
+        return asyncio.get_running_loop().time() < self._deadline
+
+    def require(self) -> None:
+        """Raises NotLeader unless this process is the leader: to be asked right before whatever could do harm."""
+        if not self.leader:
+            raise NotLeader(f"{self.settings.identity} is not the leader")
+
+    async def run(self) -> None:
+        """Stand by, lead, lose, and again, until cancelled: then it is no leader any more, but the Lease is kept."""
+        follower = self._follower()
+        following = asyncio.create_task(follower.run(), name="election/watch")
+        try:
+            while True:
+                await self._stand_by()
+                self._log.info("this process is the leader")
+                self.on_lead()
+                why = await self._lead()
+                self._deadline = float("-inf")
+                self._log.warning("this process is not the leader any more", why=why)
+                if self.on_lose is not None:
+                    await self.on_lose()
+        finally:
+            self._deadline = float("-inf")
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    async def release(self) -> None:
+        """Give the Lease back, so that a standby takes over at once; only when `run` and all work have ended."""
+        self._deadline = float("-inf")
+        try:
+            async with asyncio.timeout(_RELEASE_WITHIN):
+                await self._give_back()
+        except (ApiError, TimeoutError) as exc:
+            self._log.warning("the Lease is not given back; it expires", error=str(exc) or type(exc).__name__)
+
+    def _follower(self) -> Informer[Lease]:
+        """A watch on the one Lease. It only wakes: what counts is read anew, so a dead watch costs time, not safety."""
+        name, namespace = self.settings.name, self.settings.namespace
+        fields = f"metadata.name={name}"
+        informer = Informer(self._client, self._kind, namespace=namespace, fields=fields, rng=self._rng)
+        informer.add_handler(self._note)
+        return informer
+
+    def _note(self, _: Lease | None, lease: Lease | None) -> None:
+        if lease is None or lease.spec.holder_identity != self.settings.identity:
+            self._changed.set()
+
+    async def _stand_by(self) -> None:
+        """Until this process has the Lease."""
+        while True:
+            self._changed.clear()
+            pause = await self._attempt(self._acquire)
+            if self.leader:
+                return
+            await self._wait(pause)
+
+    async def _lead(self) -> str:
+        """Until this process may not act any more; returns why."""
+        loop = asyncio.get_running_loop()
+        pause = self.settings.retry_period
+        while self.leader:
+            await self._wait(min(pause, self._deadline - loop.time()))
+            self._changed.clear()
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    pause = await self._attempt(self._renew)
+            except TimeoutError:
+                break
+            except NotLeader as exc:
+                return str(exc)
+        return f"the Lease was not renewed within {self.settings.renew_deadline:g} s"
+
+    async def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._changed.wait()
+
+    async def _attempt(self, step: Callable[[], Awaitable[float]]) -> float:
+        """One step, bounded in time; returns the seconds until the next one."""
+        limit = self.settings.renew_deadline / 2
+        try:
+            try:
+                async with asyncio.timeout(limit):
+                    pause = await step()
+            except TimeoutError:
+                raise Unavailable(f"no answer within {limit:g} s") from None
+        except (Conflict, AlreadyExists):
+            return self._rng.uniform(0.0, _SOON)
+        except ApiError as exc:
+            self._report(exc)
+            return self.settings.retry_period * self._rng.uniform(0.5, 1.0)
+        self._trouble = ""
+        return pause
+
+    async def _acquire(self) -> float:
+        """Take the Lease if nobody has it. Returns how long to wait otherwise."""
+        try:
+            lease = await self._read()
+        except NotFound:
+            await self._create(PREDECESSOR)
+            return self.settings.lease_duration
+        spec, now = lease.spec, asyncio.get_running_loop().time()
+        left = self._seen_at + spec.lease_duration_seconds - now
+        if spec.holder_identity and spec.holder_identity != self.settings.identity and left > 0:
+            self._tell_waiting(spec.holder_identity)
+            return min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2))
+        self._waits_for = ""
+        ours = spec.holder_identity == self.settings.identity
+        await self._patch(self._renewal() if ours else self._claim(spec.lease_transitions))
+        return self.settings.retry_period
+
+    async def _renew(self) -> float:
+        """Renew the Lease that we have. Raises NotLeader when somebody else has it."""
+        try:
+            await self._patch(self._renewal())
+        except (Conflict, NotFound):
+            await self._recover()
+        return self.settings.retry_period
+
+    async def _recover(self) -> None:
+        """The Lease is not as we left it: edited, deleted, or written by a request of ours whose answer was lost."""
+        try:
+            lease = await self._read()
+        except NotFound:
+            await self._create(self.settings.identity)
+            return
+        if lease.spec.holder_identity != self.settings.identity:
+            raise NotLeader(f"the Lease is held by {lease.spec.holder_identity or 'nobody'}")
+        await self._patch(self._renewal())
+
+    async def _read(self) -> Lease:
+        lease = await self._client.get(self._kind, self.settings.name, self.settings.namespace)
+        self._see(lease)
+        return lease
+
+    async def _patch(self, spec: Mapping[str, Any]) -> None:
+        sent = asyncio.get_running_loop().time()
+        body = {"metadata": {"resourceVersion": self._version}, "spec": spec}
+        lease = await self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
+        self._see(lease)
+        self._deadline = sent + self.settings.renew_deadline
+
+    async def _create(self, holder: str) -> None:
+        sent = asyncio.get_running_loop().time()
+        metadata = {"name": self.settings.name, "namespace": self.settings.namespace}
+        body = {"metadata": metadata, "spec": {**self._claim(-1), "holderIdentity": holder}}
+        self._see(await self._client.create(self._kind, body))
+        if holder == self.settings.identity:
+            self._deadline = sent + self.settings.renew_deadline
+        else:
+            self._log.info("there was no Lease; waiting in case that somebody had it", seconds=self._duration)
+
+    async def _give_back(self) -> None:
+        lease = await self._read()
+        while lease.spec.holder_identity == self.settings.identity:
+            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, **self._renewal()}
+            body = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
+            try:
+                await self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
+            except Conflict:  # a renewal that was cut off has arrived after all
+                lease = await self._read()
+            else:
+                self._log.info("the Lease is given back")
+                return
+
+    def _see(self, lease: Lease) -> None:
+        if lease.metadata.resource_version != self._version:
+            self._version = lease.metadata.resource_version
+            self._seen_at = asyncio.get_running_loop().time()
+
+    @property
+    def _duration(self) -> int:
+        return int(self.settings.lease_duration)
+
+    def _renewal(self) -> dict[str, Any]:
+        return {"renewTime": _micro_time(self._clock())}
+
+    def _claim(self, transitions: int) -> dict[str, Any]:
+        now = _micro_time(self._clock())
+        return {
+            "holderIdentity": self.settings.identity,
+            "leaseDurationSeconds": self._duration,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": transitions + 1,
+        }
+
+    def _tell_waiting(self, holder: str) -> None:
+        if holder != self._waits_for:
+            self._waits_for = holder
+            self._log.info("standing by", leader=holder)
+
+    def _report(self, failure: ApiError) -> None:
+        if type(failure).__name__ != self._trouble:
+            self._trouble = type(failure).__name__
+            self._log.warning("cannot reach the Lease, trying on", error=str(failure))
+
+
+def _micro_time(moment: datetime) -> str:
+    """MicroTime wants six digits."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
