@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -49,11 +50,11 @@ def suite(source_list: str) -> str:
     return source_list.splitlines()[0].split()[-2]
 
 
-def resolve(packages: list[str], source_list: str) -> dict[str, str]:
+def resolve(packages: list[str], source_list: str, base: Sequence[str] = ("?essential",)) -> dict[str, str]:
     """Versions of the packages, what they need and Debian's essential set, out of apt's present index."""
     with tempfile.TemporaryDirectory() as scratch:
         options = _options(source_list, Path(scratch))
-        told = run("apt-get", *options, "--simulate", "--no-install-recommends", "install", "?essential", *packages)
+        told = run("apt-get", *options, "--simulate", "--no-install-recommends", "install", *base, *packages)
     found = re.findall(r"^Inst (\S+) \((\S+) ", told, re.MULTILINE)
     if not found:
         raise BuildError("apt resolved no packages: run apt-get update")

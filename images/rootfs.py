@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from images import debian
@@ -44,16 +45,18 @@ def _check_versions(root: Path, wanted: dict[str, str]) -> None:
         )
 
 
-def byte_code(tree: Tree) -> Tree:
+def byte_code(tree: Tree, also: Sequence[str] = ()) -> Tree:
     """Compiles the image's standard library; unchecked hashes, so that no file's date matters (PEP 552).
 
-    The machine's Python of the same minor version does it: byte code is the same within one.
+    The machine's Python of the same minor version does it: byte code is the same within one. `also` names other folders
+    with modules, as prefixes of paths.
     """
     versions = {name.split("/")[2] for name in tree if name.startswith("usr/lib/python3.")}
     compiled: Tree = {}
     for version in sorted(versions):
-        with tempfile.TemporaryDirectory() as scratch:
-            compiled.update(_compile(tree, f"usr/lib/{version}/", compiler(version), Path(scratch)))
+        for prefix in (f"usr/lib/{version}/", *also):
+            with tempfile.TemporaryDirectory() as scratch:
+                compiled.update(_compile(tree, prefix, compiler(version), Path(scratch)))
     return compiled
 
 
