@@ -86,7 +86,7 @@ def test_a_dying_object_takes_no_new_finalizers() -> None:
     assert told({"name": "a", "finalizers": []}, old) == []
     [line] = told({"name": "a", "finalizers": ["x/a", "x/b"]}, old)
     assert "no new finalizers can be added" in line
-    assert line.endswith('found new: ["x/b"]')
+    assert line.endswith('found new finalizers []string{"x/b"}')
 
 
 @given(st.text("abzAZ09.-_\n", max_size=70))

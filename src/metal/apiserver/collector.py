@@ -10,9 +10,10 @@ from typing import Any
 
 import structlog
 
+from metal.apiserver import remains
 from metal.apiserver.deletes import FOREGROUND, ORPHAN, Deleter
 from metal.apiserver.metadata import timestamp
-from metal.apiserver.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record, ResourceKey
+from metal.apiserver.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Owner, Record, ResourceKey
 from metal.apiserver.requests import SYSTEM, DeleteOptions, Propagation, RequestContext
 from metal.apiserver.resources import Registry
 from metal.apiserver.status import StatusError
@@ -74,8 +75,12 @@ class Collector:
                 self._enqueue(holder)
 
     def _consider(self, record: Record) -> None:
-        if record.deleting or any(self._store.by_uid(owner) is None for owner in record.owners):
+        if record.deleting or not all(self._plainly_there(record, owner) for owner in record.references):
             self._enqueue(record.key)
+
+    def _plainly_there(self, record: Record, owner: Owner) -> bool:
+        key = self._store.by_uid(owner.uid)
+        return key is not None and key.name == owner.name and key.namespace in ("", record.key.namespace)
 
     def _enqueue(self, key: ObjectKey) -> None:
         self._queue[key] = None
@@ -125,6 +130,7 @@ class Collector:
     async def _finish(self, record: Record) -> None:
         if record.key.resource == NAMESPACES:
             await self._empty(record, self._within(record.key.name), _release_namespace)
+            await self._tell_what_remains(record.key)
         elif CLEANUP in record.finalizers:
             definition = record.decode()["spec"]
             collection = ResourceKey(definition["group"], definition["names"]["plural"])
@@ -133,6 +139,14 @@ class Collector:
             await self._orphan(record)
         elif FOREGROUND in record.finalizers:
             await self._foreground(record)
+
+    async def _tell_what_remains(self, key: ObjectKey) -> None:
+        space = self._store.newest(key)
+        if space is None or not (left := [r for r in self._within(key.name) if self._store.newest(r.key)]):
+            return
+        told = remains.conditions(left, space.decode().get("status", {}).get("conditions", ()), self._clock())
+        if told != space.decode()["status"].get("conditions"):
+            await self._change(key, lambda obj: obj["status"].update(conditions=told))
 
     def _within(self, namespace: str) -> list[Record]:
         return [record for key in self._store.resources() for record in self._store.collection(key, namespace)]
@@ -163,17 +177,26 @@ class Collector:
         record = self._store.newest(key)
         if record is None:
             return False
-        owners = record.decode()["metadata"].get("ownerReferences", ())
-        return any(owner["uid"] == uid and owner.get("blockOwnerDeletion") is True for owner in owners)
+        return any(owner.uid == uid and owner.block_owner_deletion for owner in record.references)
 
     async def _check_owners(self, record: Record) -> None:
-        found = {uid: key and self._store.newest(key) for uid in record.owners for key in [self._store.by_uid(uid)]}
+        found = {owner.uid: self._owner(record, owner) for owner in record.references}
         waiting = {uid for uid, owner in found.items() if owner and owner.deleting and FOREGROUND in owner.finalizers}
         missing = {uid for uid, owner in found.items() if owner is None}
         if len(waiting) + len(missing) == len(found):
             await self._delete(record, Propagation.FOREGROUND if waiting else None)
         elif waiting or missing:
             await self._change(record.key, lambda obj: _drop_owners(obj, waiting | missing))
+
+    def _owner(self, record: Record, owner: Owner) -> Record | None:
+        """The owner that a reference means, looked up as Kubernetes does: by kind and name, beside the dependent."""
+        resource = self._registry.kind(owner.api_version, owner.kind)
+        if resource is None or (resource.namespaced and not record.key.namespace):
+            # Nobody can tell whether such an owner exists: the dependent stays.
+            return record
+        space = record.key.namespace if resource.namespaced else ""
+        found = self._store.newest(ObjectKey(resource.key, space, owner.name))
+        return found if found is not None and found.uid == owner.uid else None
 
     async def _delete(self, record: Record, propagation: Propagation | None) -> None:
         resource = self._registry.any_version(record.key.resource)

@@ -1,6 +1,6 @@
 """Delete: at once, or once finalizers and dependents let go."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from metal.apiserver import metadata, status
@@ -13,7 +13,7 @@ Obj = dict[str, Any]
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
-PROTECTED = frozenset({"default", "kube-system"})
+PROTECTED = frozenset({"default", "kube-system", "kube-public"})
 """Namespaces that stay."""
 
 
@@ -34,14 +34,14 @@ class Deleter:
 
     async def delete(self, ctx: RequestContext, options: DeleteOptions) -> Deletion:
         """Delete one object. Raises StatusError 403, 404 or 409."""
+        if ctx.resource.key == NAMESPACES and ctx.name in PROTECTED:
+            raise status.forbidden(ctx.who, "this namespace may not be deleted")
         current = self._store.newest(ctx.key)
         if current is None:
             raise status.not_found(ctx.who)
-        if ctx.resource.key == NAMESPACES and ctx.name in PROTECTED:
-            raise status.forbidden(ctx.who, "this namespace may not be deleted")
         obj = current.decode()
         meta = obj["metadata"]
-        metadata.check_preconditions(ctx.who, meta, uid=options.uid, resource_version=options.resource_version)
+        _check_preconditions(ctx, meta, options)
         wanted = _finalizers(meta.get("finalizers", []), options.propagation)
         if not wanted and not ctx.resource.strategy.held(obj):
             return await self._remove(current, options)
@@ -64,13 +64,25 @@ class Deleter:
             meta.pop("finalizers", None)
         if not current.deleting:
             meta["deletionTimestamp"] = metadata.timestamp(self._clock())
-            meta["deletionGracePeriodSeconds"] = 0
+            if not ctx.resource.strategy.finalizers and ctx.resource.key != NAMESPACES:
+                meta["deletionGracePeriodSeconds"] = 0
             if "generation" in meta:
                 meta["generation"] += 1
             ctx.resource.strategy.deleted(obj)
         if options.dry_run:
             return Deletion(Record.parse(ctx.resource.key, encode(obj)), gone=False)
         return Deletion(await self._store.write(ctx.resource.key, obj), gone=False)
+
+
+def _check_preconditions(ctx: RequestContext, meta: Obj, options: DeleteOptions) -> None:
+    who = replace(ctx.who, plural=ctx.resource.kind)
+    if options.uid and options.uid != meta["uid"]:
+        told = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})"
+        raise status.conflict(who, f"{told}. The object might have been deleted and then recreated")
+    if options.resource_version and options.resource_version != meta["resourceVersion"]:
+        told = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+        told += f"ResourceVersion in record ({meta['resourceVersion']})"
+        raise status.conflict(who, f"{told}. The object might have been modified")
 
 
 def _finalizers(held: list[str], propagation: Propagation | None) -> list[str]:

@@ -5,7 +5,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from metal.apiserver.status import Who, bad_request, conflict
+from metal.apiserver.status import bad_request
 
 Obj = dict[str, Any]
 
@@ -84,19 +84,6 @@ def carry(meta: Obj, old: Obj) -> None:
             meta[name] = old[name]
         else:
             meta.pop(name, None)
-
-
-def check_preconditions(who: Who, meta: Obj, *, uid: str, resource_version: str) -> None:
-    """Raises StatusError 409 when the stored metadata is not what a caller counts on; an empty string is no claim."""
-    if uid and uid != meta["uid"]:
-        told = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
-        raise conflict(who, told)
-    if resource_version and resource_version != meta["resourceVersion"]:
-        told = (
-            f"Precondition failed: ResourceVersion in precondition: {resource_version}, "
-            f"ResourceVersion in object meta: {meta['resourceVersion']}"
-        )
-        raise conflict(who, told)
 
 
 def check_namespace(meta: Obj, namespace: str) -> None:

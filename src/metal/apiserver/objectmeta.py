@@ -208,6 +208,8 @@ def _immutable(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
     if old.get("deletionTimestamp"):
         added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
-            detail = f"no new finalizers can be added if the object is being deleted, found new: {show(added)}"
+            listed = ", ".join(show(name) for name in added)
+            told = "no new finalizers can be added if the object is being deleted"
+            detail = f"{told}, found new finalizers []string{{{listed}}}"
             causes.append(forbidden("metadata.finalizers", detail))
     return causes

@@ -30,9 +30,14 @@ class ObjectKey(NamedTuple):
     name: str
 
 
-class _Owner(msgspec.Struct, frozen=True, rename="camel"):
+class Owner(msgspec.Struct, frozen=True, rename="camel"):
+    """An entry of metadata.ownerReferences."""
+
     uid: str
-    block_owner_deletion: bool = False
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    block_owner_deletion: bool | None = None
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,7 +48,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     labels: dict[str, str] | None = None
     finalizers: tuple[str, ...] | None = None
     deletion_timestamp: str | None = None
-    owner_references: tuple[_Owner, ...] | None = None
+    owner_references: tuple[Owner, ...] | None = None
 
 
 class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
@@ -65,7 +70,7 @@ class Record:
     uid: str
     api_version: str
     labels: Mapping[str, str]
-    owners: tuple[str, ...]
+    references: tuple[Owner, ...]
     finalizers: tuple[str, ...]
     deleting: bool
     body: bytes
@@ -81,7 +86,7 @@ class Record:
             uid=meta.uid,
             api_version=envelope.api_version,
             labels=meta.labels or {},
-            owners=tuple(owner.uid for owner in meta.owner_references or ()),
+            references=meta.owner_references or (),
             finalizers=meta.finalizers or (),
             deleting=meta.deletion_timestamp is not None,
             body=body,
@@ -92,6 +97,11 @@ class Record:
         """An object that is only told, never stored."""
         version = str(obj.get("apiVersion", ""))
         return cls(ObjectKey(resource, "", ""), 0, "", version, {}, (), (), False, encode(obj))
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """uids of the owners."""
+        return tuple(owner.uid for owner in self.references)
 
     def decode(self) -> dict[str, Any]:
         """A fresh, mutable copy of the object."""

@@ -100,6 +100,8 @@ class Resource:
     custom: bool = True
     verbs: tuple[str, ...] = ALL_VERBS
     strategy: Strategy = Strategy()
+    actions: "Mapping[str, Resource]" = field(default_factory=dict, repr=False)
+    """Subresources that answer a create and store nothing, by name: the token of a ServiceAccount."""
 
     @property
     def key(self) -> ResourceKey:
@@ -144,6 +146,10 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource at a path, or None."""
         return self._resources.get((group, version, plural))
+
+    def kind(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of a kind, or None when that is not served."""
+        return next((r for r in self if r.kind == kind and r.api_version == api_version), None)
 
     def any_version(self, key: ResourceKey) -> Resource | None:
         """Some version of a collection, the storage version first, or None when none is served."""

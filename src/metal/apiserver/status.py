@@ -71,9 +71,10 @@ def no_such_path() -> StatusError:
     return StatusError(404, "NotFound", "the server could not find the requested resource")
 
 
-def already_exists(who: Who) -> StatusError:
-    """409: the name is taken."""
-    return StatusError(409, "AlreadyExists", f'{who.qualified} "{who.name}" already exists', _details(who))
+def already_exists(who: Who, *, deleting: bool = False) -> StatusError:
+    """409: the name is taken; deleting: by an object that is on its way out."""
+    message = f'{"object is being deleted: " if deleting else ""}{who.qualified} "{who.name}" already exists'
+    return StatusError(409, "AlreadyExists", message, _details(who))
 
 
 def conflict(who: Who, why: str) -> StatusError:
@@ -158,11 +159,6 @@ def future_version(asked: int, current: int) -> StatusError:
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
-
-
-def unavailable(message: str) -> StatusError:
-    """503: not now, for a reason that somebody must remove, such as a full disk."""
-    return StatusError(503, "ServiceUnavailable", message)
 
 
 def unavailable(message: str) -> StatusError:

@@ -112,8 +112,8 @@ class Writer:
             obj = self._tracked(ctx, None, obj)
         self._validate(ctx, obj, None)
         name = obj["metadata"]["name"]
-        if self._store.newest(ObjectKey(resource.key, ctx.namespace, name)) is not None:
-            raise status.already_exists(resource.who(name))
+        if (taken := self._store.newest(ObjectKey(resource.key, ctx.namespace, name))) is not None:
+            raise status.already_exists(resource.who(name), deleting=taken.deleting)
         obj["apiVersion"] = resource.storage_api_version
         if ctx.options.dry_run:
             return Record.parse(resource.key, encode(obj))
