@@ -20,6 +20,7 @@ from metal.kube.clock import Clock
 from metal.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Unavailable
 from metal.kube.informer import Informer
 from metal.kube.objects import Kind, Metadata
+from metal.kube.rbac import FOLLOW, Access, Where
 
 _log = structlog.get_logger(__name__)
 _SOON = 0.1
@@ -303,3 +304,12 @@ class Elector:
 def _micro_time(moment: datetime) -> str:
     """MicroTime wants six digits."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def access(kind: Kind[Lease], name: str) -> tuple[Access, ...]:
+    """What an Elector does with the API: it makes the Lease when there is none, and no other."""
+    why = "one of several processes acts, by a Lease"
+    return (
+        Access(kind, ("create",), why, where=Where.HOME),
+        Access(kind, ("get", "patch", *FOLLOW), why, where=Where.HOME, names=(name,)),
+    )
