@@ -57,7 +57,7 @@ class Condition(Model, frozen=True, kw_only=True):
     """When status last changed."""
     reason: Annotated[str, Pattern(r"^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$"), Length(most=1024)] = ""
     """CamelCase word for programs."""
-    message: Text = ""
+    message: Text = msgspec.field(default_factory=str)  # so that an empty one is written: metav1.Condition demands it
     """Sentence for people: what is, what is awaited, what to do."""
     observed_generation: int = 0
     """metadata.generation that this condition was computed from."""

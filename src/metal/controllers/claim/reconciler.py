@@ -12,6 +12,7 @@ from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.kube import conditions
 from metal.kube.controller import Done, Requeue, Result
 from metal.kube.errors import Conflict
+from metal.kube.finalizers import remove_finalizer
 from metal.kube.objects import Key, key_of
 from metal.kube.rbac import Access, follows
 
@@ -41,7 +42,10 @@ class ServerClaimReconciler:
     async def reconcile(self, key: Key) -> Result:
         """One pass. Raises Conflict when another claim was faster; the next pass looks again."""
         claim = self.deps.claims.get(key)
-        if claim is None or claim.metadata.deletion_timestamp is not None:
+        if claim is None:
+            return Done()
+        if claim.metadata.deletion_timestamp is not None:
+            await self._let_go(claim)
             return Done()  # the Server's reconciler notices; the boot configuration goes with its owner
         if claim.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
             return Done()
@@ -55,6 +59,11 @@ class ServerClaimReconciler:
             await self._serve(scope, server)
         await scope.commit()
         return Done() if server is not None else Requeue(self.deps.context.jitter(self.deps.settings.resync))
+
+    async def _let_go(self, claim: ServerClaim) -> None:
+        """Nothing here holds a claim up; with the Go operator's finalizer one taken over would stay for ever."""
+        kinds = self.deps.context.kinds
+        await remove_finalizer(self.deps.context.client, kinds.claim, claim, kinds.key("serverclaim"))
 
     def _mine(self, claim: ServerClaim) -> Server | None:
         """The server that the claim holds. Of several (two managers may have taken one each) the one that it names."""

@@ -21,7 +21,7 @@ async def run(scope: Scope) -> Requeue:
     failure = scope.status.failure
     system = await scope.observe(max_age=scope.settings.bmc_retry)
     if failure is None:
-        return _resume(scope, _start_over(scope), "nothing is known of the failure")
+        return _resume(scope, start_over(scope), "nothing is known of the failure")
     if _interrupted(failure) is State.RESERVED and await find_claim(scope) is None:
         return _resume(scope, State.CLEANUP, "the claim is gone; the server is being cleaned up")
     gone = _cause_gone(scope, failure, system)
@@ -59,7 +59,7 @@ def resume_interrupted(scope: Scope) -> Requeue:
     """What operation=retry does: back to the interrupted state, with a fresh set of attempts and a fresh boot."""
     failure = scope.status.failure
     if failure is None or failure.state in _NOT_OURS:
-        return _resume(scope, _start_over(scope), "retry was asked for")
+        return _resume(scope, start_over(scope), "retry was asked for")
     scope.close_window()
     state = _interrupted(failure)
     return _resume(scope, State.INITIAL if state is State.DISCOVERY else state, "retry was asked for")
@@ -69,7 +69,7 @@ def _interrupted(failure: Failure) -> State:
     return State(failure.state or State.INITIAL)
 
 
-def _start_over(scope: Scope) -> State:
+def start_over(scope: Scope) -> State:
     """Where to go on when nobody knows what was before: a claimed machine may hold a tenant and is left as it is."""
     if scope.status.tenant:
         return State.RESERVED

@@ -31,9 +31,13 @@ async def run(scope: Scope) -> Done | Requeue | None:
     return Done()
 
 
+IGNORE = ("ignore", "ignore-propagated", "ignore-child-and-self")
+"""Operations that leave a server alone; the last two are spellings of the Go operator, v0.7."""
+
+
 def is_ignored(scope: Scope) -> bool:
     """True while somebody wants this server left alone."""
-    return scope.server.metadata.annotations.get(scope.context.kinds.key("operation")) == "ignore"
+    return scope.server.metadata.annotations.get(scope.context.kinds.key("operation")) in IGNORE
 
 
 async def _drop_discovery(scope: Scope) -> None:

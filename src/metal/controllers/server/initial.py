@@ -50,7 +50,8 @@ async def _write_ignition(scope: Scope, text: str, owners: list[dict[str, Any]])
     secret = {
         "metadata": {"name": scope.name, "namespace": scope.settings.namespace, "ownerReferences": owners},
         "type": "Opaque",
-        "data": {"ignition": ignition.base64_text(text)},
+        # The Go operator wrote Butane under the same name, and said so in format.
+        "data": {"ignition": ignition.base64_text(text), "format": ignition.base64_text("ignition")},
     }
     await scope.context.client.apply(SECRET, secret, manager=MANAGER)
 

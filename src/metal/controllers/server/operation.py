@@ -1,7 +1,7 @@
 """What stands before the states: a Server without state gets one, and operations are obeyed."""
 
 from metal.api.server import State
-from metal.controllers.server import error
+from metal.controllers.server import error, takeover
 from metal.controllers.server.claimed import assume_booted, tenant_that_booted
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -11,7 +11,7 @@ KNOWN = ("ignore", "retry")
 
 async def adopt(scope: Scope) -> Requeue | None:
     """Give a Server without state one: Reserved when it is claimed (a restored backup), else Initial."""
-    if scope.server.spec.power:
+    if scope.server.spec.power and scope.server.spec.server_maintenance_ref is None:  # else it is the maintenance's
         await scope.patch({"spec": {"power": None}})
     if scope.status.state:
         return None
@@ -37,9 +37,10 @@ async def obey(scope: Scope) -> Requeue | None:
     wanted = scope.server.metadata.annotations.get(annotation)
     if wanted is None:
         return None
-    result = None
+    result = takeover.go_ahead(scope) if wanted == "retry" else None
     if wanted == "retry" and scope.status.state == State.ERROR:
         result = error.resume_interrupted(scope)
+    if wanted == "retry":
         await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
     if wanted not in KNOWN:
         known = ", ".join(KNOWN)

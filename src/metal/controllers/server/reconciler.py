@@ -20,6 +20,7 @@ from metal.controllers.server import (
     parked,
     released,
     reserved,
+    takeover,
     trouble,
 )
 from metal.controllers.server.identity import WrongSystem
@@ -70,7 +71,7 @@ class ServerReconciler:
         result: Result | None = await finalize.run(scope)
         if result is not None or finalize.is_ignored(scope):
             return result or Done()
-        for phase in (operation.adopt, operation.obey, maintenance.enter):
+        for phase in (operation.adopt, takeover.adopt, operation.obey, maintenance.enter):
             if (result := await phase(scope)) is not None:
                 return result
         try:
@@ -82,8 +83,10 @@ class ServerReconciler:
             return trouble.bmc_failed(scope, exc)
 
     async def _step(self, scope: Scope) -> Requeue:
-        step: Step = STATES[State(scope.status.state)].run
-        result = await step(scope)
+        result = await takeover.hold(scope)
+        if result is None:
+            step: Step = STATES[State(scope.status.state)].run
+            result = await step(scope)
         trouble.bmc_answered(scope)
         return result
 
