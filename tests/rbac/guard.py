@@ -1,6 +1,7 @@
 """A client that may do what the generated rules allow, and nothing else; it keeps a list of the rules it used."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from metal.kube.client import Client, Page, WatchEvent
@@ -14,11 +15,14 @@ T = TypeVar("T", bound=Object)
 class Guard(Client):
     """Refuses as kube-apiserver would with RBAC and the admission plugin OwnerReferencesPermissionEnforcement.
 
-    used: rights that some request needed. refused: every request for which there was none.
+    used: rights that some request needed. refused: every request for which there was none, or that `inner` refused.
+    eyes: an administrator's client, for what an API server sees by itself.
     """
 
-    def __init__(self, inner: Client, rights: Iterable[Right], home: str, kinds: Iterable[Kind[Any]]) -> None:
-        self.inner, self.home = inner, home
+    def __init__(
+        self, inner: Client, eyes: Client, rights: Iterable[Right], home: str, kinds: Iterable[Kind[Any]]
+    ) -> None:
+        self.inner, self.eyes, self.home = inner, eyes, home
         self.rights = sorted(rights, key=lambda right: right.where is not Where.HOME)  # the narrowest first
         self.kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self.used: set[Right] = set()
@@ -37,33 +41,39 @@ class Guard(Client):
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         self.check("get", kind, name, namespace)
-        return await self.inner.get(kind, name, namespace)
+        with self._heard():
+            return await self.inner.get(kind, name, namespace)
 
     async def list(self, kind: Kind[T], namespace: str = "", **options: Any) -> Page[T]:
         self.check("list", kind, _named(options), namespace)
-        return await self.inner.list(kind, namespace, **options)
+        with self._heard():
+            return await self.inner.list(kind, namespace, **options)
 
     async def watch(self, kind: Kind[T], namespace: str = "", **options: Any) -> AsyncIterator[WatchEvent[T]]:
         self.check("watch", kind, _named(options), namespace)
-        async for event in self.inner.watch(kind, namespace, **options):
-            yield event
+        with self._heard():
+            async for event in self.inner.watch(kind, namespace, **options):
+                yield event
 
     async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
         namespace = obj["metadata"].get("namespace", "")
         self.check("create", kind, namespace=namespace)
         self._admit(obj["metadata"].get("ownerReferences") or (), (), namespace)
-        return await self.inner.create(kind, obj)
+        with self._heard():
+            return await self.inner.create(kind, obj)
 
     async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         self.check("patch", kind, name, namespace)
         metadata = patch.get("metadata", {})
         if "ownerReferences" in metadata:
             await self._change_owners(kind, name, namespace, metadata["ownerReferences"] or ())
-        return await self.inner.patch(kind, name, patch, namespace)
+        with self._heard():
+            return await self.inner.patch(kind, name, patch, namespace)
 
     async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         self.check("patch", kind, name, namespace, "status")
-        return await self.inner.patch_status(kind, name, patch, namespace)
+        with self._heard():
+            return await self.inner.patch_status(kind, name, patch, namespace)
 
     async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
         metadata = obj["metadata"]
@@ -74,17 +84,27 @@ class Guard(Client):
         except NotFound:
             self.check("create", kind, name, namespace)
             self._admit(metadata.get("ownerReferences") or (), (), namespace)
-        return await self.inner.apply(kind, obj, manager=manager, force=force)
+        with self._heard():
+            return await self.inner.apply(kind, obj, manager=manager, force=force)
 
     async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> None:
         self.check("delete", kind, name, namespace)
-        await self.inner.delete(kind, name, namespace, **options)
+        with self._heard():
+            await self.inner.delete(kind, name, namespace, **options)
 
     async def aclose(self) -> None:
         await self.inner.aclose()
 
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        try:
+            yield
+        except Forbidden as exc:
+            self.refused.append(f"the API: {exc.message}")
+            raise
+
     async def _change_owners(self, kind: Kind[Any], name: str, namespace: str, owners: Sequence[Any]) -> None:
-        there = await self.inner.get(kind, name, namespace)
+        there = await self.eyes.get(kind, name, namespace)
         before = {ref.uid for ref in there.metadata.owner_references}
         if {ref["uid"] for ref in owners} != before:
             self.check("delete", kind, name, namespace)

@@ -1,4 +1,8 @@
-"""A fleet's whole life with a manager that has the generated rights only: none is missing, none is too many."""
+"""A fleet's whole life with a manager that has the generated rights only: none is missing, none is too many.
+
+The manager acts as its ServiceAccount on the embedded API, with the generated roles applied, and behind a guard that
+knows which right each request needs.
+"""
 
 import asyncio
 import contextlib
@@ -9,11 +13,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from metal.api.core import CONFIG_MAP, NAMESPACE
+from metal.apiserver.access import service_account
 from metal.config import Config
 from metal.kube.client import Client
 from metal.kube.errors import AlreadyExists
 from metal.kube.rbac import Where
-from metal.rbac import roles
+from metal.rbac import NAME, files, roles
+from tests.rbac.apply import apply_all
 from tests.rbac.guard import Guard
 from tests.sim.plane import KINDS, OPTIONS, START, Plane, is_ready
 
@@ -30,13 +36,15 @@ class GuardedPlane(Plane):
 
     def manager_client(self) -> Client:
         if self.guard is None:
-            self.guard = Guard(self.api.client(), roles(namespace=HOME).rights, HOME, KINDS.all())
+            account = self.api.client(*service_account(HOME, NAME))
+            self.guard = Guard(account, self.api.client(), roles(namespace=HOME).rights, HOME, KINDS.all())
         return self.guard
 
     async def start_manager(self) -> None:
-        """Whoever made the manager's account has made its namespace."""
+        """As an administrator installs it, before its first start."""
         with contextlib.suppress(AlreadyExists):
             await self.client.create(NAMESPACE, {"metadata": {"name": HOME}})
+            await apply_all(self.client, "".join(files(namespace=HOME).values()))
         await super().start_manager()
 
 
