@@ -1,0 +1,1 @@
+"""Programs in Go of the kind that sites write, against both homes."""
