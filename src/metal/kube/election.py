@@ -8,7 +8,7 @@ Lease are for people. Every write is guarded by resourceVersion, so a request th
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -181,14 +181,9 @@ class Elector:
                 await self._changed.wait()
 
     async def _attempt(self, step: Callable[[], Awaitable[float]]) -> float:
-        """One step, bounded in time; returns the seconds until the next one."""
-        limit = self.settings.renew_deadline / 2
+        """One step; returns the seconds until the next one."""
         try:
-            try:
-                async with asyncio.timeout(limit):
-                    pause = await step()
-            except TimeoutError:
-                raise Unavailable(f"no answer within {limit:g} s") from None
+            pause = await step()
         except (Conflict, AlreadyExists):
             return self._rng.uniform(0.0, _SOON)
         except ApiError as exc:
@@ -234,22 +229,31 @@ class Elector:
         await self._patch(self._renewal())
 
     async def _read(self) -> Lease:
-        lease = await self._client.get(self._kind, self.settings.name, self.settings.namespace)
+        lease = await self._in_time(self._client.get(self._kind, self.settings.name, self.settings.namespace))
         self._see(lease)
         return lease
+
+    async def _in_time(self, request: Coroutine[Any, Any, Lease]) -> Lease:
+        """Two requests that are lost fit into the renewal deadline."""
+        limit = self.settings.renew_deadline / 2.5
+        try:
+            async with asyncio.timeout(limit):
+                return await request
+        except TimeoutError:
+            raise Unavailable(f"no answer within {limit:g} s") from None
 
     async def _patch(self, spec: Mapping[str, Any]) -> None:
         sent = asyncio.get_running_loop().time()
         body = {"metadata": {"resourceVersion": self._version}, "spec": spec}
-        lease = await self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
-        self._see(lease)
+        request = self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
+        self._see(await self._in_time(request))
         self._deadline = sent + self.settings.renew_deadline
 
     async def _create(self, holder: str) -> None:
         sent = asyncio.get_running_loop().time()
         metadata = {"name": self.settings.name, "namespace": self.settings.namespace}
         body = {"metadata": metadata, "spec": {**self._claim(-1), "holderIdentity": holder}}
-        self._see(await self._client.create(self._kind, body))
+        self._see(await self._in_time(self._client.create(self._kind, body)))
         if holder == self.settings.identity:
             self._deadline = sent + self.settings.renew_deadline
         else:
