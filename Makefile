@@ -28,12 +28,14 @@ generate: setup ## write config/crd, config/rbac and docs/configuration.md from 
 	$(RUN) python -m metal.api.generate
 	$(RUN) python -m metal.config.generate
 	$(RUN) python -m metal.rbac
+	$(RUN) python -m charts.generate
 
 .PHONY: generate-check
 generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m metal.api.generate --check
 	$(RUN) python -m metal.config.generate --check
 	$(RUN) python -m metal.rbac --check
+	$(RUN) python -m charts.generate --check
 
 .PHONY: test
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
@@ -64,6 +66,14 @@ fmt: setup ## format the code
 images: setup ## build the discovery and demo OS images from Debian packages (cached in .cache/images)
 	@python3 tests/lab/preflight.py images
 	@$(RUN) python images/build.py $(IMAGES_ARGS)
+
+.PHONY: image
+image: ## build the manager's own container image from Debian packages (cached in .cache/images)
+	@python3 images/manager/build.py $(ARGS)
+
+.PHONY: test-image
+test-image: setup kube image ## run the manager from its image against a real kube-apiserver, as root (ARGS= goes to pytest)
+	$(RUN) pytest -m image $(ARGS)
 
 .PHONY: lab
 lab: ## the chain on a real VM, as root, in network namespaces of its own (ARGS= goes to pytest)
