@@ -51,20 +51,18 @@ async def test_plain_text_of_a_secret_is_folded_into_its_data() -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"data": {"a": "not base64!"}}, "data[a]"),
         ({"data": {"a": base64.b64encode(b"x" * (1024 * 1024 + 1)).decode()}}, "data"),
         ({"type": "Other"}, "type"),
     ],
 )
 async def test_secrets_are_checked(change: dict[str, Any], field: str) -> None:
-    """Data is base64 of at most 1 MiB; the type never changes. No value appears in the refusal."""
+    """Data has at most 1 MiB; the type never changes. No value appears in the refusal."""
     async with running() as api:
         await api.create(secret(data={"p": "aHVudGVyMg=="}), "secrets")
         with pytest.raises(StatusError) as refused:
             await api.patch("s", change, "secrets")
         assert [cause["field"] for cause in refused.value.body["details"]["causes"]] == [field]
         assert "hunter" not in refused.value.message
-        assert "not base64!" not in refused.value.message
 
 
 @pytest.mark.parametrize("field", ["data", "stringData"])

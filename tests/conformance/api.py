@@ -1,5 +1,6 @@
 """What a case holds in its hands: an API, a namespace of its own, and short ways to ask."""
 
+import copy
 import secrets
 from typing import Any
 
@@ -28,6 +29,12 @@ class Api:
     def client(self) -> Client:
         """The typed client."""
         return self.way.client()
+
+    def acting(self, user: str, *groups: str) -> "Api":
+        """The same API, asked as another user."""
+        other = copy.copy(self)
+        other.way = self.way.acting(user, groups)
+        return other
 
     def path(self, plural: str = "widgets", name: str = "", sub: str = "", *, base: str = WIDGETS) -> str:
         """Path of a namespaced resource in this case's namespace."""

@@ -2,17 +2,20 @@
 
 import random
 from collections.abc import AsyncGenerator, Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import structlog
 
-from metal.apiserver import access, crds, metadata, shaping, status
+from metal.apiserver import access, accounts, crds, metadata, shaping, status
 from metal.apiserver.authorizer import Authorizer
 from metal.apiserver.builtins import builtins
 from metal.apiserver.collector import Collector
 from metal.apiserver.deletes import Deleter, Deletion
 from metal.apiserver.housekeeping import DEFAULT, Housekeeper
 from metal.apiserver.journal import Journal, MemoryJournal
+from metal.apiserver.jwt import Signer
 from metal.apiserver.rbac_kinds import rbac_kinds
 from metal.apiserver.reads import Reader
 from metal.apiserver.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
@@ -43,17 +46,26 @@ class Backend:
     """Answers requests. `start` before the first one, `stop` after the last.
 
     Every method raises StatusError for what a Kubernetes API would refuse, with its reasons and sentences, and 403 for
-    what the user of the request may not do. `authorizer` answers the same question beforehand.
+    what the user of the request may not do. `authorizer` answers the same question beforehand. key: the file of the
+    key that signs tokens of ServiceAccounts, made when first needed; None for one that dies with the process.
     """
 
     def __init__(
-        self, clock: Clock, *, journal: Journal | None = None, rng: random.Random | None = None, history: int = 5_000
+        self,
+        clock: Clock,
+        *,
+        journal: Journal | None = None,
+        rng: random.Random | None = None,
+        history: int = 5_000,
+        key: Path | None = None,
     ) -> None:
         self.clock = clock
         self.registry = Registry()
         self.store = Store(journal or MemoryJournal(), history=history)
         self.authorizer = Authorizer(self.store)
         rng = rng or random.SystemRandom()
+        # Tokens are secrets: their numbers never come from a seeded source.
+        self.accounts = accounts.Accounts(self.store, clock, Signer(key), random.SystemRandom())
         self._reader = Reader(self.store, rng)
         self._writer = Writer(self.store, clock, rng)
         self._deleter = Deleter(self.store, clock)
@@ -63,7 +75,8 @@ class Backend:
     async def start(self) -> None:
         """Load what was stored, serve it, and begin to collect garbage. Raises JournalError."""
         await self.store.open()
-        for resource in (*builtins(), *rbac_kinds(self.authorizer), *reviews(self.authorizer)):
+        request, review = self.accounts.resources()
+        for resource in (*builtins(request), *rbac_kinds(self.authorizer), *reviews(self.authorizer), review):
             self.registry.add(resource)
         self.registry.add(crds.definition(self.registry, self.clock))
         for record in self.store.collection(CRDS):
@@ -144,9 +157,17 @@ class Backend:
     async def create(self, ctx: RequestContext, obj: Obj) -> Record:
         """Store a new object. The mapping becomes the backend's own."""
         self._check(ctx, "create")
+        if ctx.subresource:
+            return self._act(ctx, obj)
         if (review := ctx.resource.strategy.review) is not None:
             return Record.answer(ctx.resource.key, review(ctx, shaping.body(ctx, obj)))
         return await self._writer.create(ctx, obj)
+
+    def _act(self, ctx: RequestContext, obj: Obj) -> Record:
+        action = ctx.resource.actions.get(ctx.subresource)
+        if action is None or action.strategy.review is None:
+            raise status.no_such_path()
+        return Record.answer(action.key, action.strategy.review(ctx, shaping.body(replace(ctx, resource=action), obj)))
 
     async def update(self, ctx: RequestContext, obj: Obj) -> Record:
         """Replace an object. The mapping becomes the backend's own."""

@@ -70,7 +70,7 @@ CONFIGMAP = _object(
     "ConfigMap holds configuration.",
     {
         "data": _texts("Values in UTF-8."),
-        "binaryData": _texts("Values in base64.", format="byte"),
+        "binaryData": _texts("Values in base64.", nullable=True),
         "immutable": {"type": "boolean", "description": "When true, data may not change."},
     },
 )

@@ -1,21 +1,17 @@
 """The kinds that every API server has, as far as they are needed here."""
 
-import base64
-import binascii
 from functools import partial
 from typing import Any
 
 from metal.apiserver import builtin_schemas as schemas
-from metal.apiserver.causes import Cause, forbidden, invalid, required
+from metal.apiserver.bytesdata import check_config_map, check_secret, prepare_config_map, prepare_secret
+from metal.apiserver.causes import Cause, invalid, required
 from metal.apiserver.objectmeta import LABEL_RULE, is_label
 from metal.apiserver.resources import ALL_VERBS, Resource, Strategy
-from metal.apiserver.schema import Compiled
-from metal.apiserver.status import bad_request
 from metal.apiserver.tablebuiltin import builtin_columns
+from metal.apiserver.typed import Typed
 
 Obj = dict[str, Any]
-
-SECRET_LIMIT = 1024 * 1024
 
 
 def _prepare_namespace(obj: Obj, old: Obj | None) -> None:
@@ -40,47 +36,23 @@ def _namespace_held(obj: Obj) -> bool:
     return bool(obj.get("spec", {}).get("finalizers"))
 
 
-def _prepare_secret(obj: Obj, old: Obj | None) -> None:
-    _check_texts(obj)
-    plain = obj.pop("stringData", None)
-    if plain:
-        folded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
-        obj["data"] = {**(obj.get("data") or {}), **folded}
+def _prepare_lease(obj: Obj, old: Obj | None) -> None:
+    """Drops what belongs to coordinated elections, a feature that clusters have to switch on."""
+    spec = obj.get("spec")
+    if isinstance(spec, dict):
+        for name in ("strategy", "preferredHolder"):
+            spec.pop(name, None)
 
 
-def _check_texts(obj: Obj) -> None:
-    """Refuses what is no text before the schema would, whose refusals repeat the value."""
-    for name in ("data", "stringData"):
-        values = obj.get(name) or {}
-        if not isinstance(values, dict):
-            raise bad_request(f"Secret {name}: expected an object")
-        for key, value in values.items():
-            if not isinstance(value, str) and not (value is None and name == "data"):
-                raise bad_request(f"Secret {name}[{key}]: expected a string; quote it in YAML")
-
-
-def _check_secret(obj: Obj, old: Obj | None) -> list[Cause]:
-    data = obj.get("data") or {}
+def _check_lease(obj: Obj, old: Obj | None) -> list[Cause]:
+    spec = obj.get("spec") or {}
     causes = []
-    size = 0
-    for key, value in data.items():
-        try:
-            size += len(base64.b64decode(value or "", validate=True))
-        except (binascii.Error, ValueError):
-            causes.append(Cause(f"data[{key}]", "FieldValueInvalid", "Invalid value: not base64"))
-    if size > SECRET_LIMIT:
-        causes.append(Cause("data", "FieldValueTooLong", f"Too long: may not be more than {SECRET_LIMIT} bytes"))
-    if old is not None and old.get("type") != obj.get("type"):
-        causes.append(invalid("type", obj.get("type"), "field is immutable"))
-    return causes + _check_frozen(("data",), obj, old)
-
-
-def _check_frozen(fields: tuple[str, ...], obj: Obj, old: Obj | None) -> list[Cause]:
-    if old is None or old.get("immutable") is not True:
-        return []
-    told = "field is immutable when `immutable` is set"
-    causes = [forbidden(name, told) for name in fields if obj.get(name) != old.get(name)]
-    return causes if obj.get("immutable") is True else [forbidden("immutable", told), *causes]
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if seconds is not None and seconds <= 0:
+        causes.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+    if transitions is not None and transitions < 0:
+        causes.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+    return causes
 
 
 def _check_event(obj: Obj, old: Obj | None) -> list[Cause]:
@@ -102,7 +74,7 @@ _EVENT_FIELDS = frozenset(
 def _core(kind: str, plural: str, schema: Obj, **more: Any) -> Resource:
     more = {"group": "", "singular": kind.lower(), "list_kind": f"{kind}List", "custom": False, **more}
     more["columns"] = builtin_columns(kind)
-    return Resource(version="v1", kind=kind, plural=plural, schema=Compiled(schema), openapi=schema, **more)
+    return Resource(version="v1", kind=kind, plural=plural, schema=Typed(kind, "v1", schema), openapi=schema, **more)
 
 
 def builtins(token: Resource) -> list[Resource]:
@@ -116,11 +88,15 @@ def builtins(token: Resource) -> list[Resource]:
         deleted=_end_namespace,
         selectable=frozenset({"status.phase"}),
     )
-    secret = of(prepare=_prepare_secret, check=_check_secret, selectable=frozenset({"type"}))
-    configmap = of(check=partial(_check_frozen, ("data", "binaryData")))
+    secret = of(prepare=prepare_secret, check=check_secret, selectable=frozenset({"type"}))
+    configmap = of(prepare=prepare_config_map, check=check_config_map)
     event = of(check=_check_event, selectable=_EVENT_FIELDS)
     account = {"strategy": plain, "actions": {"token": token}}
-    lease = {"group": "coordination.k8s.io", "strategy": plain}
+    # Without a version a Lease cannot be overwritten: that is what elections rely on.
+    lease = {
+        "group": "coordination.k8s.io",
+        "strategy": Strategy(generations=False, prepare=_prepare_lease, check=_check_lease),
+    }
     return [
         _core(
             "Namespace",

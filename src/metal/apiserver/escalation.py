@@ -51,7 +51,7 @@ class Escalation:
         try:
             rules = self._authorizer.role_rules(ref, ctx.namespace)
         except RoleNotFoundError:
-            raise not_found(Who(GROUP, plural, name=ref["name"])) from None
+            raise not_found(Who(GROUP, ctx.resource.plural, name=ref["name"])) from None
         if told := self._lacking(ctx.user, ctx.namespace, rules):
             raise forbidden(GROUP, ctx.resource.plural, obj["metadata"].get("name", ""), told)
 

@@ -9,8 +9,8 @@ from metal.apiserver.causes import Cause, invalid, not_supported, required
 from metal.apiserver.escalation import Escalation
 from metal.apiserver.objectmeta import SUBDOMAIN_RULE, is_subdomain, path_name_faults
 from metal.apiserver.resources import Resource, Strategy
-from metal.apiserver.schema import Compiled
 from metal.apiserver.tablebuiltin import builtin_columns
+from metal.apiserver.typed import Typed
 from metal.kube.selectors import from_object
 
 Obj = dict[str, Any]
@@ -127,7 +127,7 @@ def _resource(kind: str, schema: Obj, strategy: Strategy, *, namespaced: bool) -
         plural=f"{kind.lower()}s",
         singular=kind.lower(),
         list_kind=f"{kind}List",
-        schema=Compiled(schema),
+        schema=Typed(kind, "v1", schema),
         openapi=schema,
         namespaced=namespaced,
         columns=builtin_columns(kind),

@@ -38,7 +38,7 @@ class EmbeddedAPI:
         if data_dir is not None:
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         journal: Journal = MemoryJournal() if data_dir is None else SqliteJournal(data_dir / "state.db")
-        self.backend = Backend(clock, journal=journal, rng=rng)
+        self.backend = Backend(clock, journal=journal, rng=rng, key=None if data_dir is None else data_dir / "sa.key")
 
     def __repr__(self) -> str:
         return f"<EmbeddedAPI {self._url or 'in process'} version={self.backend.store.version}>"

@@ -44,7 +44,8 @@ class StatusError(Exception):
         status: dict[str, Any] = {**head, "status": "Failure", "message": self.message}
         if self.reason:
             status["reason"] = self.reason
-        if self.details:
+        # kube-apiserver says what a 403 is about even where it is about nothing: a path.
+        if self.details or self.code == 403:
             status["details"] = dict(self.details)
         return {**status, "code": self.code}
 

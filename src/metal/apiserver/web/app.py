@@ -8,6 +8,7 @@ from aiohttp import web
 
 from metal.apiserver import openapi, status
 from metal.apiserver.access import ANONYMOUS
+from metal.apiserver.accounts import TokenRefusedError
 from metal.apiserver.auth import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.requests import User
@@ -26,7 +27,8 @@ def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Applicati
 
     folder: a private one, for copies on their way in and out.
     """
-    front = Front(backend, tokens, snapshots.Snapshots(backend.store, folder))
+    backend.accounts.static = tokens.of
+    front = Front(backend, snapshots.Snapshots(backend.store, folder))
     app = web.Application(client_max_size=bodies.SIZE_LIMIT)
     app.router.add_route("*", "/{path:.*}", front.handle)
     return app
@@ -35,10 +37,9 @@ def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Applicati
 class Front:
     """Takes every request; answers a metav1.Status for whatever goes wrong."""
 
-    def __init__(self, backend: Backend, tokens: Tokens, copies: snapshots.Snapshots) -> None:
+    def __init__(self, backend: Backend, copies: snapshots.Snapshots) -> None:
         self._backend = backend
         self._copies = copies
-        self._tokens = tokens
         self._resources = ResourceHandler(backend)
         self._documents: dict[str, tuple[int, bytes, str]] = {}
 
@@ -77,14 +78,16 @@ class Front:
         return self._document(request, parts)
 
     def _authenticated(self, request: web.Request) -> User:
-        header = request.headers.get("Authorization", "")
-        scheme, _, token = header.partition(" ")
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return ANONYMOUS
-        user = self._tokens.user(header)
-        if user is None:
+        try:
+            found = self._backend.accounts.authenticate(token.strip())
+        except TokenRefusedError:
+            found = None
+        if found is None:
             raise status.unauthorized()
-        return user
+        return found.user
 
     def _public(self, request: web.Request) -> web.Response:
         if request.method not in ("GET", "HEAD"):

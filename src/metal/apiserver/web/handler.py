@@ -37,7 +37,8 @@ class ResourceHandler:
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
         """Raises StatusError for whatever is refused."""
         resource = self._backend.resource(target.group, target.version, target.plural)
-        if target.subresource and not (target.subresource == "status" and resource.status):
+        served = {*resource.actions, *(("status",) if resource.status else ())}
+        if target.subresource and target.subresource not in served:
             raise status.no_such_path()
         if target.namespace and not resource.namespaced:
             raise status.no_such_path()
@@ -53,6 +54,10 @@ class ResourceHandler:
         return await self._verb(request, ctx)(request, ctx)
 
     def _verb(self, request: web.Request, ctx: RequestContext) -> Callable[[web.Request, RequestContext], Answer]:
+        if ctx.subresource in ctx.resource.actions:
+            if request.method != "POST":
+                raise status.method_not_allowed()
+            return self._create
         named = bool(ctx.name)
         verb, method = {
             ("GET", True): ("get", self._get),

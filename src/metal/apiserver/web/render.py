@@ -37,7 +37,8 @@ def as_media(body: bytes, form: Form) -> bytes:
 
 def shown(resource: Resource, record: Record) -> bytes:
     """A record's JSON in the version that was asked for (conversion strategy None)."""
-    if record.api_version == resource.api_version:
+    # An action answers with a kind of its own.
+    if record.api_version == resource.api_version or record.key.resource != resource.key:
         return record.body
     return _encode({**record.decode(), "apiVersion": resource.api_version})
 

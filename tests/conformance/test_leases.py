@@ -1,0 +1,101 @@
+"""Leases, as leader election uses them."""
+
+from typing import Any
+
+import pytest
+
+from tests.conformance.api import Api, Obj
+
+COORDINATION = "/apis/coordination.k8s.io/v1"
+
+
+def lease(**spec: Any) -> Obj:
+    """A new Lease."""
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": spec}
+
+
+HELD = {
+    "holderIdentity": "one",
+    "leaseDurationSeconds": 15,
+    "acquireTime": "2030-01-01T00:00:00.000001Z",
+    "renewTime": "2030-01-01T00:00:00.123456Z",
+    "leaseTransitions": 0,
+}
+
+
+async def test_times_keep_their_microseconds(api: Api) -> None:
+    """What was written is read back to the digit."""
+    made = (await api.create(api.path("leases", base=COORDINATION), lease(**HELD))).ok()
+
+    assert made["spec"] == HELD
+
+
+async def test_only_one_of_two_takes_a_lease(api: Api) -> None:
+    """Who writes with an old version is told Conflict, so that two candidates cannot both win."""
+    path = api.path("leases", "l", base=COORDINATION)
+    seen = (await api.create(api.path("leases", base=COORDINATION), lease(**HELD))).ok()
+
+    won = await api.update(path, {**seen, "spec": {**HELD, "holderIdentity": "two"}})
+    lost = await api.update(path, {**seen, "spec": {**HELD, "holderIdentity": "three"}})
+
+    assert won.ok()["spec"]["holderIdentity"] == "two"
+    assert (lost.code, lost.reason) == (409, "Conflict")
+    assert lost.message == (
+        'Operation cannot be fulfilled on leases.coordination.k8s.io "l": the object has been modified; please apply '
+        "your changes to the latest version and try again"
+    )
+
+
+async def test_a_lease_is_not_overwritten_blindly(api: Api) -> None:
+    """An update has to say which version it saw."""
+    (await api.create(api.path("leases", base=COORDINATION), lease(**HELD))).ok()
+
+    refused = await api.update(api.path("leases", "l", base=COORDINATION), lease(**HELD))
+
+    assert (refused.code, refused.reason) == (422, "Invalid")
+    assert [cause["field"] for cause in refused.causes] == ["metadata.resourceVersion"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        ({"leaseDurationSeconds": 0}, "spec.leaseDurationSeconds", "Invalid value: 0: must be greater than 0"),
+        ({"leaseDurationSeconds": -1}, "spec.leaseDurationSeconds", "Invalid value: -1: must be greater than 0"),
+        (
+            {"leaseTransitions": -1},
+            "spec.leaseTransitions",
+            "Invalid value: -1: must be greater than or equal to 0",
+        ),
+    ],
+)
+async def test_leases_are_checked(api: Api, spec: Obj, field: str, message: str) -> None:
+    """Durations are positive, transitions are counted from 0."""
+    refused = await api.create(api.path("leases", base=COORDINATION), lease(**spec))
+
+    assert (refused.code, refused.reason) == (422, "Invalid")
+    assert [(cause["field"], cause["message"]) for cause in refused.causes] == [(field, message)]
+
+
+async def test_coordinated_elections_are_off(api: Api) -> None:
+    """strategy and preferredHolder belong to a feature that is off by default: they are dropped."""
+    sent = lease(**HELD, strategy="OldestEmulationVersion", preferredHolder="x")
+
+    assert (await api.create(api.path("leases", base=COORDINATION), sent)).ok()["spec"] == HELD
+
+
+async def test_a_time_must_be_one(api: Api) -> None:
+    """What is no RFC 3339 time is refused with 400."""
+    refused = await api.create(api.path("leases", base=COORDINATION), lease(renewTime="yesterday"))
+
+    assert (refused.code, refused.reason) == (400, "BadRequest")
+
+
+async def test_the_table_shows_the_holder(http: Api) -> None:
+    """kubectl's columns are Name, Holder and Age."""
+    (await http.create(http.path("leases", base=COORDINATION), lease(**HELD))).ok()
+    headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+
+    table = (await http.way.request("GET", http.path("leases", base=COORDINATION), headers=headers)).ok()
+
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Holder", "Age"]
+    assert table["rows"][0]["cells"][:2] == ["l", "one"]
