@@ -62,6 +62,26 @@ def test_times_are_read() -> None:
     assert (event["lastTimestamp"], event["count"]) == ("2030-01-01T00:00:00Z", 3)
 
 
+def test_roles_and_bindings_are_read() -> None:
+    """Rules keep the empty group, which is the core one; subjects and the role are named."""
+    rule = field(1, b"get") + field(1, b"list") + field(2, b"") + field(3, b"secrets")
+    role = decode(envelope("rbac.authorization.k8s.io/v1", "Role", field(1, META) + field(2, rule)))
+    assert role["rules"] == [{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["secrets"]}]
+    subject = field(1, b"ServiceAccount") + field(2, b"") + field(3, b"bot") + field(4, b"lab")
+    named = field(1, b"rbac.authorization.k8s.io") + field(2, b"Role") + field(3, b"reader")
+    binding = decode(envelope("rbac.authorization.k8s.io/v1", "RoleBinding", field(2, subject) + field(3, named)))
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "bot", "namespace": "lab"}]
+    assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+
+
+def test_token_requests_are_read() -> None:
+    """Audiences, lifetime and the object that the token dies with."""
+    spec = field(1, b"api") + field(3, field(1, b"Secret") + field(3, b"s")) + field(4, 600)
+    request = decode(envelope("authentication.k8s.io/v1", "TokenRequest", field(2, spec)))
+    bound = {"kind": "Secret", "name": "s"}
+    assert request["spec"] == {"audiences": ["api"], "boundObjectRef": bound, "expirationSeconds": 600}
+
+
 def test_negative_numbers_are_read() -> None:
     """int64 travels as two's complement."""
     raw = field(1, (1 << 64) - 5)

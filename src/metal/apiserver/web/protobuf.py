@@ -1,6 +1,7 @@
 """Bodies in Kubernetes' protobuf, for the few messages that kubectl sends in it (k8s.io/api, generated.proto).
 
-kubectl encodes built-in kinds so on `create secret`, `auth can-i` and `auth whoami`, and has no way back to JSON.
+kubectl encodes built-in kinds so on `create secret`, `create role`, `auth can-i` and the like, and has no way back to
+JSON.
 """
 
 import base64
@@ -216,6 +217,38 @@ _ACCESS_SPEC = _fields(
 _ACCESS = _fields((1, "metadata", _meta), (2, "spec", _message(lambda: _ACCESS_SPEC)))
 _RULES_SPEC = _texts((1, "namespace"))
 _RULES = _fields((1, "metadata", _meta), (2, "spec", _message(lambda: _RULES_SPEC)))
+_RULE = _fields(
+    (1, "verbs", _text, True),
+    (2, "apiGroups", _text, True),
+    (3, "resources", _text, True),
+    (4, "resourceNames", _text, True),
+    (5, "nonResourceURLs", _text, True),
+)
+_EXPRESSION = _fields((1, "key", _text), (2, "operator", _text), (3, "values", _text, True))
+_LABEL_SELECTOR = _fields(
+    (1, "matchLabels", _text, False, True),
+    (2, "matchExpressions", _message(lambda: _EXPRESSION), True),
+)
+_AGGREGATION = _fields((1, "clusterRoleSelectors", _message(lambda: _LABEL_SELECTOR), True))
+_ROLE = _fields(
+    (1, "metadata", _meta),
+    (2, "rules", _message(lambda: _RULE), True),
+    (3, "aggregationRule", _message(lambda: _AGGREGATION)),
+)
+_SUBJECT = _texts((1, "kind"), (2, "apiGroup"), (3, "name"), (4, "namespace"))
+_ROLE_REFERENCE = _texts((1, "apiGroup"), (2, "kind"), (3, "name"))
+_BINDING = _fields(
+    (1, "metadata", _meta),
+    (2, "subjects", _message(lambda: _SUBJECT), True),
+    (3, "roleRef", _message(lambda: _ROLE_REFERENCE)),
+)
+_BOUND = _texts((1, "kind"), (2, "apiVersion"), (3, "name"), (4, "uid"))
+_TOKEN_SPEC = _fields(
+    (1, "audiences", _text, True),
+    (3, "boundObjectRef", _message(lambda: _BOUND)),
+    (4, "expirationSeconds", _int),
+)
+_TOKEN = _fields((1, "metadata", _meta), (2, "spec", _message(lambda: _TOKEN_SPEC)))
 _PRECONDITIONS = _texts((1, "uid"), (2, "resourceVersion"))
 _DELETE = _fields(
     (1, "gracePeriodSeconds", _int),
@@ -235,6 +268,11 @@ _KINDS: dict[str, Message] = {
     "SelfSubjectReview": _NAMESPACE,
     "SelfSubjectAccessReview": _ACCESS,
     "SelfSubjectRulesReview": _RULES,
+    "Role": _ROLE,
+    "ClusterRole": _ROLE,
+    "RoleBinding": _BINDING,
+    "ClusterRoleBinding": _BINDING,
+    "TokenRequest": _TOKEN,
     "DeleteOptions": _DELETE,
 }
 _TYPE = _texts((1, "apiVersion"), (2, "kind"))
