@@ -15,7 +15,7 @@ from metal.api.boot_window import digest as token_digest
 from metal.api.core import SECRET
 from metal.boot.service import BootService
 from metal.gate.answer import Answer
-from metal.kube.errors import Conflict, Unavailable
+from metal.kube.errors import Conflict, TooManyRequests, Unavailable
 from tests.gate.world import IGNITION, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
 
 pytestmark = pytest.mark.looptime
@@ -348,10 +348,39 @@ async def test_conflicts_are_decided_again_a_few_times(world: World) -> None:
 async def test_an_api_that_fails_gives_nothing_away(world: World) -> None:
     """The error reaches the HTTP layer, which answers 503; the window stays as it was."""
     await world.open()
-    world.api.faults.next("patch_status", Unavailable("gone"))
+    world.api.faults.next("patch_status", *[Unavailable("gone")] * 20)
     with pytest.raises(Unavailable):
         await world.boot.script(UUID, MACHINE)
     assert (await world.window()).phase == "Open"
+
+
+async def test_an_ignition_whose_token_was_spent_for_it_is_served(world: World) -> None:
+    """The answer to the write is lost: what it spent the token for goes out, and once."""
+    await world.open()
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    _lose_one_answer(world)
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 200
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 403
+
+
+async def test_a_machine_does_not_notice_an_api_that_restarts(world: World) -> None:
+    """Reads are tried again for some seconds, so that firmware, which asks once, gets its script."""
+    await world.open()
+    world.api.faults.next("get", *[Unavailable("gone")] * 3, TooManyRequests("slow down", retry_after=1.0))
+    assert (await world.boot.script(UUID, MACHINE)).status == 200
+
+
+def _lose_one_answer(world: World) -> None:
+    """The next write of a status happens, and its answer does not arrive."""
+    lost: list[str] = []
+
+    def after(verb: str, plural: str, name: str) -> float:
+        if verb == "patch_status" and not lost:
+            lost.append(name)
+            raise Unavailable("the answer is lost")
+        return 0.0
+
+    world.api.faults.after = after
 
 
 async def test_two_servers_with_one_uuid_are_told_apart_by_their_windows(world: World) -> None:

@@ -22,6 +22,7 @@ from metal.gate.refusals import Refusals
 from metal.gate.windows import Windows
 from metal.kube.client import Client
 from metal.kube.clock import Clock
+from metal.kube.patient import PatientClient
 
 REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"
@@ -43,8 +44,9 @@ class BootService:
         token: NewToken = new_token,
         rng: random.Random | None = None,
     ) -> None:
-        self._windows = Windows(client, kinds, directory, clock, rng)
-        self._bootables = Bootables(client, kinds)
+        patient = PatientClient(client, rng=rng)
+        self._windows = Windows(patient, kinds, directory, clock, rng)
+        self._bootables = Bootables(patient, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
         self._regret = timedelta(seconds=settings.race_window)

@@ -15,6 +15,7 @@ from metal.kube import mergepatch
 from metal.kube.client import Client
 from metal.kube.clock import Clock
 from metal.kube.errors import Conflict, NotFound
+from metal.kube.patient import UNCERTAIN
 from metal.kube.rbac import Access
 
 Step = Callable[[BootWindow | None], BootWindow]
@@ -56,18 +57,27 @@ class Windows:
     async def change(self, server: Server, step: Step) -> Server:
         """Persist `step` of the server's window, unless somebody else was first: then decide again.
 
-        Returns the Server as written. Raises what `step` raises, Busy after several lost races, NotFound, ApiError.
+        Where the answer to a write is lost, the Server tells whether it went through: a token that was spent for this
+        very request is no reason to refuse it. Returns the Server as written. Raises what `step` raises, Busy after
+        several lost races, NotFound, ApiError.
         """
+        tried: list[BootWindow] = []
+        problem: Exception = Busy(f"the Server {server.metadata.name} is being changed by others again and again")
         for attempt in range(_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(_PAUSE * 2.0 ** (attempt - 1) * self._rng.uniform(0.5, 1.0))
                 server = await self.again(server)
+                if server.status.boot_window in tried:
+                    return server
             window = step(server.status.boot_window)
             try:
                 return await self._write(server, window)
             except Conflict:
                 continue
-        raise Busy(f"the Server {server.metadata.name} is being changed by others again and again")
+            except UNCERTAIN as exc:
+                tried.append(window)
+                problem = exc
+        raise problem
 
     async def _get(self, name: str) -> Server | None:
         try:
