@@ -1,0 +1,110 @@
+"""A client whose API fails as asked: away, refusing, losing answers, slow, forgetful. For virtual time."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from metal.kube.client import Client, Page, WatchEvent
+from metal.kube.errors import Expired, ServerError, TooManyRequests, Unavailable
+from metal.kube.objects import Kind, Object
+from tests.chain.proxy import Trouble
+
+T = TypeVar("T", bound=Object)
+R = TypeVar("R")
+
+
+class Shaky(Client):
+    """Passes everything on, as far as `trouble` and `away` let it. `requests` counts by verb and kind."""
+
+    def __init__(self, inner: Client, rng: random.Random) -> None:
+        self.inner, self._rng = inner, rng
+        self.trouble = Trouble()
+        self.requests: Counter[str] = Counter()
+        self.expired = 0
+        self._up = asyncio.Event()
+        self._up.set()
+        self._down = asyncio.Event()
+        self._forgotten: set[str] = set()
+
+    async def crash(self, seconds: float) -> None:
+        """Nobody answers for so long, watches are cut, and afterwards no version is remembered that they were at."""
+        self._up.clear()
+        self._down.set()
+        await asyncio.sleep(seconds)
+        self._down = asyncio.Event()
+        self._up.set()
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        return await self._call("get", kind, lambda: self.inner.get(kind, name, namespace))
+
+    async def list(self, kind: Kind[T], namespace: str = "", **options: Any) -> Page[T]:
+        page = await self._call("list", kind, lambda: self.inner.list(kind, namespace, **options))
+        self._forgotten.discard(kind.plural)
+        return page
+
+    async def watch(self, kind: Kind[T], namespace: str = "", **options: Any) -> AsyncIterator[WatchEvent[T]]:
+        await self._call("watch", kind, _nothing)
+        if kind.plural in self._forgotten:
+            self.expired += 1
+            raise Expired("too old resource version")
+        stream = aiter(self.inner.watch(kind, namespace, **options))
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.trouble.watch_life if self.trouble.watch_life else None
+        down = asyncio.ensure_future(self._down.wait())
+        following: asyncio.Future[WatchEvent[T]] | None = None
+        try:
+            while True:
+                following = asyncio.ensure_future(anext(stream))
+                left = None if end is None else max(0.0, end - loop.time())
+                await asyncio.wait({following, down}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                if down.done():
+                    self._forgotten.add(kind.plural)
+                    raise Unavailable("the connection was cut")
+                if not following.done():
+                    return
+                yield following.result()
+        except StopAsyncIteration:
+            return
+        finally:
+            for task in (down, following):
+                if task is not None:
+                    task.cancel()
+            await asyncio.gather(down, *([following] if following else []), return_exceptions=True)
+            await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+    async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
+        return await self._call("create", kind, lambda: self.inner.create(kind, obj))
+
+    async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        return await self._call("patch", kind, lambda: self.inner.patch(kind, name, patch, namespace))
+
+    async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        return await self._call("status", kind, lambda: self.inner.patch_status(kind, name, patch, namespace))
+
+    async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
+        return await self._call("apply", kind, lambda: self.inner.apply(kind, obj, manager=manager, force=force))
+
+    async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> None:
+        await self._call("delete", kind, lambda: self.inner.delete(kind, name, namespace, **options))
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def _call(self, verb: str, kind: Kind[Any], act: Callable[[], Awaitable[R]]) -> R:
+        self.requests[f"{verb} {kind.plural}"] += 1
+        if self.trouble.delay:
+            await asyncio.sleep(self.trouble.delay)
+        if not self._up.is_set():
+            raise Unavailable("connection refused")
+        if self._rng.random() >= self.trouble.share:
+            return await act()
+        if self._rng.random() < 0.5:
+            raise self._rng.choice((TooManyRequests("slow down", retry_after=1.0), ServerError("something broke")))
+        await act()
+        raise self._rng.choice((Unavailable("the answer is lost"), ServerError("the answer is lost")))
+
+
+async def _nothing() -> None:
+    return
