@@ -12,6 +12,7 @@ from metal.apiserver.reads import BOOKMARK_SECONDS, SNAPSHOTS
 from metal.apiserver.records import Change, Event, Record, ResourceKey
 from metal.apiserver.requests import ItemType, ListOptions, WatchItem
 from metal.apiserver.status import StatusError
+from metal.apiserver.store import FIRST
 from tests.apiserver.widgets import Api, running, seen, widget
 
 pytestmark = pytest.mark.looptime
@@ -204,7 +205,7 @@ async def test_a_watch_ends_at_its_timeout_and_with_the_server() -> None:
     async with running() as api:
         begun = asyncio.get_running_loop().time()
         assert [
-            item async for item in api.watch(resource_version="1", timeout=7) if item.type is ItemType.DELETED
+            item async for item in api.watch(resource_version=str(FIRST), timeout=7) if item.type is ItemType.DELETED
         ] == []
         assert asyncio.get_running_loop().time() - begun == pytest.approx(7)
         waiting = asyncio.ensure_future(anext(api.watch(resource_version=str(api.backend.store.version)), None))

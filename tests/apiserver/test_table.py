@@ -149,13 +149,13 @@ def test_rows_carry_what_was_asked_for() -> None:
         "metadata": SERVER["metadata"],
     }
     assert render(columns, [SERVER], include="Object", now=NOW)["rows"][0]["object"] == SERVER
-    assert "object" not in render(columns, [SERVER], include="None", now=NOW)["rows"][0]
+    assert render(columns, [SERVER], include="None", now=NOW)["rows"][0]["object"] is None
 
 
 def test_headers_and_list_metadata() -> None:
     """A watch repeats no headers; a list hands on its metadata."""
     table = render(columns_for({}), [], now=NOW, metadata={"resourceVersion": "7"}, headers=False)
-    assert table["columnDefinitions"] == []
+    assert table["columnDefinitions"] is None
     assert table["metadata"] == {"resourceVersion": "7"}
 
 

@@ -80,7 +80,7 @@ async def test_health_and_version_are_public(web: Web) -> None:
     for path in ("/healthz", "/livez", "/readyz"):
         assert (await web.ask("GET", path, headers={"Authorization": ""}))[:2] == (200, "ok")
     code, body, _ = await web.ask("GET", "/version", headers={"Authorization": ""})
-    assert (code, body["gitVersion"]) == (200, "v1.32.0+metal")
+    assert (code, body["gitVersion"]) == (200, "v1.35.4+metal")
     assert (await web.ask("DELETE", "/healthz"))[0] == 405
 
 

@@ -1,5 +1,6 @@
 """The API itself, free of any transport: every verb on every resource."""
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
@@ -38,6 +39,9 @@ from metal.apiserver.writes import Writer
 from metal.kube.clock import Clock
 
 Obj = dict[str, Any]
+
+DELETIONS = 256
+"""Objects of a collection that are deleted at the same time."""
 
 log = structlog.get_logger("metal.apiserver")
 
@@ -139,10 +143,10 @@ class Backend:
         if access.MASTERS not in ctx.user.groups:
             self.authorizer.check(access.of_request(ctx, verb, access.selected(fields)))
 
-    async def get(self, ctx: RequestContext) -> Record:
-        """The newest committed version of an object."""
+    async def get(self, ctx: RequestContext, resource_version: str = "") -> Record:
+        """The newest committed version of an object, which must not be older than resource_version."""
         self._check(ctx, "get")
-        return self._reader.get(ctx)
+        return self._reader.get(ctx, resource_version)
 
     async def list(self, ctx: RequestContext, options: ListOptions) -> Listing:
         """A page of a collection."""
@@ -199,12 +203,18 @@ class Backend:
         """Delete every selected object; those that vanished meanwhile are passed over."""
         self._check(ctx, "deletecollection", selection.fields)
         chosen = self._reader.page(ctx, selection).records
-        gone = []
-        for record in chosen:
-            one = RequestContext(ctx.user, ctx.resource, record.key.namespace, record.key.name, options=ctx.options)
-            try:
-                gone.append((await self._deleter.delete(one, options)).record)
-            except status.StatusError as refused:
-                if refused.reason != "NotFound":
-                    raise
+        gone: list[Record] = []
+        for begin in range(0, len(chosen), DELETIONS):
+            # Together, so that many share one transaction of the journal.
+            some = (self._delete_one(ctx, record, options) for record in chosen[begin : begin + DELETIONS])
+            gone += [record for record in await asyncio.gather(*some) if record is not None]
         return tuple(gone)
+
+    async def _delete_one(self, ctx: RequestContext, record: Record, options: DeleteOptions) -> Record | None:
+        one = RequestContext(ctx.user, ctx.resource, record.key.namespace, record.key.name, options=ctx.options)
+        try:
+            return (await self._deleter.delete(one, options)).record
+        except status.StatusError as refused:
+            if refused.reason != "NotFound":
+                raise
+            return None

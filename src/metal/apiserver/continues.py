@@ -26,7 +26,7 @@ def read_mark(text: str) -> Mark:
         found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         if found["v"] != _FORM:
             raise ValueError(f"server does not recognize this encoded version {json.dumps(found['v'])}")
-        mark = Mark(int(found["rv"]), str(found["start"]))
+        mark = Mark(int(found["rv"]), str(found["start"]).removeprefix("/"))
     except (ValueError, TypeError, KeyError, LookupError) as garbled:
         raise bad_request(f"invalid continue token: continue key is not valid: {garbled}") from None
     if not mark.start or mark.version == 0:

@@ -132,13 +132,11 @@ def _set(reader: _Reader) -> Iterator[str]:
     token = reader.value()
     if token.kind != "(":
         raise SelectorError(f"found '{token.text}' expected: '('")
-    expected, first = "',', ')' or identifier", True
+    expected = "',', ')' or identifier"
     while True:
         token = reader.value()
-        if token.kind == ")" and first:
-            return
         if token.kind in (",", ")"):
-            # A comma with nothing before it stands for the empty value.
+            # Nothing before a comma or between the brackets stands for the empty value.
             yield ""
         elif token.kind == _IDENTIFIER:
             yield token.text
@@ -149,13 +147,11 @@ def _set(reader: _Reader) -> Iterator[str]:
             raise SelectorError(f"found '{token.text}', expected: {expected}")
         if token.kind == ")":
             return
-        expected, first = "',', or identifier", False
+        expected = "',', or identifier"
 
 
 def _check(key: str, operator: Operator, values: tuple[str, ...]) -> None:
     faults = []
-    if operator in (Operator.IN, Operator.NOT_IN) and not values:
-        faults.append(str(invalid("values", [], "for 'in', 'notin' operators, values set can't be empty")))
     for index, value in enumerate(values):
         if operator in (Operator.GREATER, Operator.LESS) and not _is_int(value):
             told = "for 'Gt', 'Lt' operators, the value must be an integer"

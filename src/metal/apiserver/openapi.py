@@ -68,7 +68,7 @@ def document(group_version: str, resources: Sequence[ResourceDoc]) -> dict[str, 
         paths |= _paths(f"/{path_of(group_version)}", resource)
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "v1.32.0"},
+        "info": {"title": "Kubernetes", "version": "v1.35.4"},
         "paths": paths,
         "components": {"schemas": schemas},
     }

@@ -14,6 +14,9 @@ from metal.apiserver.status import unavailable
 
 log = structlog.get_logger("metal.apiserver")
 
+FIRST = 2
+"""Version of an empty store: the one before it is already forgotten, as in a cluster whose cache begins later."""
+
 Listener = Callable[[Event], None]
 Bucket = dict[str, dict[str, Record]]
 
@@ -48,7 +51,7 @@ class Store:
         self._by_uid: dict[str, ObjectKey] = {}
         self._dependents: dict[str, set[ObjectKey]] = {}
         self._listeners: list[Listener] = []
-        self._version = self._next = 1
+        self._version = self._next = FIRST
 
     async def open(self) -> None:
         """Load what the journal remembers. Raises JournalError."""
@@ -56,7 +59,7 @@ class Store:
         for change in loaded.objects:
             if change.body is not None:
                 self._index(Record.parse(ResourceKey(change.group, change.plural), change.body))
-        self._version = self._next = max(1, loaded.resource_version)
+        self._version = self._next = max(FIRST, loaded.resource_version)
         self.hub.start(self._version)
 
     async def close(self) -> None:

@@ -166,7 +166,7 @@ def render(
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": dict(metadata or {}),
-        "columnDefinitions": [column.definition() for column in columns] if headers else [],
+        "columnDefinitions": [column.definition() for column in columns] if headers else None,
         "rows": [_row(columns, obj, include, now) for obj in objects],
     }
 
@@ -175,7 +175,9 @@ def _row(columns: Sequence[Column], obj: Obj, include: str, now: datetime) -> di
     row: dict[str, Any] = {"cells": [column.cell(obj, now) for column in columns]}
     if include == "Object":
         row["object"] = obj
-    elif include != "None":
+    elif include == "None":
+        row["object"] = None
+    else:
         row["object"] = {
             "kind": "PartialObjectMetadata",
             "apiVersion": "meta.k8s.io/v1",

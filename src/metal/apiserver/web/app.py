@@ -167,8 +167,8 @@ def _version() -> dict[str, str]:
     """version.Info. The minor version is that of the Kubernetes API whose behaviour is offered."""
     return {
         "major": "1",
-        "minor": "32",
-        "gitVersion": "v1.32.0+metal",
+        "minor": "35",
+        "gitVersion": "v1.35.4+metal",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

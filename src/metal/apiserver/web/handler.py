@@ -15,7 +15,7 @@ from metal.apiserver.records import ObjectKey, Record
 from metal.apiserver.requests import ItemType, Listing, PatchType, RequestContext, User, WatchOptions
 from metal.apiserver.resources import Resource
 from metal.apiserver.web import bodies, options, render
-from metal.apiserver.web.negotiate import JSON, Form, choose
+from metal.apiserver.web.negotiate import JSON, Form, Shape, choose
 from metal.apiserver.web.paths import Target
 
 STALL_SECONDS = 60.0
@@ -68,6 +68,9 @@ class ResourceHandler:
             ("DELETE", True): ("delete", self._delete),
             ("DELETE", False): ("deletecollection", self._delete_all),
         }.get((request.method, named), ("", None))
+        if not named and ctx.resource.namespaced and not ctx.namespace and verb not in ("", "list"):
+            # Only reads cross namespaces.
+            raise status.no_such_path() if ctx.resource.custom else status.method_not_allowed()
         if method is None or verb not in ctx.resource.verbs or (ctx.subresource and verb == "delete"):
             raise status.method_not_allowed()
         if verb == "list" and options.flag(request.query, "watch"):
@@ -76,6 +79,9 @@ class ResourceHandler:
 
     def _renderer(self, request: web.Request, resource: Resource, form: Form) -> render.Renderer:
         include = request.query.get("includeObject", "")
+        if form.shape is Shape.TABLE and include not in ("", "Metadata", "Object", "None"):
+            told = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise status.bad_request(f"Unable to convert to Table as requested: {told}")
         return render.Renderer(resource, form, now=self._backend.clock(), include=include)
 
     def _object(self, request: web.Request, ctx: RequestContext, record: Record, code: int = 200) -> web.Response:
@@ -83,7 +89,8 @@ class ResourceHandler:
         return answer(self._renderer(request, ctx.resource, form).one(record), form, code, ctx.warnings)
 
     async def _get(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        return self._object(request, ctx, await self._backend.get(ctx))
+        record = await self._backend.get(ctx, request.query.get("resourceVersion", ""))
+        return self._object(request, ctx, record)
 
     async def _list(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
         form = choose(request.headers.get("Accept", ""), render.LIST_SHAPES)

@@ -32,7 +32,7 @@ def _text(number: int, value: str) -> bytes:
 
 def document(resources: Iterable[Resource]) -> bytes:
     """openapi.v2.Document with a PATCH for every resource that has one."""
-    info = _text(1, "Kubernetes") + _text(2, "v1.32.0")
+    info = _text(1, "Kubernetes") + _text(2, "v1.35.4")
     patchable = (resource for resource in resources if "patch" in resource.verbs)
     paths = b"".join(_field(2, _text(1, _path(r)) + _field(2, _field(8, _patch(r)))) for r in patchable)
     return _text(1, "2.0") + _field(2, info) + _field(8, paths)

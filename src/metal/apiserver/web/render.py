@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from metal.apiserver import table
+from metal.apiserver import shaping, table
 from metal.apiserver.records import Record
 from metal.apiserver.requests import Listing
 from metal.apiserver.resources import Resource
@@ -40,7 +40,7 @@ def shown(resource: Resource, record: Record) -> bytes:
     # An action answers with a kind of its own.
     if record.api_version == resource.api_version or record.key.resource != resource.key:
         return record.body
-    return _encode({**record.decode(), "apiVersion": resource.api_version})
+    return _encode(shaping.at_version(resource, record.decode()))
 
 
 class Renderer:
@@ -66,6 +66,8 @@ class Renderer:
         if initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         obj: Obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+        if self._form.shape is Shape.PARTIAL:
+            obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         if self._form.shape is Shape.TABLE:
             obj = self._table((), metadata, headers=False)
         return b'{"type":"BOOKMARK","object":%s}\n' % _encode(obj)
