@@ -57,7 +57,7 @@ def holding(api: Api, token: str) -> OverHTTP:
 async def test_every_namespace_has_a_default_account(api: Api) -> None:
     """It comes with the namespace, and comes back when it is deleted."""
     path = api.path("serviceaccounts", base=CORE)
-    async with api.watch(path, fieldSelector="metadata.name=default") as watch:
+    async with api.watch(path, fieldSelector="metadata.name=default", resourceVersion="0") as watch:
         first = (await watch.next())["object"]["metadata"]["uid"]
         (await api.delete(f"{path}/default")).ok()
         events = await watch.many(2)

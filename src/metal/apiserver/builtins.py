@@ -5,7 +5,8 @@ from typing import Any
 
 from metal.apiserver import builtin_schemas as schemas
 from metal.apiserver.bytesdata import check_config_map, check_secret, prepare_config_map, prepare_secret
-from metal.apiserver.causes import Cause, invalid, required
+from metal.apiserver.causes import Cause, invalid
+from metal.apiserver.eventkinds import event_kinds
 from metal.apiserver.objectmeta import LABEL_RULE, is_label
 from metal.apiserver.resources import ALL_VERBS, Resource, Strategy
 from metal.apiserver.tablebuiltin import builtin_columns
@@ -55,22 +56,6 @@ def _check_lease(obj: Obj, old: Obj | None) -> list[Cause]:
     return causes
 
 
-def _check_event(obj: Obj, old: Obj | None) -> list[Cause]:
-    space = obj["metadata"].get("namespace", "")
-    told = (obj.get("involvedObject") or {}).get("namespace", "")
-    if told == space or (not told and space == "default"):
-        return []
-    if not obj.get("involvedObject"):
-        return [required("involvedObject.namespace")]
-    return [invalid("involvedObject.namespace", told, "does not match event.namespace")]
-
-
-_EVENT_FIELDS = frozenset(
-    {f"involvedObject.{n}" for n in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")}
-    | {"reason", "reportingComponent", "source", "type"}
-)
-
-
 def _core(kind: str, plural: str, schema: Obj, **more: Any) -> Resource:
     more = {"group": "", "singular": kind.lower(), "list_kind": f"{kind}List", "custom": False, **more}
     more["columns"] = builtin_columns(kind)
@@ -90,7 +75,6 @@ def builtins(token: Resource) -> list[Resource]:
     )
     secret = of(prepare=prepare_secret, check=check_secret, selectable=frozenset({"type"}))
     configmap = of(prepare=prepare_config_map, check=check_config_map)
-    event = of(check=_check_event, selectable=_EVENT_FIELDS)
     account = {"strategy": plain, "actions": {"token": token}}
     # Without a version a Lease cannot be overwritten: that is what elections rely on.
     lease = {
@@ -109,7 +93,7 @@ def builtins(token: Resource) -> list[Resource]:
         ),
         _core("Secret", "secrets", schemas.SECRET, strategy=secret),
         _core("ConfigMap", "configmaps", schemas.CONFIGMAP, short_names=("cm",), strategy=configmap),
-        _core("Event", "events", schemas.EVENT, short_names=("ev",), strategy=event),
+        *event_kinds(),
         _core("ServiceAccount", "serviceaccounts", schemas.SERVICE_ACCOUNT, short_names=("sa",), **account),
         _core("Lease", "leases", schemas.LEASE, **lease),
     ]

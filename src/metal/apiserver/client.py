@@ -19,6 +19,7 @@ from metal.apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
+from metal.apiserver.shaping import at_version
 from metal.apiserver.status import StatusError
 from metal.kube.client import EventType, Page, WatchEvent
 from metal.kube.errors import ApiError, from_status
@@ -133,7 +134,11 @@ class InProcessClient:
         decoder = self._decoders.get(kind.struct)
         if decoder is None:
             decoder = self._decoders[kind.struct] = msgspec.json.Decoder(kind.struct)
-        decoded: T = decoder.decode(record.body)
+        body = record.body
+        if kind.group == "events.k8s.io" and kind.api_version != record.api_version:
+            resource = self._backend.resource(kind.group, kind.version, kind.plural)
+            body = _encode(at_version(resource, record.decode()))
+        decoded: T = decoder.decode(body)
         return decoded
 
 

@@ -47,4 +47,5 @@ def _field_check(ctx: RequestContext, text: str) -> Filter:
         raise status.bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     if named <= _FROM_KEY:
         return lambda record: matches({"metadata": {"name": record.key.name, "namespace": record.key.namespace}})
-    return lambda record: matches(record.decode())
+    seen = ctx.resource.strategy.selected
+    return lambda record: matches(seen(record.decode()))

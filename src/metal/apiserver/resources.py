@@ -43,6 +43,10 @@ def _unmoved(obj: Obj) -> None:
     """Changes nothing."""
 
 
+def _same(obj: Obj) -> Obj:
+    return obj
+
+
 def _admit(ctx: "RequestContext", obj: Obj, old: Obj | None) -> None:
     """Lets everybody."""
 
@@ -60,6 +64,7 @@ class Strategy:
     generations: metadata.generation is kept; finalizers: added to every new object.
     review: answers a create without storing anything (access reviews).
     selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
+    selected: a stored object as field selectors see it.
     path_names: names are anything that fits into a path, such as `system:discovery`.
     """
 
@@ -74,6 +79,7 @@ class Strategy:
     finalizers: tuple[str, ...] = ()
     selectable: frozenset[str] = frozenset()
     path_names: bool = False
+    selected: Callable[[Obj], Obj] = _same
 
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -102,11 +108,15 @@ class Resource:
     strategy: Strategy = Strategy()
     actions: "Mapping[str, Resource]" = field(default_factory=dict, repr=False)
     """Subresources that answer a create and store nothing, by name: the token of a ServiceAccount."""
+    shares: "Resource | None" = field(default=None, repr=False)
+    """The resource whose objects this one shows in another form; `show` and `keep` convert from and to it."""
+    show: Callable[[Obj], Obj] | None = field(default=None, repr=False)
+    keep: Callable[[Obj], Obj] | None = field(default=None, repr=False)
 
     @property
     def key(self) -> ResourceKey:
         """The collection behind every version of this resource."""
-        return ResourceKey(self.group, self.plural)
+        return self.shares.key if self.shares else ResourceKey(self.group, self.plural)
 
     @property
     def api_version(self) -> str:
@@ -116,12 +126,14 @@ class Resource:
     @property
     def storage_api_version(self) -> str:
         """apiVersion that objects carry in the store."""
+        if self.shares:
+            return self.shares.storage_api_version
         version = self.stored_as or self.version
         return f"{self.group}/{version}" if self.group else version
 
     def who(self, name: str = "") -> Who:
         """How a Status names an object of this resource."""
-        return Who(self.group, self.plural, self.kind, name)
+        return self.shares.who(name) if self.shares else Who(self.group, self.plural, self.kind, name)
 
 
 class Registry:

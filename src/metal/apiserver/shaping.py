@@ -34,7 +34,17 @@ def body(ctx: RequestContext, obj: Any) -> Obj:
 
 def at_version(resource: Resource, obj: Obj) -> Obj:
     """A stored object as this version of the resource shows it (conversion strategy None: the apiVersion differs)."""
+    if resource.show is not None and obj.get("apiVersion") != resource.api_version:
+        return resource.show(obj)
     obj["apiVersion"] = resource.api_version
+    return obj
+
+
+def stored(resource: Resource, obj: Obj) -> Obj:
+    """An object of this version as it is stored."""
+    if resource.keep is not None:
+        obj = resource.keep(obj)
+    obj["apiVersion"] = resource.storage_api_version
     return obj
 
 

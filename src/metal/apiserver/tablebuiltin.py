@@ -48,8 +48,8 @@ _DESCRIPTIONS = {
 
 def _last_seen(obj: Obj, now: datetime) -> str:
     series = obj.get("series") or {}
-    when = series.get("lastObservedTime") or obj.get("lastTimestamp") or obj.get("eventTime")
-    return age(str(when), now) if when else "<unknown>"
+    when = series.get("lastObservedTime") or obj.get("lastTimestamp")
+    return age(str(when), now) if when else _first_seen(obj, now)
 
 
 def _first_seen(obj: Obj, now: datetime) -> str:
@@ -59,7 +59,8 @@ def _first_seen(obj: Obj, now: datetime) -> str:
 
 def _involved(obj: Obj, now: datetime) -> str:
     target = obj.get("involvedObject") or {}
-    return f"{str(target.get('kind') or '').lower()}/{target.get('name') or ''}"
+    kind, name = str(target.get("kind") or "").lower(), target.get("name")
+    return f"{kind}/{name}" if name else kind
 
 
 def _source(obj: Obj, now: datetime) -> str:
@@ -90,7 +91,7 @@ _EVENT = (
     Column("Source", "string", _source, priority=1, description="Who reports it."),
     _column("Message", _message),
     Column("First Seen", "string", _first_seen, priority=1, description="Time since it first happened."),
-    _column("Count", _event_count, "integer", 1),
+    _column("Count", _event_count, "string", 1),
     Column("Name", "string", _event_name, format="name", priority=1, description="Name of the event."),
 )
 

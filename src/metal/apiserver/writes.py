@@ -114,7 +114,7 @@ class Writer:
         name = obj["metadata"]["name"]
         if (taken := self._store.newest(ObjectKey(resource.key, ctx.namespace, name))) is not None:
             raise status.already_exists(resource.who(name), deleting=taken.deleting)
-        obj["apiVersion"] = resource.storage_api_version
+        obj = shaping.stored(resource, obj)
         if ctx.options.dry_run:
             return Record.parse(resource.key, encode(obj))
         return await self._store.write(resource.key, obj)
@@ -148,7 +148,7 @@ class Writer:
         if resource.strategy.generations and shaping.intent_changed(resource, obj, old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         self._validate(ctx, obj, old)
-        obj["apiVersion"] = resource.storage_api_version
+        obj = shaping.stored(resource, obj)
         return await self._store_change(ctx, current, obj)
 
     async def _store_change(self, ctx: RequestContext, current: Record, obj: Obj) -> Record:
