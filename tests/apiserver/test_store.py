@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from metal.apiserver.journal import Change, Done, JournalError, Loaded
 from metal.apiserver.records import ObjectKey, ResourceKey
 from metal.apiserver.status import StatusError
-from metal.apiserver.store import Store
+from metal.apiserver.store import FIRST, Store
 from tests.apiserver.widgets import running, widget
 from tests.kube.virtual import run
 
@@ -65,7 +65,7 @@ async def test_nothing_is_seen_before_it_is_durable() -> None:
     assert not writing.done()
     assert store.newest(key) is not None
     journal.settle()
-    assert (await writing).resource_version == store.version == 2
+    assert (await writing).resource_version == store.version == FIRST + 1
     assert store.get(key) is not None
     assert [event.type for event in cursor.take()] == ["ADDED"]
 
@@ -124,7 +124,7 @@ async def test_a_failed_disk_undoes_everything_staged() -> None:
     again = asyncio.ensure_future(store.write(THINGS, thing("a", n=4)))
     await asyncio.sleep(0)
     journal.settle()
-    assert (await again).resource_version == 3
+    assert (await again).resource_version == FIRST + 2
 
 
 @pytest.mark.looptime
@@ -202,6 +202,6 @@ async def _replay(steps: list[tuple[str, str]]) -> None:
         else:
             assert (event.type == "ADDED") is (event.record.key.name not in seen)
             seen[event.record.key.name] = event.record.resource_version
-    assert versions == list(range(2, 2 + len(versions)))
+    assert versions == list(range(FIRST + 1, FIRST + 1 + len(versions)))
     assert seen == {r.key.name: r.resource_version for r in store.collection(THINGS)}
     assert {r.uid for r in store.records()} == {uid for uid in ("uid-a", "uid-b", "uid-c") if store.by_uid(uid)}
