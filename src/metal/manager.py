@@ -42,6 +42,7 @@ from metal.kube.events import Recorder
 from metal.kube.rbac import Access, Where
 from metal.kube.runtime import Runtime
 from metal.kube.tasks import Crashed, Tasks
+from metal.pause import Pause
 from metal.probe.bundle import zipapp
 from metal.registry.http import routes as registry_routes
 from metal.registry.service import RegistryService, RegistrySettings
@@ -94,6 +95,9 @@ class Manager:
         self.runtime = Runtime(parts.client, rng=parts.rng, registry=parts.registry)
         self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock)
         self.runtime.background("events", self.recorder.run)
+        name = parts.elector.settings.identity if parts.elector else f"manager-{parts.rng.getrandbits(64):016x}"
+        self.pause = Pause(parts.client, self.config.namespace, self.runtime, name, parts.clock)
+        self.runtime.background("pause", self.pause.run)
         self.images = self._images()
         self._controllers()
         refusals = Refusals(parts.clock, event=self._event, registry=parts.registry)
@@ -101,12 +105,12 @@ class Manager:
             self.runtime.informer(self.kinds.server), self.runtime.informer(self.kinds.endpoint)
         )
         self.boot = BootService(
-            parts.client, self.kinds, directory, self.images, refusals, self._boot_settings(),
+            self.pause.client, self.kinds, directory, self.images, refusals, self._boot_settings(),
             clock=parts.clock, rng=parts.rng,
         )  # fmt: skip
         reports = RegistrySettings(namespace=self.config.namespace)
         self.registry = RegistryService(
-            parts.client, self.kinds, directory, refusals, reports, clock=parts.clock, rng=parts.rng
+            self.pause.client, self.kinds, directory, refusals, reports, clock=parts.clock, rng=parts.rng
         )
         self._refusals = refusals
         self._listening: list[Listening] = []
@@ -178,6 +182,7 @@ class Manager:
         and Unauthorized mean that rights or CRDs are missing; anything else is waited out once the namespace was seen.
         """
         await self._make_namespace()
+        await self.pause.begin()
         await self.images.start()
         elector = self.parts.elector
         if elector is not None:
@@ -253,6 +258,7 @@ class Manager:
         for listening in self._listening:
             await listening.aclose()
         await self.runtime.stop(grace=0.0)
+        await self.pause.leave()
         await self.images.aclose()
         await self.parts.pool.aclose()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from metal import manager
+from metal import manager, pause
 from metal.api.core import EVENT, LEASE
 from metal.api.generate import to_yaml
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP, Kinds, kinds
@@ -37,7 +37,7 @@ _API = "rbac.authorization.k8s.io"
 def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
     """Everything that a manager does with the API, as the modules that do it declare."""
     return (
-        *manager.access(namespace), *election.access(cast("Kind[election.Lease]", LEASE), Election().lease),
+        *manager.access(namespace), *pause.access(), *election.access(cast("Kind[election.Lease]", LEASE), Election().lease),
         *endpoint.access(kinds), *enrolment.access(kinds), *bmcsecret.access(kinds),
         *bmc.access(kinds), *enrol.access(kinds), *presence.access(kinds), *reach.access(),
         *server.access(kinds), *initial.access(kinds), *discovery.access(), *finalize.access(kinds),

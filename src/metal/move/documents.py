@@ -1,0 +1,155 @@
+"""Objects as they are on the wire, and what has to change in them when they come to live in another API."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from metal.api.core import CONFIG_MAP, NAMESPACE, SECRET
+from metal.api.kinds import Kinds
+from metal.api.meta import Kind
+from metal.kube.client import Client
+
+Doc = dict[str, Any]
+_OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+"""Fields of metadata that an API gives by itself."""
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_STALE = -1
+"""A generation that no object ever has: what was computed from an older one is stale in the new home, too."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One object, whatever its UID."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What became of one object: its UID and generation here and there."""
+
+    uid: str
+    generation: int
+    new_uid: str
+    new_generation: int
+
+
+def raw(kind: Kind[Any]) -> Kind[Any]:
+    """The kind, undecoded: nothing is lost on the way."""
+    return replace(kind, struct=msgspec.Raw)
+
+
+def kinds_in_order(kinds: Kinds) -> tuple[Kind[Any], ...]:
+    """All kinds that are moved; owners come before what they own."""
+    ours = (
+        kinds.endpoint, kinds.bmc_secret, kinds.bmc, kinds.server, kinds.claim, kinds.boot_config, kinds.ipxe,
+    )  # fmt: skip
+    if left := {kind.kind for kind in kinds.all()} - {kind.kind for kind in ours}:
+        raise RuntimeError(f"nobody has said where {sorted(left)} belong in the order of a move")
+    return tuple(raw(kind) for kind in (NAMESPACE, *ours, SECRET, CONFIG_MAP))
+
+
+async def fetch(client: Client, kind: Kind[Any]) -> list[Doc]:
+    """All objects of a kind. Raises ApiError."""
+    return [{**msgspec.json.decode(item), "kind": kind.kind} for item in (await client.list(kind)).items]
+
+
+def identity(doc: Doc) -> Identity:
+    """Which object it is."""
+    meta = doc["metadata"]
+    return Identity(doc["kind"], meta.get("namespace", ""), meta["name"])
+
+
+def bare(doc: Doc, annotation: str) -> Doc:
+    """The object without what an API gives by itself, and without the move's own mark, the annotation of this key."""
+    meta = {key: value for key, value in doc["metadata"].items() if key not in _OWN}
+    notes = {k: v for k, v in meta.pop("annotations", {}).items() if k not in (annotation, _LAST_APPLIED)}
+    return {
+        **{key: value for key, value in doc.items() if key != "apiVersion"},
+        "metadata": {**meta, "annotations": notes},
+    }
+
+
+def settled(doc: Doc, moved: Mapping[str, Moved], annotation: str) -> Doc:
+    """The object as it is to be in its new home, see `bare`.
+
+    References by UID name the new owners; an owner that does not move is left out, for the garbage collector would
+    take the object with it.
+    """
+    found = bare(doc, annotation)
+    owners = [owner for owner in found["metadata"].pop("ownerReferences", []) if owner["uid"] in moved]
+    renamed: Doc = _renamed({**found, "metadata": {**found["metadata"], "ownerReferences": owners}}, moved)
+    return _regenerated(renamed, doc, moved)
+
+
+def _renamed(value: Any, moved: Mapping[str, Moved]) -> Any:
+    """Every string that is the UID of a moved object becomes its new one, wherever it stands."""
+    if isinstance(value, str):
+        return moved[value].new_uid if value in moved else value
+    if isinstance(value, list):
+        return [_renamed(item, moved) for item in value]
+    if isinstance(value, dict):
+        return {key: _renamed(item, moved) for key, item in value.items()}
+    return value
+
+
+def _regenerated(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> Doc:
+    """Generations begin anew: what was computed from the present one still is, what was computed from others is not."""
+    me = moved.get(old["metadata"].get("uid", ""))
+    status = doc.get("status")
+    if isinstance(status, dict) and me is not None:
+        for holder in (status, *status.get("conditions", [])):
+            _regenerate(holder, "observedGeneration", me)
+    if isinstance(status, dict):
+        old_status = old["status"]
+        _follow(status.get("bootWindow"), "configGeneration", old_status.get("bootWindow"), "configUID", moved)
+        _follow(status.get("refused"), "secretGeneration", old_status.get("refused"), "secretUID", moved)
+    _follow_note(doc, old, moved)
+    return doc
+
+
+def _regenerate(holder: Doc, field: str, of: Moved) -> None:
+    if holder.get(field):
+        holder[field] = of.new_generation if holder[field] == of.generation else _STALE
+
+
+def _follow(new: Doc | None, field: str, old: Doc | None, uid: str, moved: Mapping[str, Moved]) -> None:
+    if new is not None and old is not None and (of := moved.get(old.get(uid, ""))) is not None:
+        _regenerate(new, field, of)
+
+
+def _follow_note(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> None:
+    """An IPXEBootConfig notes the generation of the configuration that owns it."""
+    owners = [moved[o["uid"]] for o in old["metadata"].get("ownerReferences", []) if o["uid"] in moved]
+    for key, value in doc["metadata"].get("annotations", {}).items():
+        if key.endswith("/generation") and owners and value.isdigit():
+            same = int(value) == owners[0].generation
+            doc["metadata"]["annotations"][key] = str(owners[0].new_generation if same else _STALE)
+
+
+def digest(doc: Doc) -> str:
+    """SHA-256 over the canonical JSON of a settled object; what is empty counts as absent."""
+    return hashlib.sha256(msgspec.json.encode(_canonical(doc), order="deterministic")).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, dict):
+        found = {key: _canonical(item) for key, item in value.items()}
+        return {key: item for key, item in found.items() if item not in (None, {}, [], "")}
+    return [_canonical(item) for item in value] if isinstance(value, list) else value
+
+
+def uids(value: Any) -> Iterator[str]:
+    """Every string of an object, however deep."""
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from uids(item)

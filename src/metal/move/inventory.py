@@ -1,0 +1,79 @@
+"""What there is to move: our objects, and the Secrets, ConfigMaps and Namespaces that they need."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from metal.api.kinds import Kinds
+from metal.kube.client import Client
+from metal.move.documents import Doc, Identity, fetch, identity, kinds_in_order
+from metal.pause import MANAGERS, MARK
+
+_REFERENCES = ("ignitionSecretRef", "userDataRef", "ipxeScriptSecretRef")
+"""Fields of specs that name a Secret in the object's own namespace."""
+_GIVEN = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+@dataclass
+class Inventory:
+    """All that is moved, in an order in which owners come first."""
+
+    documents: list[Doc] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        """How many of each kind, in order."""
+        return dict(Counter(doc["kind"] for doc in self.documents))
+
+    def versions(self) -> dict[Identity, str]:
+        """Which version of each object it is."""
+        return {identity(doc): doc["metadata"]["resourceVersion"] for doc in self.documents}
+
+    def ending(self) -> list[Identity]:
+        """Objects that are being deleted, which no API takes over."""
+        return [identity(doc) for doc in self.documents if doc["metadata"].get("deletionTimestamp")]
+
+    def orphaned(self) -> list[Identity]:
+        """Objects with an owner that does not move; they lose that owner."""
+        known = {doc["metadata"]["uid"] for doc in self.documents}
+        return [
+            identity(doc)
+            for doc in self.documents
+            if any(owner["uid"] not in known for owner in doc["metadata"].get("ownerReferences", []))
+        ]
+
+
+async def take(client: Client, kinds: Kinds, namespace: str) -> Inventory:
+    """Read everything; `namespace` is the manager's. Raises ApiError."""
+    found = {kind.kind: await fetch(client, kind) for kind in kinds_in_order(kinds)}
+    ours = [doc for kind in kinds.all() for doc in found[kind.kind]]
+    needed = {reference for doc in ours for reference in _references(doc, namespace)}
+    uids = {doc["metadata"]["uid"] for doc in ours}
+    extra = [doc for doc in (*found["Secret"], *found["ConfigMap"]) if _belongs(doc, uids, needed, namespace)]
+    spaces = {doc["metadata"].get("namespace", "") for doc in (*ours, *extra)} - {"", *_GIVEN} | {namespace}
+    homes = [doc for doc in found["Namespace"] if doc["metadata"]["name"] in spaces]
+    order = [kind.kind for kind in kinds_in_order(kinds)]
+    everything = [_plain(doc) if doc["kind"] == "Namespace" else doc for doc in homes] + ours + extra
+    return Inventory(sorted(everything, key=lambda doc: (order.index(doc["kind"]), str(identity(doc)))))
+
+
+def _belongs(doc: Doc, uids: set[str], needed: set[Identity], namespace: str) -> bool:
+    me = identity(doc)
+    if me.namespace == namespace and me.name in (MARK, MANAGERS):
+        return False
+    return me in needed or any(owner["uid"] in uids for owner in doc["metadata"].get("ownerReferences", []))
+
+
+def _references(doc: Doc, namespace: str) -> Iterator[Identity]:
+    """Secrets that an object names."""
+    spec, home = doc.get("spec") or {}, doc["metadata"].get("namespace", "")
+    for name in _REFERENCES:
+        if (reference := spec.get(name)) is not None:
+            yield Identity("Secret", home, reference.get("name", ""))
+    for tls in (spec.get("tls"), (spec.get("bmc") or {}).get("tls")):
+        if tls is not None and tls.get("caSecretRef"):
+            yield Identity("Secret", namespace, tls["caSecretRef"].get("name", ""))
+
+
+def _plain(doc: Doc) -> Doc:
+    """A Namespace's spec and status are its API's own business."""
+    return {key: value for key, value in doc.items() if key not in ("spec", "status")}

@@ -1,0 +1,274 @@
+"""The move itself. Each step can be done again: killed anywhere, the next run finds out how far it came.
+
+What the two marks say, and who may act:
+
+| source  | target  | acts   | how far                                                   |
+|---------|---------|--------|-----------------------------------------------------------|
+| -       | -       | source | not begun                                                 |
+| source  | -       | nobody | pausing                                                   |
+| source  | target  | nobody | copying; the objects at the source are the valid ones     |
+| moved   | target  | nobody | verified; the objects at the target are the valid ones    |
+| moved   | -       | target | done; the source stays paused for ever                    |
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from metal.api.meta import Kind
+from metal.kube.errors import AlreadyExists, NotFound
+from metal.move.documents import Doc, Identity, Moved, bare, digest, fetch, identity, kinds_in_order, settled
+from metal.move.homes import Home, Refused
+from metal.move.inventory import Inventory, take
+from metal.pause import Mark
+
+_ROUNDS = 5
+"""Times that everything is copied anew because it changed meanwhile."""
+
+
+@dataclass
+class Outcome:
+    """What was done."""
+
+    id: str
+    moved: dict[str, int] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
+    orphaned: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Mover:
+    """Moves everything from source to target. `say` gets a sentence for each step; never a secret."""
+
+    source: Home
+    target: Home
+    say: Callable[[str], None] = lambda _: None
+
+    async def plan(self) -> Inventory:
+        """What would be moved, after all checks that change nothing. Raises Refused and ApiError."""
+        for home in (self.source, self.target):
+            await home.check()
+        self._same_groups()
+        found = await take(self.source.client, self.source.kinds, self.source.namespace)
+        self._none_ending(found)
+        await self._check_target(await self.source.mark(), await self.target.mark())
+        return found
+
+    async def run(self) -> Outcome:
+        """Move. Raises Refused when it may not begin or go on, ApiError when an API fails: run it again then."""
+        for home in (self.source, self.target):
+            await home.check()
+        self._same_groups()
+        here, there = await self.source.ensure_namespace(), await self.target.ensure_namespace()
+        if here == there:
+            raise Refused("source and target are the same API")
+        if await self._given_up(there):
+            return Outcome("")
+        id = await self._begin(here, there)
+        outcome = Outcome(id)
+        outcome.stopped = await self._await_managers(id)
+        found = await take(self.source.client, self.source.kinds, self.source.namespace)
+        self._none_ending(found)
+        outcome.orphaned = [str(one) for one in found.orphaned()]
+        outcome.moved = found.counts()
+        mark = await self.source.mark()
+        if mark is not None and mark.role == "source":
+            found = await self._copy(found, id)
+            await self.source.pause(Mark(id, "moved", there, self.target.name))
+            self.say(f"{self.source.name} is left: its managers stay paused")
+        await self.target.release()
+        self.say(f"{self.target.name} is released: its managers act now")
+        return outcome
+
+    def _same_groups(self) -> None:
+        a, b = self.source.kinds, self.target.kinds
+        if (a.group, a.boot_group) != (b.group, b.boot_group):
+            raise Refused(f"the API groups differ: {a.group} and {b.group}")
+
+    def _none_ending(self, found: Inventory) -> None:
+        if ending := found.ending():
+            names = ", ".join(str(one) for one in ending[:5])
+            raise Refused(f"{names} at {self.source.name} is being deleted: wait until it is gone, then try again")
+
+    async def _check_target(self, mine: Mark | None, theirs: Mark | None) -> None:
+        """Empty, or holding what an earlier try put there or an earlier move has left there."""
+        if theirs is not None and theirs.role in ("target", "moved"):
+            return
+        if mine is not None and mine.role == "moved":
+            raise Refused(f"the objects of {self.source.name} were moved to {mine.where}; they are not valid any more")
+        found = await self.target.objects()
+        if found:
+            names = ", ".join(str(identity(doc)) for doc in found[:5])
+            raise Refused(f"{self.target.name} has {len(found)} objects of its own ({names} …): it must be empty")
+
+    async def _begin(self, here: str, there: str) -> str:
+        """Both marks are there; returns the id. An unfinished move goes on under its own."""
+        mine, theirs = await self.source.mark(), await self.target.mark()
+        if mine is not None and mine.peer != there:
+            raise Refused(f"{self.source.name} is in the middle of a move to or from {mine.where}: finish that one")
+        if mine is not None and mine.role == "moved" and (theirs is None or theirs.id != mine.id):
+            raise Refused(f"the objects of {self.source.name} were moved to {mine.where}: there is nothing to move")
+        await self._check_target(mine, theirs)
+        id = mine.id if mine is not None and mine.role != "target" else uuid.uuid4().hex[:12]
+        if mine is None or mine.role == "target":  # a target whose source is left already: it is the valid one now
+            await self.source.pause(Mark(id, "source", there, self.target.name))
+        if theirs is None or theirs.role == "moved" or theirs.id != id:
+            left = theirs is not None and (theirs.role == "moved" or theirs.leftovers)
+            await self.target.pause(Mark(id, "target", here, self.source.name, leftovers=left))
+        self.say(f"both homes are paused for move {id}")
+        return id
+
+    async def _given_up(self, there: str) -> bool:
+        """Moving back what never arrived: the copy goes, and the home that still has everything acts again."""
+        mine, theirs = await self.source.mark(), await self.target.mark()
+        if mine is None or mine.role != "target":
+            return False
+        if theirs is not None and (theirs.role, theirs.id) != ("source", mine.id):
+            return False
+        await self._await_managers(mine.id)
+        await self._clear(mine)
+        if mine.leftovers:
+            await self.source.pause(Mark(mine.id, "moved", there, self.target.name))
+        await self.target.release()
+        if not mine.leftovers:
+            await self.source.release()
+        self.say(f"the unfinished move {mine.id} is given up: {self.target.name} acts again, with all its objects")
+        return True
+
+    async def _await_managers(self, id: str) -> list[str]:
+        stopped = [f"{name} at {home.name}" for home in (self.source, self.target) for name in await home.stopped(id)]
+        self.say(f"nobody acts: {', '.join(stopped) or 'no manager lives'}")
+        return stopped
+
+    async def _copy(self, found: Inventory, id: str) -> Inventory:
+        """Copy until nothing has changed at the source meanwhile: people and DHCP hooks know of no pause."""
+        mark = await self.target.mark()
+        for _ in range(_ROUNDS):
+            await _Copy(self.target, found, id, self.say, replace=mark is not None and mark.leftovers).run()
+            again = await take(self.source.client, self.source.kinds, self.source.namespace)
+            if again.versions() == found.versions():
+                return found
+            self.say(f"objects at {self.source.name} changed meanwhile; copying again")
+            self._none_ending(found := again)
+        raise Refused(f"somebody keeps changing objects at {self.source.name}: stop that, and run this again")
+
+    async def _clear(self, mark: Mark) -> None:
+        """Remove from the source of this run what the move that is given up put there."""
+        home = self.source
+        for kind in reversed(kinds_in_order(home.kinds)):
+            for doc in await fetch(home.client, kind):
+                if _put_by(doc, _note(home), mark.id) and kind.kind != "Namespace":
+                    await _remove(home, kind, doc)
+
+
+def _note(home: Home) -> str:
+    return home.kinds.key("moved-by")
+
+
+def _put_by(doc: Doc, annotation: str, id: str) -> bool:
+    return str(doc["metadata"].get("annotations", {}).get(annotation, "")) == id
+
+
+async def _remove(home: Home, kind: Kind[Any], doc: Doc) -> None:
+    """Delete an object without anybody acting on it: all managers are paused, so finalizers would stay for ever."""
+    me, uid = identity(doc), doc["metadata"]["uid"]
+    try:
+        if doc["metadata"].get("finalizers"):
+            await home.client.patch(kind, me.name, {"metadata": {"finalizers": None}}, me.namespace)
+        await home.client.delete(kind, me.name, me.namespace, uid=uid)
+    except NotFound:
+        return
+
+
+@dataclass
+class _Copy:
+    """Objects first, then status, when all new UIDs are known; then everything is read back."""
+
+    target: Home
+    found: Inventory
+    id: str
+    say: Callable[[str], None]
+    replace: bool = False
+    """Whatever is at the target was moved away before and may be replaced."""
+    moved: dict[str, Moved] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kinds = {kind.kind: kind for kind in kinds_in_order(self.target.kinds)}
+        self.note = _note(self.target)
+
+    async def run(self) -> None:
+        """Make the target hold exactly what was found. Raises Refused when it does not afterwards."""
+        there = {
+            kind: {identity(doc): doc for doc in await fetch(self.target.client, k)} for kind, k in self.kinds.items()
+        }
+        await self._clear_others(there)
+        for doc in self.found.documents:
+            await self._put(doc, there[doc["kind"]].get(identity(doc)))
+        self.say(f"{len(self.found.documents)} objects are there")
+        for doc in self.found.documents:
+            await self._put_status(doc)
+        self.say("their status is there")
+        await self._verify()
+        self.say("all was read back and is the same")
+
+    async def _clear_others(self, there: dict[str, dict[Identity, Doc]]) -> None:
+        """What an earlier move left here is not valid any more; what this move put here stays."""
+        for name in reversed(list(self.kinds)):
+            for me, doc in list(there[name].items()):
+                if self.kinds[name].group and not _put_by(doc, self.note, self.id):
+                    await _remove(self.target, self.kinds[name], doc)
+                    del there[name][me]
+
+    async def _put(self, doc: Doc, old: Doc | None) -> None:
+        kind, wanted = self.kinds[doc["kind"]], self._settled(doc)
+        if old is not None and not self._is_same(wanted, old) and doc["kind"] != "Namespace":
+            if not self.replace and not _put_by(old, self.note, self.id):
+                raise Refused(
+                    f"{identity(doc)} is at {self.target.name} already, with other content: remove or rename it"
+                )
+            await _remove(self.target, kind, old)
+            old = None
+        new = old if old is not None else await self._create(kind, wanted)
+        mine, theirs = doc["metadata"], new["metadata"]
+        self.moved[mine["uid"]] = Moved(
+            mine["uid"], mine.get("generation", 0), theirs["uid"], theirs.get("generation", 0)
+        )
+
+    def _is_same(self, wanted: Doc, old: Doc) -> bool:
+        return digest(_without_status(wanted)) == digest(_without_status(bare(old, self.note)))
+
+    async def _create(self, kind: Kind[Any], wanted: Doc) -> Doc:
+        body = _without_status(wanted)
+        notes = {**body["metadata"].get("annotations", {}), self.note: self.id}
+        body = {**body, "metadata": {**body["metadata"], "annotations": notes}}
+        try:
+            return {**msgspec.json.decode(await self.target.client.create(kind, body)), "kind": kind.kind}
+        except AlreadyExists:
+            raise Refused(f"{identity(wanted)} appeared at {self.target.name} meanwhile: try again") from None
+
+    async def _put_status(self, doc: Doc) -> None:
+        status = self._settled(doc).get("status")
+        if not status or not self.kinds[doc["kind"]].group:
+            return
+        me = identity(doc)
+        await self.target.client.patch_status(self.kinds[me.kind], me.name, {"status": status}, me.namespace)
+
+    async def _verify(self) -> None:
+        there = {identity(doc): doc for kind in self.kinds.values() for doc in await fetch(self.target.client, kind)}
+        for doc in self.found.documents:
+            me = identity(doc)
+            if me.kind == "Namespace":
+                continue
+            found = there.get(me)
+            if found is None or digest(self._settled(doc)) != digest(bare(found, self.note)):
+                raise Refused(f"{me} is not the same at {self.target.name}: somebody changed it; run this again")
+
+    def _settled(self, doc: Doc) -> Doc:
+        return settled(doc, self.moved, self.note)
+
+
+def _without_status(doc: Doc) -> Doc:
+    return {key: value for key, value in doc.items() if key not in ("status", "kind")}

@@ -1,0 +1,234 @@
+"""A pause in the API that every manager honours: while it is there nobody acts, so that objects can be moved away.
+
+Two ConfigMaps in the manager's namespace. MARK says that there is a pause, whose, and what for. MANAGERS is where each
+manager says, every few seconds, that it lives, and whether it has stopped for that pause: nothing is running any more,
+and boot server and registry write nothing.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+
+import metal
+from metal.api.core import CONFIG_MAP
+from metal.kube.client import Client, Page, WatchEvent
+from metal.kube.clock import Clock
+from metal.kube.errors import AlreadyExists, ApiError, NotFound, Unavailable
+from metal.kube.objects import Kind, Object
+from metal.kube.rbac import Access, Where
+from metal.kube.runtime import Runtime
+
+_log = structlog.get_logger(__name__)
+T = TypeVar("T", bound=Object)
+
+MARK = "metal-operator-pause"
+"""ConfigMap with the pause: data are those of `Mark`. None, no pause."""
+MANAGERS = "metal-operator-managers"
+"""ConfigMap with an entry for each living manager: `<time> <version> <id of the pause it has stopped for, or ->`."""
+HOLD = "move"
+"""Reason for which the runtime is held."""
+INTERVAL = 3.0
+"""Seconds between two looks at the mark; each one is a sign of life, too."""
+SILENCE = 15.0
+"""Seconds without an answer of the API after which a manager stops by itself: it might not see a pause."""
+DEAD = 25.0
+"""Seconds without a sign of life after which whoever pauses takes a manager for dead. Longer than SILENCE."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A pause: whose it is and what becomes of the objects here."""
+
+    id: str
+    """Name of the move."""
+    role: str
+    """source, target, or moved: the objects here are no longer valid."""
+    peer: str
+    """UID of the manager's namespace in the other home."""
+    where: str = ""
+    """The other home, for people."""
+    leftovers: bool = False
+    """The objects here were moved away before: they are not valid and may be replaced."""
+
+    def as_data(self) -> dict[str, str]:
+        """As it stands in the ConfigMap."""
+        leftovers = "true" if self.leftovers else ""
+        return {"id": self.id, "role": self.role, "peer": self.peer, "where": self.where, "leftovers": leftovers}
+
+
+async def read_mark(client: Client, namespace: str) -> Mark | None:
+    """The pause, if there is one. Raises ApiError."""
+    try:
+        data = (await client.get(CONFIG_MAP, MARK, namespace)).data
+    except NotFound:
+        return None
+    id, role, peer, where = (data.get(name, "") for name in ("id", "role", "peer", "where"))
+    return Mark(id, role, peer, where, leftovers=data.get("leftovers") == "true")
+
+
+class PausedClient:
+    """A client whose writes fail with Unavailable while `closed`; `idle` waits for those under way."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.closed = False
+        self._writing = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __repr__(self) -> str:
+        return f"<PausedClient {'closed' if self.closed else 'open'} writing={self._writing}>"
+
+    @contextlib.asynccontextmanager
+    async def _write(self) -> AsyncIterator[None]:
+        if self.closed:
+            raise Unavailable("this control plane is paused while its objects are moved; try again later")
+        self._writing += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._writing -= 1
+            if not self._writing:
+                self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until no write is under way."""
+        await self._idle.wait()
+
+    async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
+        """See Client."""
+        return await self._client.get(kind, name, namespace)
+
+    async def list(
+        self, kind: Kind[T], namespace: str = "", *, labels: str = "", fields: str = "", resource_version: str = ""
+    ) -> Page[T]:
+        """See Client."""
+        return await self._client.list(kind, namespace, labels=labels, fields=fields, resource_version=resource_version)
+
+    def watch(
+        self, kind: Kind[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[WatchEvent[T]]:
+        """See Client."""
+        return self._client.watch(kind, namespace, resource_version=resource_version, labels=labels, fields=fields)
+
+    async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
+        """See Client."""
+        async with self._write():
+            return await self._client.create(kind, obj)
+
+    async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """See Client."""
+        async with self._write():
+            return await self._client.patch(kind, name, patch, namespace)
+
+    async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """See Client."""
+        async with self._write():
+            return await self._client.patch_status(kind, name, patch, namespace)
+
+    async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
+        """See Client."""
+        async with self._write():
+            return await self._client.apply(kind, obj, manager=manager, force=force)
+
+    async def delete(
+        self, kind: Kind[T], name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
+    ) -> None:
+        """See Client."""
+        async with self._write():
+            await self._client.delete(kind, name, namespace, uid=uid, resource_version=resource_version)
+
+    async def aclose(self) -> None:
+        """The client is somebody else's."""
+
+
+class Pause:
+    """One manager's side: `begin` before anything works, `run` beside it, `leave` in the end.
+
+    Until the API has said that there is no pause, controllers are held and boot server and registry write nothing.
+    """
+
+    def __init__(self, client: Client, namespace: str, runtime: Runtime, identity: str, clock: Clock) -> None:
+        self._client, self._namespace, self._runtime = client, namespace, runtime
+        self._identity, self._clock = identity, clock
+        self.client: Client = (guard := PausedClient(client))
+        """For whatever answers machines."""
+        self._guard = guard
+        self._mark: Mark | None = None
+        self._seen = 0.0
+        self._silent = False
+
+    @property
+    def paused(self) -> bool:
+        """Whether this manager does nothing."""
+        return self._guard.closed
+
+    async def begin(self) -> None:
+        """Look for a pause before anything starts. Raises ApiError."""
+        await self._stop()
+        await self._look()
+
+    async def run(self) -> None:
+        """Look again and again; for Runtime.background."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            try:
+                async with asyncio.timeout(SILENCE):
+                    await self._look()
+            except (ApiError, TimeoutError) as exc:
+                await self._unheard(exc)
+
+    async def leave(self) -> None:
+        """Say that this manager is gone; that nobody hears it is no trouble."""
+        with contextlib.suppress(ApiError, TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._say(None)
+
+    async def _look(self) -> None:
+        mark = await read_mark(self._client, self._namespace)
+        self._seen, self._silent = asyncio.get_running_loop().time(), False
+        if mark is not None and not self.paused:
+            _log.warning("paused: the objects are being moved", move=mark.id, role=mark.role, where=mark.where)
+            await self._stop()
+        if mark is None and self.paused:
+            self._go_on()
+        self._mark = mark
+        await self._say(f"{self._clock():%Y-%m-%dT%H:%M:%SZ} {metal.__version__} {mark.id if mark else '-'}")
+
+    async def _unheard(self, exc: Exception) -> None:
+        if not self.paused and asyncio.get_running_loop().time() - self._seen > SILENCE:
+            _log.warning("the API is silent: nothing is done, for there may be a pause", error=str(exc))
+            await self._stop()
+
+    async def _stop(self) -> None:
+        self._guard.closed = True
+        await self._runtime.hold(HOLD, grace=1.0)
+        await self._guard.idle()
+
+    def _go_on(self) -> None:
+        self._guard.closed = False
+        self._runtime.release(HOLD)
+
+    async def _say(self, entry: str | None) -> None:
+        body = {"data": {self._identity: entry}}
+        try:
+            await self._client.patch(CONFIG_MAP, MANAGERS, body, self._namespace)
+        except NotFound:
+            meta = {"name": MANAGERS, "namespace": self._namespace}
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(CONFIG_MAP, {"metadata": meta, "data": {self._identity: entry or "-"}})
+
+
+def access() -> tuple[Access, ...]:
+    """What a manager does with the API for a pause."""
+    return (
+        Access(CONFIG_MAP, ("get",), "looks for a pause", where=Where.HOME, names=(MARK,)),
+        Access(CONFIG_MAP, ("patch",), "says that it lives, and that it has stopped", where=Where.HOME,
+               names=(MANAGERS,)),
+        Access(CONFIG_MAP, ("create",), "begins the list of managers", where=Where.HOME),
+    )  # fmt: skip
