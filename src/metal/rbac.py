@@ -37,7 +37,8 @@ _API = "rbac.authorization.k8s.io"
 def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
     """Everything that a manager does with the API, as the modules that do it declare."""
     return (
-        *manager.access(namespace), *pause.access(), *election.access(cast("Kind[election.Lease]", LEASE), Election().lease),
+        *manager.access(namespace), *election.access(cast("Kind[election.Lease]", LEASE), Election().lease),
+        *pause.access(),
         *endpoint.access(kinds), *enrolment.access(kinds), *bmcsecret.access(kinds),
         *bmc.access(kinds), *enrol.access(kinds), *presence.access(kinds), *reach.access(),
         *server.access(kinds), *initial.access(kinds), *discovery.access(), *finalize.access(kinds),
