@@ -46,7 +46,7 @@ class Plane:
 
     def __init__(self, n: int, seed: int, config: Config, options: Options) -> None:
         self.clock = LoopClock(START)
-        self.network = InProcessNetwork()
+        self.network = self._network()
         self.config, self.kinds = config, kinds(config.api_group, config.boot_group)
         settings = FleetSettings(boot_url=config.boot_url, network=self.network, clock=self.clock, history_limit=None)
         self.fleet = Fleet(n, seed=seed, options=replace(options, password=PASSWORD), settings=settings)
@@ -55,6 +55,10 @@ class Plane:
         self.objects = ObjectHistory(self.client, self.fleet.history, watched(self.kinds))
         self.seed = seed
         self.manager = self._manager(seed)
+
+    def _network(self) -> InProcessNetwork:
+        """How machines reach the manager."""
+        return InProcessNetwork()
 
     def _manager(self, seed: int) -> Manager:
         pool = RedfishPool(self.fleet.transport_factory)
