@@ -46,11 +46,27 @@ class Proxy:
     """Listens on loopback over plain http. `trouble` may be changed at any time."""
 
     def __init__(self, upstream: str, tls: ssl.SSLContext | None, rng: random.Random) -> None:
-        self.trouble = Trouble()
+        self._trouble = Trouble()
+        self._streams: set[asyncio.Timeout] = set()
         self.counts = Counts()
         self.url = ""
         self._upstream, self._tls, self._rng = upstream, tls, rng
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def trouble(self) -> Trouble:
+        """What is done to requests, and to watches that are open already."""
+        return self._trouble
+
+    @trouble.setter
+    def trouble(self, trouble: Trouble) -> None:
+        self._trouble = trouble
+        for stream in self._streams:
+            stream.reschedule(self._end())
+
+    def _end(self) -> float | None:
+        life = self._trouble.watch_life
+        return asyncio.get_running_loop().time() + life * self._rng.uniform(0.8, 1.0) if life else None
 
     def count_anew(self) -> Counts:
         """The counts so far; new ones begin."""
@@ -108,11 +124,14 @@ class Proxy:
             out = web.StreamResponse(status=answer.status, headers=_headers(answer.headers))
             await out.prepare(request)
             try:
-                async with asyncio.timeout(self.trouble.watch_life or None):
+                async with asyncio.timeout_at(self._end()) as limit:
+                    self._streams.add(limit)
                     async for chunk in answer.content.iter_any():
                         await out.write(chunk)
             except TimeoutError:
                 self.counts.watches_cut += 1
+            finally:
+                self._streams.discard(limit)
             return out
 
     @asynccontextmanager

@@ -22,7 +22,7 @@ class Shaky(Client):
         self.inner, self._rng = inner, rng
         self.trouble = Trouble()
         self.requests: Counter[str] = Counter()
-        self.expired = 0
+        self.expired = self.cut = 0
         self._up = asyncio.Event()
         self._up.set()
         self._down = asyncio.Event()
@@ -50,29 +50,30 @@ class Shaky(Client):
             self.expired += 1
             raise Expired("too old resource version")
         stream = aiter(self.inner.watch(kind, namespace, **options))
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.trouble.watch_life if self.trouble.watch_life else None
+        started = asyncio.get_running_loop().time()
         down = asyncio.ensure_future(self._down.wait())
-        following: asyncio.Future[WatchEvent[T]] | None = None
+        following = asyncio.ensure_future(anext(stream))
         try:
-            while True:
-                following = asyncio.ensure_future(anext(stream))
-                left = None if end is None else max(0.0, end - loop.time())
-                await asyncio.wait({following, down}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            while not self._is_over(started):
+                await asyncio.wait({following, down}, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
                 if down.done():
                     self._forgotten.add(kind.plural)
                     raise Unavailable("the connection was cut")
-                if not following.done():
-                    return
-                yield following.result()
+                if following.done():
+                    yield following.result()
+                    following = asyncio.ensure_future(anext(stream))
+            self.cut += 1
         except StopAsyncIteration:
             return
         finally:
-            for task in (down, following):
-                if task is not None:
-                    task.cancel()
-            await asyncio.gather(down, *([following] if following else []), return_exceptions=True)
+            down.cancel()
+            following.cancel()
+            await asyncio.gather(down, following, return_exceptions=True)
             await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+    def _is_over(self, started: float) -> bool:
+        life = self.trouble.watch_life
+        return bool(life) and asyncio.get_running_loop().time() - started >= life
 
     async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
         return await self._call("create", kind, lambda: self.inner.create(kind, obj))

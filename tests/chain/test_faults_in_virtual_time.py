@@ -88,3 +88,4 @@ async def test_an_enrolment_ends_the_same_whatever_the_api_does(
     most = MOST_OF_ALL if trouble.share and trouble.delay else MOST
     assert requests <= most * calm, f"{requests} requests against {calm} undisturbed"
     assert (shaky.expired > 0) == (disturb is _crashes)
+    assert (shaky.cut > 0) == (trouble.watch_life > 0)
