@@ -386,3 +386,29 @@ async def test_conditions_of_others_stay(site: Site) -> None:
     await site.change(2)
     await site.config()
     assert (await site.condition("BootStateReceived"))[0] == "True"
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_new_leader_with_an_empty_cache_takes_no_readiness_back(silent: bool, site: Site) -> None:
+    """A machine may be booting just now, and every replica serves what is pinned: it stays Ready while it is fetched,
+    also before the registry has answered."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    before = await site.config()
+    await site.runtime.stop()
+    site.world.images.local = False
+
+    async def never(reference: str) -> Image:
+        await asyncio.sleep(10_000)
+        return image()
+
+    if silent:
+        site.world.images.resolve = never  # type: ignore[method-assign]  # this registry is slow
+    successor = Site(site.world)
+    await successor.runtime.start()
+    await asyncio.sleep(20)
+    await successor.runtime.stop()
+    assert before.status.state == "Ready"
+    assert (await site.config()).metadata.resource_version == before.metadata.resource_version
+    assert (await site.child()).status.state == "Ready"

@@ -129,7 +129,8 @@ class BootConfigurationReconciler:
             raise ImageError("ImageMissing", _no_image(config))
         image = await self._look(key, reference, config.metadata.generation)
         if image is None:
-            return Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE), None
+            resolving = Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE)
+            return self._meanwhile(config, pinned, resolving)
         plan = image.plan(ignition=config.spec.ignition_secret_ref is not None)
         try:
             plan.check(self.deps.settings.base_url)
@@ -138,7 +139,19 @@ class BootConfigurationReconciler:
         progress = self.deps.images.prefetch(str(key), image, partial(self.wake, key))
         if progress.failure is not None:
             raise progress.failure
-        return (_ready(plan), plan) if progress.complete else (self._downloading(progress), None)
+        return (
+            (_ready(plan), plan) if progress.complete else self._meanwhile(config, pinned, self._downloading(progress))
+        )
+
+    def _meanwhile(
+        self, config: ServerBootConfiguration, pinned: Plan | None, finding: Finding
+    ) -> tuple[Finding, Plan | None]:
+        """A leader with an empty cache takes no readiness back: a machine may be booting, and whoever serves it fetches
+        what is pinned if need be."""
+        current = config.status.observed_generation == config.metadata.generation
+        if pinned is None or config.status.state != READY or not current:
+            return finding, None
+        return replace(_ready(pinned), again=finding.again), pinned
 
     async def _look(self, key: Key, reference: str, generation: int) -> Image | None:
         memo = self._memos.setdefault(key, _Memo())
