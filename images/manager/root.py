@@ -103,5 +103,5 @@ def _made(bundle: bytes) -> Tree:
     made |= {"tmp": folder(0o1777), "var/run": link("/run"), "data": tree.Entry(folder().mode, b"", USER, USER)}
     made |= {"etc/passwd": file(_PASSWD.encode()), "etc/group": file(_GROUP.encode())}
     made |= {"etc/nsswitch.conf": file(b"hosts: files dns\n"), "etc/ssl/certs/ca-certificates.crt": file(bundle)}
-    made |= {"etc/ssl/cert.pem": link("certs/ca-certificates.crt"), "usr/bin/python3": link("python3.11")}
+    made |= {"usr/lib/ssl/cert.pem": link("/etc/ssl/certs/ca-certificates.crt")}  # where OpenSSL looks
     return made

@@ -50,10 +50,25 @@ def test_a_site_gives_its_own_files_to_the_manager() -> None:
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     config, prefixes = only(objects, "ConfigMap"), only(objects, "Secret")
 
-    assert volumes["config"]["configMap"]["name"] == config["metadata"]["name"] != "metal-operator"
+    assert volumes["config"]["configMap"]["name"] == config["metadata"]["name"] != "metal-operator-config"
     assert volumes["prefixes"]["secret"]["secretName"] == prefixes["metadata"]["name"]
     assert yaml.safe_load(config["data"]["metal.yaml"])["advertise"]["boot"] == "http://192.0.2.1:8082"
     assert pod["containers"][0]["image"] == "registry.example.com/metal-operator:0.1.0"
+
+
+@pytest.mark.needs("kubectl")
+@pytest.mark.parametrize("folder", ["default", "site"])
+def test_kustomize_leaves_the_rights_alone(folder: str) -> None:
+    """Roles come out as they were generated: names in their rules are those of Leases, which kustomize must not take
+    for the ConfigMap that it renames."""
+    roles = [one for one in yaml.safe_load_all((CONFIG / "rbac/role.yaml").read_text()) if one]
+    objects = rendered(folder)
+
+    for role in roles:
+        (found,) = [
+            one for one in of_kind(objects, role["kind"]) if one["metadata"]["name"] == role["metadata"]["name"]
+        ]
+        assert found["rules"] == role["rules"]
 
 
 @pytest.mark.kube
