@@ -39,7 +39,7 @@ class ResourceHandler:
         resource = self._backend.resource(target.group, target.version, target.plural)
         served = {*resource.actions, *(("status",) if resource.status else ())}
         if target.subresource and target.subresource not in served:
-            raise status.no_such_path()
+            raise status.not_found(resource.who(target.name)) if resource.custom else status.no_such_path()
         if target.namespace and not resource.namespaced:
             raise status.no_such_path()
         user_agent = request.headers.get("User-Agent", "")
