@@ -125,7 +125,7 @@ BUILTIN: dict[str, tuple[Column, ...]] = {
     "Namespace": (NAME, _column("Status", _at("status", "phase")), AGE),
     "Secret": (NAME, _column("Type", _at("type", missing="Opaque")), _column("Data", _count("data"), "integer"), AGE),
     "ConfigMap": (NAME, _column("Data", _count("data", "binaryData"), "integer"), AGE),
-    "ServiceAccount": (NAME, _column("Secrets", _count("secrets"), "integer"), AGE),
+    "ServiceAccount": (NAME, AGE),
     "Lease": (NAME, _column("Holder", _at("spec", "holderIdentity")), AGE),
     "CustomResourceDefinition": _CREATED,
     "Role": _CREATED,
