@@ -8,7 +8,7 @@ from metal.apiserver.records import ResourceKey
 
 Obj = dict[str, Any]
 
-AUTOUPDATE = f"{GROUP}/autoupdate"
+AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 """Annotation: "false" leaves a role alone at the next start."""
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
