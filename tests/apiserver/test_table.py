@@ -179,7 +179,7 @@ EVENT = {
         ("Secret", {"type": "Opaque", "data": {"a": "", "b": ""}}, ["x", "Opaque", 2, "5m"]),
         ("Secret", {}, ["x", "Opaque", 0, "5m"]),
         ("ConfigMap", {"data": {"a": ""}, "binaryData": {"b": ""}}, ["x", 2, "5m"]),
-        ("ServiceAccount", {"secrets": [{}]}, ["x", 1, "5m"]),
+        ("ServiceAccount", {"secrets": [{}]}, ["x", "5m"]),
         ("Lease", {"spec": {"holderIdentity": "me"}}, ["x", "me", "5m"]),
         ("CustomResourceDefinition", {}, ["x", "2024-05-06T11:55:00Z"]),
         ("SomethingElse", {}, ["x", "5m"]),
