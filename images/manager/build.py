@@ -103,6 +103,10 @@ def assemble(plan: Plan, cache: Path) -> tuple[tree.Tree, str]:
     if not debs.exists():
         root.bootstrap(plan.source_list, debs)
         _forget_old(cache, "manager-root")
+    moved = [one.name for one in root.packages(debs) if plan.packages.get(one.name) != one.version]
+    if moved:
+        shutil.rmtree(debs)
+        raise BuildError(f"the mirror has other versions than apt's index: run apt-get update ({', '.join(moved)})")
     contents = root.contents(debs)
     site, distributions = python.contents(TOP)
     tree.overlay(contents, site)
