@@ -223,6 +223,17 @@ async def test_a_watch_that_ends_at_once_is_not_hammered() -> None:
         assert api.count("watch") < 600
 
 
+async def test_quiet_watches_that_something_cuts_leave_no_gaps() -> None:
+    """Every watch is cut after 5 s and brings nothing: the next one follows at once, not half a minute later."""
+    api = FakeAPI()
+    async with following(api):
+        for _ in range(20):
+            await asyncio.sleep(5)
+            api.drop_watches(Unavailable("the connection was cut"))
+
+        assert api.count("watch") == 20
+
+
 async def test_after_progress_the_pauses_are_short_again() -> None:
     """A change seen through the watch resets the backoff."""
     api = FakeAPI()
