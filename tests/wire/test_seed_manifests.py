@@ -1,4 +1,4 @@
-"""The promised manifests, applied by real kubectl to the embedded API over TLS."""
+"""The promised manifests, applied by real kubectl to the embedded API over TLS and to kube-apiserver."""
 
 import asyncio
 import json
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import yaml
 
-from metal.api.core import NAMESPACE
 from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.needs("kubectl"), pytest.mark.asynci
 
 SEEDS = sorted((SAMPLES / "seed").glob("*.yaml"))
 OURS = sorted(path for path in SAMPLES.glob("*.yaml") if path.name != "mac-prefixes.yaml")
+GROUPS = ("metal.ironcore.dev", "metal.openkcm.dev")
 NAMESPACES = ("default", "defauilt")
 """The second one is spelled so in a promised manifest."""
 
@@ -42,18 +43,34 @@ class Kubectl:
         return out.decode()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def kubectl(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kubectl]:
+@pytest_asyncio.fixture(
+    scope="module", loop_scope="module", params=["tls", pytest.param("kube", marks=pytest.mark.kube)]
+)
+async def kubectl(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kubectl]:
     """kubectl beside an API that serves the kinds under two groups: ours, and the distribution's."""
-    api = EmbeddedAPI(tmp_path_factory.mktemp("api"), system_clock)
+    folder, home = tmp_path_factory.mktemp("api"), tmp_path_factory.mktemp("home")
+    if request.param == "kube":
+        made = Kubectl(request.getfixturevalue("cluster").kubeconfig, home)
+        await _prepare(made, folder)
+        yield made
+        return
+    api = EmbeddedAPI(folder, system_clock)
     await api.start()
-    for group in ("metal.ironcore.dev", "metal.openkcm.dev"):
-        await api.install_crds(crds(kinds(group)))
-    for name in NAMESPACES:
-        await api.client().apply(NAMESPACE, {"metadata": {"name": name}}, manager="test")
     await api.listen(port=0)
-    yield Kubectl(api.kubeconfig, tmp_path_factory.mktemp("home"))
+    made = Kubectl(api.kubeconfig, home)
+    await _prepare(made, folder)
+    yield made
     await api.stop()
+
+
+async def _prepare(kubectl: Kubectl, folder: Path) -> None:
+    definitions = [crd for group in GROUPS for crd in crds(kinds(group))]
+    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
+    manifest, waited = folder / "kinds.yaml", folder / "crds.yaml"
+    manifest.write_text(yaml.safe_dump_all([*definitions, *spaces]))
+    waited.write_text(yaml.safe_dump_all(definitions))
+    await kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifest))
+    await kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(waited))
 
 
 @pytest.mark.parametrize("path", [*SEEDS, *OURS], ids=lambda path: str(path.relative_to(SAMPLES)))
