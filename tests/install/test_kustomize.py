@@ -140,3 +140,22 @@ def test_single_folders_are_applied_by_file_too(site: Site) -> None:
     told = site.kubectl("apply", "--dry-run=server", "-f", CONFIG / "crd")
 
     assert told.count("customresourcedefinition") == len(list((CONFIG / "crd").glob("*.yaml")))
+
+
+@pytest.mark.kube
+def test_pods_are_admitted_where_pod_security_is_restricted(site: Site) -> None:
+    """A namespace that enforces the strictest Pod Security Standard takes the pods of both ways."""
+    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": label}}
+    site.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(namespace))
+
+    for objects in (rendered("default"), rendered("site"), site.helm.template("--values", SMALLEST)):
+        spec = only(objects, "Deployment")["spec"]["template"]["spec"]
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "manager", "namespace": "restricted"},
+            "spec": spec,
+        }
+        told = site.kubectl("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(pod))
+        assert "pod/manager created" in told
