@@ -164,9 +164,10 @@ def test_the_manager_runs_from_the_image(site: Site, built: Path, root: Path, in
     assert "Traceback" not in manager.log.read_text()
 
 
-def clone(folder: Path) -> str:
+def clone(revision: str, folder: Path) -> str:
     """What a fresh clone's build prints of its digest."""
-    subprocess.run(["git", "clone", "--quiet", str(TOP), str(folder)], check=True)
+    subprocess.run(["git", "clone", "--quiet", "--no-checkout", str(TOP), str(folder)], check=True)
+    subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", "--detach", revision], check=True)
     (folder / ".tools").symlink_to(TOP / ".tools")
     environment = {**os.environ, "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(TOP / ".cache/uv"))}
     command = [sys.executable, "images/manager/build.py", "--out", "out"]
@@ -176,10 +177,12 @@ def clone(folder: Path) -> str:
 
 def test_two_clones_build_the_same_image(tmp_path: Path) -> None:
     """Two clones of one commit, at different times and places and without a cache, give one digest."""
-    first = clone(tmp_path / "first")
+    head = ["git", "-C", str(TOP), "rev-parse", "HEAD"]
+    revision = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
+    first = clone(revision, tmp_path / "first")
     before = os.umask(0o027)
     try:
-        second = clone(tmp_path / "a" / "second")
+        second = clone(revision, tmp_path / "a" / "second")
     finally:
         os.umask(before)
 
