@@ -4,6 +4,9 @@ import asyncio
 
 import pytest
 
+from metal.api.core import CONFIG_MAP
+from metal.move.homes import Refused
+from metal.pause import MANAGERS
 from tests.move.homes import Killed, Life, TwoHomes, two_homes
 from tests.sim.plane import is_ready
 
@@ -69,3 +72,117 @@ async def test_killed_after_any_write_it_is_run_again_and_nothing_is_acted_on_by
         assert writes > 20
         assert site.felt() == before
         await _acts(site, second=True)
+
+
+async def _killed_at(site: TwoHomes, writes: int) -> None:
+    with pytest.raises(Killed):
+        await site.mover(Life(writes)).run()
+    await asyncio.sleep(10)
+
+
+@pytest.mark.parametrize("copied", [0, 5])
+async def test_an_unfinished_move_is_given_up_by_moving_back(copied: int) -> None:
+    """The copy goes, the first home acts again with all it had, and the second one is empty and free."""
+    async with two_homes() as site:
+        before = site.felt()
+        checks = 2 * 4 * 10
+        await _killed_at(site, checks + 2 + copied)
+        await site.mover(back=True).run()
+        await asyncio.sleep(60)
+
+        assert site.felt() == before
+        assert (await site.client2.list(site.kinds.server)).items == ()
+        assert not site.manager.pause.paused
+        assert not site.manager2.pause.paused
+        await _acts(site, second=False)
+
+
+async def test_a_move_back_that_is_given_up_leaves_the_old_home_paused() -> None:
+    """Its objects were moved away long before: released, two managers would act on the same machines."""
+    async with two_homes() as site:
+        await site.mover().run()
+        await asyncio.sleep(30)
+        with pytest.raises(Killed):
+            await site.mover(Life(2 * 4 * 10 + 6), back=True).run()
+        await site.mover().run()
+        await asyncio.sleep(60)
+
+        assert site.manager.pause.paused
+        assert not site.manager2.pause.paused
+        assert len((await site.client2.list(site.kinds.server)).items) == 2
+
+
+async def test_a_manager_that_starts_while_paused_does_not_begin() -> None:
+    """Whoever restarts it in the middle of a move changes nothing."""
+    async with two_homes() as site:
+        await _killed_at(site, 2 * 4 * 10 + 4)
+        await site.restart_manager()
+        await site.client.delete(site.kinds.claim, "c1", "default")
+        before = site.felt()
+        await asyncio.sleep(600)
+
+        assert site.manager.pause.paused
+        assert site.felt() == before
+
+
+async def test_a_manager_that_lives_and_does_not_stop_makes_the_move_refuse() -> None:
+    """Its signs of life go on and never name this move; both homes stay paused for whoever runs it again."""
+    async with two_homes() as site:
+
+        async def stubborn() -> None:
+            for number in range(1000):
+                said = {"data": {"old-one": f"2026-01-01T00:{number}Z 0.0 -"}}
+                await site.client.patch(CONFIG_MAP, MANAGERS, said, "metal-system")
+                await asyncio.sleep(2)
+
+        alive = asyncio.ensure_future(stubborn())
+        with pytest.raises(Refused, match="old-one at first live"):
+            await site.mover().run()
+        alive.cancel()
+        assert (await site.client2.list(site.kinds.server)).items == ()
+
+
+async def test_a_target_with_objects_of_its_own_is_refused_and_nothing_is_paused() -> None:
+    """Two sites are not mixed."""
+    async with two_homes() as site:
+        own = {"metadata": {"name": "mine"}, "spec": {"macAddress": "00:00:5e:00:53:01", "ip": "192.0.2.1"}}
+        await site.client2.create(site.kinds.endpoint, own)
+        with pytest.raises(Refused, match="Endpoint mine"):
+            await site.mover().run()
+        await asyncio.sleep(10)
+        assert not site.manager.pause.paused
+
+
+async def test_a_home_that_was_left_is_not_moved_a_second_time() -> None:
+    """Its objects are not valid any more."""
+    async with two_homes() as site:
+        await site.mover().run()
+        with pytest.raises(Refused, match="were moved to second"):
+            await site.mover().run()
+
+
+async def test_an_object_that_is_being_deleted_makes_the_plan_refuse() -> None:
+    """No API takes over a deletion; with the managers paused it would never end."""
+    async with two_homes() as site:
+        await site.client.patch(site.kinds.claim, "c1", {"metadata": {"finalizers": ["example.org/wait"]}}, "default")
+        await site.client.delete(site.kinds.claim, "c1", "default")
+        with pytest.raises(Refused, match="ServerClaim default/c1"):
+            await site.mover().plan()
+
+
+async def test_a_boot_under_way_moves_along_and_ends_in_the_new_home() -> None:
+    """The window is the same one, its machine finds the new boot server, and the claim becomes Ready by it."""
+    async with two_homes() as site:
+        await site.client.delete(site.kinds.claim, "c1", "default")
+        await site.until_available(2)
+        await site.add_claim("c2")
+        await site.until(lambda servers: any(s.status.boot_window and s.spec.server_claim_ref and
+                                             s.status.boot_window.phase == "Open" for s in servers))  # fmt: skip
+        before = {s.metadata.name: s.status.boot_window and s.status.boot_window.id for s in await site.servers()}
+        await site.mover().run()
+        site.route(site.manager2)
+        await asyncio.sleep(1200)
+
+        after = (await site.client2.list(site.kinds.server)).items
+        assert {s.metadata.name: s.status.boot_window and s.status.boot_window.id for s in after} == before
+        assert is_ready(await site.client2.get(site.kinds.claim, "c2", "default"))
