@@ -99,10 +99,20 @@ class Backend:
 
     def _serve(self, record: Record) -> None:
         try:
-            crds.serve(self.registry, record.decode())
+            definition = record.decode()
+            crds.serve(self.registry, definition)
+            self._refresh(definition)
         except Exception:
             # Stored by another version of this program: its objects wait until the CRD is installed anew.
             log.exception("crd.not_served", name=record.key.name)
+
+    def _refresh(self, definition: Obj) -> None:
+        """Objects are shown as the schema of now defaults and prunes them, whatever it was when they were written."""
+        collection = crds.collection_of(definition)
+        resource = self.registry.any_version(collection)
+        if resource is not None and definition["metadata"].get("generation", 1) > 1:
+            schema = resource.schema
+            self.store.refresh(collection, lambda obj: schema.default(schema.prune(obj)))
 
     async def _ensure_namespace(self, name: str) -> None:
         if self.store.newest(ObjectKey(NAMESPACES, "", name)) is None:

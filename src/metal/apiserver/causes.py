@@ -21,6 +21,10 @@ OMITTED: Any = object()
 """In place of a value that is not repeated."""
 
 
+class Raw(dict[str, Any]):
+    """A value that is shown as Go's encoder does, with `<`, `>` and `&` escaped."""
+
+
 class Cause(NamedTuple):
     """One field and what is wrong with it. `str()` is a line as kubectl prints it."""
 
@@ -34,7 +38,11 @@ class Cause(NamedTuple):
 
 def show(value: Any) -> str:
     """A value as it appears in a message: strings quoted, everything else as compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if isinstance(value, Raw):
+        for char in "<>&":
+            text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
 
 
 def path_text(path: Iterable[str | int], root: str = "") -> str:

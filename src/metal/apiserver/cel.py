@@ -10,7 +10,7 @@ from typing import Any
 import cel as engine
 from cel.stdlib import add_stdlib_to_context
 
-from metal.apiserver import causes
+from metal.apiserver import causes, celtypes
 from metal.apiserver.causes import Cause, path_text
 from metal.apiserver.celext import FUNCTIONS
 from metal.apiserver.formats import parse_datetime, parse_duration
@@ -18,6 +18,9 @@ from metal.apiserver.structural import IDENTITY, Node, Rule, item_key
 
 Path = tuple[str | int, ...]
 _MISSING: Any = object()
+BUDGET = 1_000_000
+"""Steps that loops within loops may take: about a second, in which nobody else is served."""
+_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _RESERVED = frozenset(
     (
         "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
@@ -40,6 +43,7 @@ class Program:
         self.rule = rule
         self._rule = _compile(rule.rule)
         self._message = _compile(rule.message_expression) if rule.message_expression else None
+        self.depth = celtypes.depth(rule.rule + " " + rule.message_expression)
         self.uses_old = "oldSelf" in self._rule.variables()
         self.escaped = "__" in rule.rule or "__" in rule.message_expression
 
@@ -146,6 +150,17 @@ def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
     context = None
     for rule in node.rules:
         compiled = program(rule)
+        if compiled.depth > 1 and _largest(value) ** compiled.depth > BUDGET:
+            yield causes.invalid(path_text(path) or "<nil>", causes.OMITTED, _OUT_OF_BUDGET)
+            return
+        if rule.optional_old_self:
+            given = engine.OptionalValue.of(_convert(node, old, compiled.escaped)) if comparable else None
+            variables = {"self": _convert(node, value, compiled.escaped)}
+            variables["oldSelf"] = given or engine.OptionalValue.none()
+            detail = compiled.failure(engine.Context(variables=variables, functions=_functions_of(node.rules)))
+            if detail is not None:
+                yield _failed(rule, path, value, detail)
+            continue
         if unchanged if not compiled.uses_old else not comparable:
             continue
         if context is None or compiled.escaped:
@@ -153,6 +168,14 @@ def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
         detail = compiled.failure(context)
         if detail is not None:
             yield _failed(rule, path, value, detail)
+
+
+def _largest(value: Any) -> int:
+    """The number of entries of the largest list or map within a value."""
+    if not isinstance(value, dict | list):
+        return 1
+    items = value.values() if isinstance(value, dict) else value
+    return max(len(value), 1, *(_largest(item) for item in items if isinstance(item, dict | list)))
 
 
 def _context(node: Node, value: Any, old: Any, escaped: bool) -> engine.Context:

@@ -5,6 +5,7 @@ import itertools
 import re
 import urllib.parse
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 
@@ -76,6 +77,66 @@ def last_index_of(value: Any, item: Any) -> int:
     return len(value) - 1 - value[::-1].index(item) if item in value else -1
 
 
+def quantity(text: str) -> str:
+    """A Kubernetes quantity; it stays a text, which the functions below read. Raises ValueError."""
+    _quantity(text)
+    return text
+
+
+def is_quantity(text: str) -> bool:
+    """Whether text is a Kubernetes quantity."""
+    return _QUANTITY.fullmatch(text) is not None
+
+
+def _quantity(text: str) -> Decimal:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"quantities must match the regular expression '{_QUANTITY.pattern}'")
+    number, suffix = match.groups()
+    if suffix[:1] in ("e", "E") and len(suffix) > 1:
+        return Decimal(number).scaleb(int(suffix[1:]))
+    return Decimal(number) * _SUFFIXES[suffix]
+
+
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))((?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?)")
+_SUFFIXES = {
+    "": Decimal(1),
+    **{unit: Decimal(10) ** power for unit, power in zip("num", (-9, -6, -3), strict=True)},
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", 1)},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
+}
+
+
+def _compare(one: str, other: str) -> int:
+    a, b = _quantity(one), _quantity(other)
+    return (a > b) - (a < b)
+
+
+def _sign(text: str) -> int:
+    value = _quantity(text)
+    return (value > 0) - (value < 0)
+
+
+def family(text: str) -> int:
+    """4 or 6, the version of an address."""
+    return ipaddress.ip_address(text).version
+
+
+def contains_ip(network: str, address: str) -> bool:
+    """Whether a network holds an address."""
+    return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
+
+
+def _address(text: str) -> str:
+    ipaddress.ip_address(text)
+    return text
+
+
+def _network(text: str) -> str:
+    ipaddress.ip_interface(text)
+    return text
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "isURL": is_url,
     "url": _identity,
@@ -91,5 +152,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "isSorted": is_sorted,
     "indexOf": index_of,
     "lastIndexOf": last_index_of,
+    "quantity": quantity,
+    "isQuantity": is_quantity,
+    "isLessThan": lambda one, other: _compare(one, other) < 0,
+    "isGreaterThan": lambda one, other: _compare(one, other) > 0,
+    "compareTo": _compare,
+    "sign": _sign,
+    "isInteger": lambda text: _quantity(text) == int(_quantity(text)),
+    "asInteger": lambda text: int(_quantity(text)),
+    "asApproximateFloat": lambda text: float(_quantity(text)),
+    "ip": _address,
+    "cidr": _network,
+    "family": family,
+    "containsIP": contains_ip,
 }
 """By name. Each takes its receiver as the first argument."""

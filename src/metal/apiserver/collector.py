@@ -62,6 +62,10 @@ class Collector:
         if event.type is not Change.DELETED:
             self._consider(record)
             return
+        if record.key.resource == CRDS:
+            # A name may have become free for another.
+            for other in self._store.collection(CRDS):
+                self._enqueue(other.key)
         for dependent in self._store.dependents(record.uid):
             self._enqueue(dependent)
         for owner in record.owners:
@@ -122,6 +126,8 @@ class Collector:
             return
         if key.resource == EVENTS and not record.owners:
             await self._delete_old_event(record)
+        if key.resource == CRDS and not record.deleting:
+            await self._accept_names(record)
         if record.deleting:
             await self._finish(record)
         elif record.owners:
@@ -139,6 +145,15 @@ class Collector:
             await self._orphan(record)
         elif FOREGROUND in record.finalizers:
             await self._foreground(record)
+
+    async def _accept_names(self, record: Record) -> None:
+        definitions = self._registry.any_version(CRDS)
+        obj, before = record.decode(), record.decode()
+        if definitions is None:
+            return
+        definitions.strategy.prepare(obj, before)
+        if obj["status"]["acceptedNames"] != before.get("status", {}).get("acceptedNames"):
+            await self._change(record.key, lambda obj: definitions.strategy.prepare(obj, before))
 
     async def _tell_what_remains(self, key: ObjectKey) -> None:
         space = self._store.newest(key)

@@ -41,11 +41,30 @@ def check(crd: Obj, old: Obj | None = None) -> list[Cause]:
     if not isinstance(spec, Mapping):
         return [causes.required("spec")]
     found = [*_identity(crd, spec), *_names(spec), *_conversion(spec), *_version_list(spec)]
-    for index, version in enumerate(_versions(spec)):
+    versions = _versions(spec)
+    for index, version in enumerate(versions):
         found += _version(version, f"spec.versions[{index}]")
+    if len(versions) == 1:
+        # What is the same in every version stands above them for kube-apiserver.
+        found = [cause._replace(field=_lifted(cause.field)) for cause in found]
     if old is not None:
         found += _changes(crd, spec, old)
     return found
+
+
+def _lifted(field: str) -> str:
+    for part, above in _ABOVE:
+        field = (
+            field.replace(f"spec.versions[0].{part}", f"spec.{above}") if field.startswith("spec.versions") else field
+        )
+    return field
+
+
+_ABOVE = (
+    ("schema.openAPIV3Schema.", "validation.openAPIV3Schema."),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+)
 
 
 def _versions(spec: Obj) -> list[Obj]:
@@ -100,9 +119,11 @@ def _other_names(names: Obj) -> Iterator[Cause]:
 def _conversion(spec: Obj) -> Iterator[Cause]:
     strategy = (spec.get("conversion") or {}).get("strategy", "None")
     if strategy != "None":
-        yield causes.not_supported("spec.conversion.strategy", strategy, ("None",))
+        yield causes.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
     if spec.get("preserveUnknownFields") is True:
-        detail = "must be false: set x-kubernetes-preserve-unknown-fields in the schema instead"
+        detail = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
         yield causes.invalid("spec.preserveUnknownFields", True, detail)
 
 
@@ -127,12 +148,27 @@ def _version(version: Obj, path: str) -> Iterator[Cause]:
     if not _VERSION_NAME.fullmatch(name):
         yield causes.invalid(f"{path}.name", name, "must be a DNS label such as v1 or v1alpha1")
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    if isinstance(schema, Mapping):
-        yield from check_schema(schema, f"{path}.schema.openAPIV3Schema")
+    if not isinstance(schema, Mapping):
+        yield causes.required(f"{path}.schema.openAPIV3Schema")
     else:
-        yield causes.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+        yield from check_schema(schema, f"{path}.schema.openAPIV3Schema")
+        for index, field in enumerate(version.get("selectableFields") or ()):
+            yield from _selectable(
+                str(field.get("jsonPath") or ""), schema, f"{path}.selectableFields[{index}].jsonPath"
+            )
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         yield from _column(column, f"{path}.additionalPrinterColumns[{index}]")
+
+
+def _selectable(text: str, schema: Obj, path: str) -> Iterator[Cause]:
+    place: Any = schema
+    for name in text.removeprefix(".").split("."):
+        place = (place.get("properties") or {}).get(name) if isinstance(place, Mapping) else None
+    if not isinstance(place, Mapping):
+        yield causes.invalid(path, text, "is an invalid path: does not refer to a valid field")
+    elif place.get("type") not in ("string", "boolean", "integer"):
+        told = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats"
+        yield causes.invalid(path, text, f"{told} are allowed.")
 
 
 def _column(column: Obj, path: str) -> Iterator[Cause]:
@@ -142,17 +178,17 @@ def _column(column: Obj, path: str) -> Iterator[Cause]:
     if not kind:
         yield causes.required(f"{path}.type")
     elif kind not in _COLUMN_TYPES:
-        yield causes.not_supported(f"{path}.type", kind, _COLUMN_TYPES)
+        yield causes.invalid(f"{path}.type", kind, f"must be one of {','.join(_COLUMN_TYPES)}")
     text = str(column.get("jsonPath") or "")
     if not text:
-        yield causes.required(f"{path}.jsonPath")
+        yield causes.required(f"{path}.JSONPath")
     elif not text.startswith("."):
-        yield causes.invalid(f"{path}.jsonPath", text, "must be a simple json path starting with .")
+        yield causes.invalid(f"{path}.JSONPath", text, "must be a simple json path starting with .")
     else:
         try:
             compile_path(text)
         except BadPath as error:
-            yield causes.invalid(f"{path}.jsonPath", text, str(error))
+            yield causes.invalid(f"{path}.JSONPath", text, str(error))
 
 
 def _changes(crd: Obj, spec: Obj, old: Obj) -> Iterator[Cause]:

@@ -54,10 +54,18 @@ def _resource(spec: Obj, version: Obj, stored: str) -> Resource:
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         columns=columns_for(version),
+        deprecated=_warning(spec, version),
         status="status" in (version.get("subresources") or {}),
         stored_as=stored,
         strategy=Strategy(selectable=_selectable(version)),
     )
+
+
+def _warning(spec: Obj, version: Obj) -> str:
+    if not version.get("deprecated"):
+        return ""
+    told = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    return str(version.get("deprecationWarning") or told)
 
 
 def _selectable(version: Obj) -> frozenset[str]:
@@ -108,22 +116,22 @@ def _prepare(registry: Registry, clock: Clock, obj: Obj, old: Obj | None) -> Non
     names.setdefault("listKind", f"{names.get('kind', '')}List")
     spec.setdefault("conversion", {"strategy": "None"})
     before = {} if old is None else old.get("status") or {}
-    obj["status"] = _status(obj, before, _name_conflict(registry, spec), clock())
+    obj["status"] = _status(obj, before, _conflicts(registry, spec), clock())
 
 
-def _status(obj: Obj, before: Obj, conflict: str, now: datetime) -> Obj:
+def _status(obj: Obj, before: Obj, conflicts: dict[str, str], now: datetime) -> Obj:
+    conflict = ", ".join(dict.fromkeys(f'"{name}" is already in use' for name in conflicts.values()))
     versions = [v for v in obj["spec"].get("versions") or () if isinstance(v, dict)]
     stored = [v["name"] for v in versions if v.get("storage") is True and "name" in v]
     accepted = not conflict
-    names = _condition("NamesAccepted", accepted, "NoConflicts" if accepted else "NameConflict", conflict)
+    reason = _REASONS[next(iter(conflicts))] if conflicts else "NoConflicts"
+    names = _condition("NamesAccepted", accepted, reason, conflict)
     names["message"] = conflict or "no conflicts found"
     ready = _condition("Established", accepted, "InitialNamesAccepted" if accepted else "NotAccepted", "")
     ready["message"] = "the initial names have been accepted" if accepted else "not all names are accepted"
     others = [c for c in before.get("conditions") or () if c.get("type") not in ("NamesAccepted", "Established")]
     return {
-        "acceptedNames": obj["spec"]["names"]
-        if accepted
-        else before.get("acceptedNames") or {"kind": "", "plural": ""},
+        "acceptedNames": _accepted(obj["spec"]["names"], before.get("acceptedNames") or {}, conflicts),
         "conditions": [_dated(c, before, now) for c in (names, ready)] + others,
         "storedVersions": list(dict.fromkeys([*(before.get("storedVersions") or ()), *stored])),
     }
@@ -140,23 +148,48 @@ def _dated(condition: Obj, before: Obj, now: datetime) -> Obj:
     return {"lastTransitionTime": timestamp(now), **condition}
 
 
-def _name_conflict(registry: Registry, spec: Obj) -> str:
+_REASONS = {
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+
+
+def _accepted(wanted: Obj, before: Obj, conflicts: dict[str, str]) -> Obj:
+    """The names that are free; in place of a taken one what was accepted before."""
+    accepted = {key: value for key, value in wanted.items() if key not in conflicts}
+    return accepted | {key: before[key] for key in conflicts if before.get(key)}
+
+
+def _conflicts(registry: Registry, spec: Obj) -> dict[str, str]:
+    """Wanted names that others of the group have, by what they are to be."""
     wanted = spec["names"]
-    for other in registry:
-        if other.group != spec.get("group") or other.plural == wanted.get("plural"):
-            continue
-        taken = {other.plural, other.singular, *other.short_names}
-        for name in (wanted.get("plural"), wanted.get("singular"), *(wanted.get("shortNames") or ())):
-            if name in taken:
-                return f'"{name}" is already in use'
-        if wanted.get("kind") in (other.kind, other.list_kind):
-            return f'"{wanted["kind"]}" is already in use'
-    return ""
+    others = [r for r in registry if r.group == spec.get("group") and r.plural != wanted.get("plural")]
+    taken = {name for other in others for name in (other.plural, other.singular, *other.short_names)}
+    kinds = {name for other in others for name in (other.kind, other.list_kind)}
+    found = {}
+    for key in ("plural", "singular"):
+        if wanted.get(key) in taken:
+            found[key] = wanted[key]
+    for name in wanted.get("shortNames") or ():
+        if name in taken:
+            found["shortNames"] = name
+    for key in ("kind", "listKind"):
+        if wanted.get(key) in kinds:
+            found[key] = wanted[key]
+    return found
 
 
 def _terminate(clock: Clock, obj: Obj) -> None:
     status = obj.setdefault("status", {})
-    told = _condition("Terminating", True, "InstanceDeletionPending", "CustomResource deletion is pending")
+    told = _condition(
+        "Terminating",
+        True,
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    )
     status["conditions"] = [*status.get("conditions", ()), {"lastTransitionTime": timestamp(clock()), **told}]
 
 

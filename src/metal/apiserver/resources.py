@@ -1,5 +1,6 @@
 """Which resources are served: built-ins from the start, custom ones as CRDs come and go."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -106,6 +107,8 @@ class Resource:
     custom: bool = True
     verbs: tuple[str, ...] = ALL_VERBS
     strategy: Strategy = Strategy()
+    deprecated: str = ""
+    """What whoever uses this version is warned of."""
     actions: "Mapping[str, Resource]" = field(default_factory=dict, repr=False)
     """Subresources that answer a create and store nothing, by name: the token of a ServiceAccount."""
     shares: "Resource | None" = field(default=None, repr=False)
@@ -134,6 +137,18 @@ class Resource:
     def who(self, name: str = "") -> Who:
         """How a Status names an object of this resource."""
         return self.shares.who(name) if self.shares else Who(self.group, self.plural, self.kind, name)
+
+
+_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """Sorts versions as Kubernetes does: v10, v2, v1, v1beta2, v1alpha1, then others by name."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (3, 0, 0, version)
+    major, stage, minor = match.groups()
+    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version)
 
 
 class Registry:
@@ -175,7 +190,7 @@ class Registry:
             versions = found.setdefault(resource.group, [])
             if resource.version not in versions:
                 versions.append(resource.version)
-        return found
+        return {group: sorted(versions, key=version_order) for group, versions in found.items()}
 
     def of(self, group: str, version: str) -> list[Resource]:
         """Resources of one group and version, by name."""

@@ -8,6 +8,7 @@ import jsonschema_rs
 from metal.apiserver import causes
 from metal.apiserver.causes import Cause
 from metal.apiserver.cel import RuleError, known_functions, program
+from metal.apiserver.celtypes import undefined_fields
 from metal.apiserver.defaults import default as fill
 from metal.apiserver.prune import unknown_below
 from metal.apiserver.structural import Node, Rule, compile_node
@@ -28,10 +29,10 @@ _CEL_BUILTINS = frozenset(
         "size", "contains", "startsWith", "endsWith", "matches", "string", "int", "uint", "double", "bytes", "dyn",
         "type", "duration", "timestamp", "bool", "has", "all", "exists", "exists_one", "map", "filter", "getFullYear",
         "getMonth", "getDate", "getDayOfMonth", "getDayOfYear", "getDayOfWeek", "getHours", "getMinutes", "getSeconds",
-        "getMilliseconds", "max", "min",
+        "getMilliseconds", "max", "min", "hasValue", "value", "orValue",
     )
 )  # fmt: skip
-_REASONS = (causes.INVALID, causes.FORBIDDEN, causes.REQUIRED, causes.DUPLICATE)
+_REASONS = (causes.DUPLICATE, causes.FORBIDDEN, causes.INVALID, causes.REQUIRED)
 
 
 def check_schema(schema: Obj, path: str) -> Iterator[Cause]:
@@ -169,7 +170,8 @@ def _list_type(schema: Obj, path: str) -> Iterator[Cause]:
             f"{path}.type", schema.get("type") or "", "must be array if x-kubernetes-list-type is specified"
         )
     if kind == "set" and items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        yield causes.invalid(f"{path}.items.x-kubernetes-map-type", "granular", "must be atomic in a list of type set")
+        told = "must be atomic as item of a list with x-kubernetes-list-type=set"
+        yield causes.invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), told)
     if kind == "map":
         yield from _map_keys(items, keys, path)
 
@@ -198,6 +200,7 @@ def _map_keys(items: Obj, keys: list[str], path: str) -> Iterator[Cause]:
 
 
 def _rules(schema: Obj, path: str) -> Iterator[Cause]:
+    node = compile_node({**schema, "x-kubernetes-validations": []}) if schema.get("x-kubernetes-validations") else None
     for index, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
         where = f"{path}.x-kubernetes-validations[{index}]"
         text = str(entry.get("rule") or "").strip()
@@ -207,23 +210,41 @@ def _rules(schema: Obj, path: str) -> Iterator[Cause]:
         reason = entry.get("reason")
         if reason and reason not in _REASONS:
             yield causes.not_supported(f"{where}.reason", reason, _REASONS)
-        yield from _compiled_rule(entry, text, where)
+        if "\n" in str(entry.get("message") or "").strip():
+            yield causes.invalid(f"{where}.message", entry["message"], "must not contain line breaks")
+        yield from _compiled_rule(entry, node, where)
 
 
-def _compiled_rule(entry: Obj, text: str, where: str) -> Iterator[Cause]:
+def _shown(entry: Obj) -> Any:
+    """A rule as kube-apiserver repeats it: Go's names for its fields."""
+    texts = {"Rule": "rule", "Message": "message", "MessageExpression": "messageExpression"}
+    shown = {name: str(entry.get(key) or "") for name, key in texts.items()}
+    rest = {"Reason": entry.get("reason"), "FieldPath": str(entry.get("fieldPath") or "")}
+    return causes.Raw({**shown, **rest, "OptionalOldSelf": entry.get("optionalOldSelf")})
+
+
+def _compiled_rule(entry: Obj, node: Node | None, where: str) -> Iterator[Cause]:
     try:
         compiled = program(Rule(rule=str(entry["rule"]), message_expression=str(entry.get("messageExpression") or "")))
     except RuleError as error:
-        yield causes.invalid(f"{where}.rule", text, f"compilation failed: {error}")
+        yield causes.invalid(f"{where}.rule", _shown(entry), f"compilation failed: {error}")
         return
     for name in compiled.unknown_names(_CEL_BUILTINS | known_functions()):
-        yield causes.invalid(f"{where}.rule", text, f"compilation failed: undeclared reference to '{name}'")
+        told = f"compilation failed: undeclared reference to '{name}' (in container '')"
+        yield causes.invalid(f"{where}.rule", _shown(entry), told)
+    for field in undefined_fields(str(entry["rule"]), node) if node is not None else ():
+        rule = str(entry["rule"])
+        pointer = f"\n | {rule}\n | {'.' * (field.column - 1)}^"
+        told = f"compilation failed: ERROR: <input>:1:{field.column}: undefined field '{field.name}'{pointer}"
+        yield causes.invalid(f"{where}.rule", _shown(entry), told)
 
 
 def _defaults(schema: Obj, node: Node, path: str) -> Iterator[Cause]:
     if node.has_default:
         where = f"{path}.default"
-        yield from Values(schema).check(_filled(node), where)
+        for fault in Values(schema).check(_filled(node), where):
+            # The place of a default's own root has no name of its own in the sentence.
+            yield fault._replace(message=fault.message.replace(f": {where} in body", ":  in body"))
         for name in unknown_below(node, node.default):
             yield causes.invalid(f"{where}.{name}", "", "must not have unknown fields")
     for name, sub in (schema.get("properties") or {}).items():

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import structlog
@@ -123,6 +124,18 @@ class Store:
         """Every object that a writer must reckon with: committed, or staged before it."""
         staged = {key for key, (_, after) in self._staged.items() if after is not None}
         return {key for record in self.records() if self.newest(key := record.key) is not None} | staged
+
+    def refresh(self, resource: ResourceKey, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Show every object of a collection as `change` makes it: no write, no event, the same versions.
+
+        Lasts until the process ends; a write makes it last.
+        """
+        for record in self.collection(resource):
+            obj = record.decode()
+            changed = change(obj)
+            if changed != obj:
+                key = record.key
+                self._buckets[resource][key.namespace][key.name] = replace(record, body=encode(changed))
 
     # --- writing -----------------------------------------------------------------------------------------------
 

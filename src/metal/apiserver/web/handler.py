@@ -51,6 +51,8 @@ class ResourceHandler:
             target.subresource,
             options.writing(request.query, user_agent),
         )
+        if resource.deprecated:
+            ctx.warnings.append(resource.deprecated)
         return await self._verb(request, ctx)(request, ctx)
 
     def _verb(self, request: web.Request, ctx: RequestContext) -> Callable[[web.Request, RequestContext], Answer]:
@@ -95,7 +97,7 @@ class ResourceHandler:
     async def _list(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
         form = choose(request.headers.get("Accept", ""), render.LIST_SHAPES)
         listing = await self._backend.list(ctx, options.listing(request.query))
-        return answer(self._renderer(request, ctx.resource, form).many(listing), form)
+        return answer(self._renderer(request, ctx.resource, form).many(listing), form, 200, ctx.warnings)
 
     async def _create(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
         obj = bodies.read(request.headers.get("Content-Type", ""), await request.read())
