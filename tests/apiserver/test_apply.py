@@ -198,7 +198,7 @@ def test_conflicts_read_as_in_kubernetes() -> None:
         put(live, {"text": "y", "number": 2})
     assert str(caught.value) == (
         'Apply failed with 2 conflicts: conflicts with "kubectl-edit" using example.com/v1:\n'
-        "- .spec.text\n- .spec.number"
+        "- .spec.number\n- .spec.text"
     )
     assert live == before
 

@@ -70,7 +70,7 @@ async def test_secrets_are_checked(change: dict[str, Any], field: str) -> None:
 async def test_a_secret_of_the_wrong_type_is_not_repeated(field: str, value: Any) -> None:
     """A password that YAML took for a number is refused by its key, without the number."""
     async with running() as api:
-        with pytest.raises(StatusError, match=f"Secret {field}") as refused:
+        with pytest.raises(StatusError, match=rf"Go struct field Secret\.{field}") as refused:
             await api.create(secret(**{field: value}), "secrets")
         assert refused.value.code == 400
         assert "4711" not in refused.value.message

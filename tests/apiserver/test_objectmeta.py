@@ -40,7 +40,7 @@ def test_metadata_in_order(meta: dict[str, Any]) -> None:
     [
         ({}, "metadata.name: Required value: name or generateName is required"),
         ({"name": "A"}, 'metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of'),
-        ({"name": "a" * 254}, "must be no more than 253 bytes"),
+        ({"name": "a" * 254}, "must be no more than 253 characters"),
         ({"name": "a\n"}, "metadata.name: Invalid value"),
         ({"generateName": "_"}, "metadata.generateName: Invalid value"),
         ({"name": "a", "namespace": "a.b"}, "metadata.namespace: Invalid value"),

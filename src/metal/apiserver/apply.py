@@ -138,15 +138,24 @@ def apply(
     root = _root(schema)
     given = _config(applied, subresource, reset)
     config = given if schema is None else prune(schema.root, given)
-    result = _applied(root, live, config, manager=manager, force=force, now=now, subresource=subresource)
+    aside = () if subresource else tuple(reset)
+    result = _applied(root, live, config, manager=manager, force=force, now=now, subresource=subresource, reset=aside)
     return result if config == given else {**merge(root, result, given)}
 
 
 def _applied(
-    root: Node, live: Obj | None, config: Obj, *, manager: str, force: bool, now: datetime, subresource: str
+    root: Node,
+    live: Obj | None,
+    config: Obj,
+    *,
+    manager: str,
+    force: bool,
+    now: datetime,
+    subresource: str,
+    reset: Sequence[str],
 ) -> Obj:
     before = _untracked(live or {})
-    entries = _entries_for_apply(root, live)
+    entries = _entries_for_apply(root, live, reset)
     mine = managed.make_entry(
         manager,
         APPLY,
@@ -203,13 +212,14 @@ def _refuse_conflicts(root: Node, before: Obj, mine: Entry, others: list[Entry],
         raise ApplyConflict(clashes)
 
 
-def _entries_for_apply(root: Node, live: Obj | None) -> Sequence[Entry]:
+def _entries_for_apply(root: Node, live: Obj | None, reset: Sequence[str]) -> Sequence[Entry]:
     if live is None:
         return ()
     entries: Sequence[Entry] = live.get("metadata", {}).get("managedFields") or ()
     if entries:
         return entries
-    everything = managed.ownable({k: sub for k, sub in fields_of(root, _untracked(live)).items() if k != "."})
+    known = {name: value for name, value in _untracked(live).items() if name not in reset}
+    everything = managed.ownable({k: sub for k, sub in fields_of(root, known).items() if k != "."})
     time = str(live.get("metadata", {}).get("creationTimestamp") or "")
     version = str(live.get("apiVersion") or "")
     return [managed.make_entry(managed.BEFORE_FIRST_APPLY, UPDATE, everything, api_version=version, time=time)]

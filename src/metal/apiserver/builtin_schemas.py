@@ -114,7 +114,12 @@ EVENT = _object(
 SERVICE_ACCOUNT = _object(
     "ServiceAccount is an identity for programs.",
     {
-        "secrets": {"type": "array", "items": _REFERENCE},
+        "secrets": {
+            "type": "array",
+            "items": _REFERENCE,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
         "imagePullSecrets": {"type": "array", "items": _object("A Secret.", {"name": _text("Its name.")})},
         "automountServiceAccountToken": {"type": "boolean"},
     },

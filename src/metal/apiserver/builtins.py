@@ -71,6 +71,7 @@ def builtins(token: Resource) -> list[Resource]:
         check=_check_namespace,
         held=_namespace_held,
         deleted=_end_namespace,
+        unowned=frozenset({"spec", "status"}),
         selectable=frozenset({"status.phase"}),
     )
     secret = of(prepare=prepare_secret, check=check_secret, selectable=frozenset({"type"}))

@@ -76,15 +76,21 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
-    """Members as text: `.spec.list[name="a"].value`."""
-    if prefix and is_member(fields):
-        yield prefix
-    for key, sub in fields.items():
-        if key != ".":
-            yield from paths(sub, prefix + _element_text(key))
+    """Members as text: `.spec.list[name="a"].value`. At each place first what is there, then what is below."""
+    keys = sorted((key for key in fields if key != "."), key=_rank)
+    for key in keys:
+        if is_member(fields[key]):
+            yield prefix + element_text(key)
+    for key in keys:
+        yield from paths(fields[key], prefix + element_text(key))
 
 
-def _element_text(key: str) -> str:
+def _rank(key: str) -> tuple[int, str]:
+    return "fkvi".find(key[0]), key
+
+
+def element_text(key: str) -> str:
+    """A path element as text: `.name`, `[name="a"]`, `[="value"]`."""
     kind, _, rest = key.partition(":")
     if kind == "f":
         return f".{rest}"
@@ -109,15 +115,21 @@ def element_keys(node: Node, value: Any) -> list[str] | None:
         return None
     keys: list[str] = []
     for item in value:
-        if node.list_type == "set":
-            keys.append("v:" + _compact(item))
-            continue
-        identity = item_key(node, item)
-        if identity is None:
+        key = item_element(node, item)
+        if key is None:
             return None
-        pairs = dict(sorted(zip(node.list_keys, identity, strict=True)))
-        keys.append("k:" + _compact(pairs))
+        keys.append(key)
     return keys
+
+
+def item_element(node: Node, item: Any) -> str | None:
+    """Path element of one item of a list of type set or map; None if it has no key."""
+    if node.list_type == "set":
+        return "v:" + _compact(item)
+    identity = item_key(node, item)
+    if identity is None:
+        return None
+    return "k:" + _compact(dict(sorted(zip(node.list_keys, identity, strict=True))))
 
 
 def child_node(node: Node, name: str) -> Node:

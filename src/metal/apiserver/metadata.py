@@ -5,6 +5,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
+from metal.apiserver.causes import Cause, invalid
 from metal.apiserver.status import bad_request
 
 Obj = dict[str, Any]
@@ -27,32 +28,16 @@ def generated(prefix: str, rng: random.Random) -> str:
     return prefix[:58] + "".join(rng.choice(_SUFFIX_ALPHABET) for _ in range(5))
 
 
-def check_shape(meta: object) -> None:
-    """Raises StatusError 400 when metadata is not what every kind's metadata is."""
-    if not isinstance(meta, dict):
-        raise bad_request("metadata: expected an object")
-    for name in ("name", "generateName", "namespace", "uid", "resourceVersion"):
-        if not isinstance(meta.get(name, ""), str):
-            raise bad_request(f"metadata.{name}: expected a string")
+def settle(meta: Obj) -> None:
+    """Leave out what says nothing, as a typed decoder does: null, and empty labels, annotations and lists."""
     for name in ("labels", "annotations"):
         held = meta.get(name)
-        if held is None or held == {}:
+        if not held:
             meta.pop(name, None)
-        elif not isinstance(held, dict) or not all(isinstance(v, str) for v in held.values()):
-            raise bad_request(f"metadata.{name}: expected an object whose values are strings")
-    _check_lists(meta)
-
-
-def _check_lists(meta: Obj) -> None:
-    finalizers = meta.get("finalizers") or []
-    if not isinstance(finalizers, list) or not all(isinstance(f, str) for f in finalizers):
-        raise bad_request("metadata.finalizers: expected a list of strings")
-    owners = meta.get("ownerReferences") or []
-    if not isinstance(owners, list) or not all(isinstance(o, dict) for o in owners):
-        raise bad_request("metadata.ownerReferences: expected a list of objects")
-    for name in ("finalizers", "ownerReferences", "managedFields"):
-        if not meta.get(name):
-            meta.pop(name, None)
+        elif isinstance(held, dict):
+            meta[name] = {key: "" if value is None else value for key, value in held.items()}
+    for name in [name for name in meta if meta[name] is None or meta[name] == []]:
+        del meta[name]
 
 
 _SERVER_OWNED = (
@@ -79,11 +64,30 @@ def stamp(meta: Obj, *, now: datetime, rng: random.Random, generations: bool) ->
 
 def carry(meta: Obj, old: Obj) -> None:
     """Give changed metadata what only the server decides, from the stored object."""
-    for name in (*_SERVER_OWNED, "name", "namespace", "generateName", "resourceVersion"):
+    for name in (*_SERVER_OWNED, "name", "namespace", "resourceVersion"):
         if name in old:
             meta[name] = old[name]
         else:
             meta.pop(name, None)
+
+
+def frozen(meta: Obj, stored: Obj) -> list[Cause]:
+    """Causes for what the server alone decides and a caller wants otherwise."""
+    return [
+        invalid(f"metadata.{name}", meta[name], "field is immutable")
+        for name in ("uid", "deletionTimestamp")
+        if meta.get(name) and meta[name] != stored.get(name)
+    ]
+
+
+def check_name(meta: Obj, name: str) -> None:
+    """Raises StatusError 400 when the object does not bear the name of the request."""
+    given = meta.get("name", "")
+    if not given:
+        told = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise bad_request(told)
+    if given != name:
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
 def check_namespace(meta: Obj, namespace: str) -> None:

@@ -11,7 +11,6 @@ _STRING_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
 _OWNER = {
     "type": "object",
     "x-kubernetes-map-type": "atomic",
-    "required": ["apiVersion", "kind", "name", "uid"],
     "properties": {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
@@ -124,18 +123,21 @@ def _names(meta: Mapping[str, Any], namespaced: bool, path_names: bool = False) 
     name, prefix = str(meta.get("name") or ""), str(meta.get("generateName") or "")
     if not name and not prefix:
         causes.append(required("metadata.name", "name or generateName is required"))
+    if prefix and not path_names and not is_subdomain(prefix.rstrip("-.") or "-"):
+        causes.append(invalid("metadata.generateName", prefix, SUBDOMAIN_RULE))
     if name and path_names:
         causes += [invalid("metadata.name", name, fault) for fault in path_name_faults(name)]
     elif name and not is_subdomain(name):
-        causes.append(invalid("metadata.name", name, SUBDOMAIN_RULE if len(name) <= 253 else _limit(253)))
-    if prefix and not path_names and not is_subdomain(prefix.rstrip("-.") or "-"):
-        causes.append(invalid("metadata.generateName", prefix, SUBDOMAIN_RULE))
+        causes.append(invalid("metadata.name", name, SUBDOMAIN_RULE if len(name) <= 253 else _LONG_NAME))
     namespace = str(meta.get("namespace") or "")
     if namespace and not namespaced:
         causes.append(forbidden("metadata.namespace", "not allowed on this type"))
     elif namespace and not is_label(namespace):
         causes.append(invalid("metadata.namespace", namespace, LABEL_RULE))
     return causes
+
+
+_LONG_NAME = "must be no more than 253 characters"
 
 
 def _limit(length: int) -> str:
@@ -182,12 +184,15 @@ def _finalizers(finalizers: Any) -> list[Cause]:
     return causes
 
 
+_EMPTY = {"apiVersion": "version must not be empty"}
+
+
 def _owners(owners: Any) -> list[Cause]:
     causes = []
     controllers = 0
     for owner in owners:
         causes += [
-            invalid(f"metadata.ownerReferences.{key}", owner.get(key, ""), "must not be empty")
+            invalid(f"metadata.ownerReferences.{key}", owner.get(key, ""), _EMPTY.get(key, "must not be empty"))
             for key in ("apiVersion", "kind", "name", "uid")
             if not owner.get(key)
         ]

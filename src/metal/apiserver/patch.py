@@ -1,4 +1,8 @@
-"""JSON merge patch (RFC 7396) and JSON patch (RFC 6902). Inputs are never changed."""
+"""JSON merge patch (RFC 7396) and JSON patch (RFC 6902). Inputs are never changed.
+
+Where the JSON patch of kube-apiserver is milder than the RFC, so is this one: a replaced or copied member need not
+exist, a missing value is null, -1 is the last item of a list, and what is missing passes a test for null.
+"""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -6,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from metal.apiserver.strategic import PatchError, strategic_merge
+from metal.apiserver.strategic import FormatError, PatchError, strategic_merge
 from metal.kube.mergepatch import apply as json_merge
 
-__all__ = ["PatchError", "json_merge", "json_patch", "strategic_merge"]
+__all__ = ["FormatError", "PatchError", "json_merge", "json_patch", "strategic_merge"]
 
-_MAX_OPERATIONS = 10_000
+MAX_OPERATIONS = 10_000
 _MAX_COPIED = 3 * 1024 * 1024
 """Bytes of JSON that all copies of one patch may come to, as in kube-apiserver: each copy can double the document."""
 
@@ -20,8 +24,8 @@ def json_patch(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     """The target after all operations, or PatchError that says which one failed and why."""
     if not isinstance(operations, list):
         raise PatchError("a JSON patch is a list of operations")
-    if len(operations) > _MAX_OPERATIONS:
-        raise PatchError(f"the allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(operations)}")
+    if len(operations) > MAX_OPERATIONS:
+        raise PatchError(f"the allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
     document = copy.deepcopy(target)
     left = _MAX_COPIED
     for index, operation in enumerate(operations):
@@ -41,7 +45,7 @@ def _copied(document: Any, operation: Any) -> int:
     """Bytes of what the operation copies."""
     if not isinstance(operation, Mapping) or operation.get("op") != "copy":
         return 0
-    return len(msgspec.json.encode(_get(document, _pointer(operation, "from"))))
+    return len(msgspec.json.encode(_found(document, _pointer(operation, "from"))))
 
 
 def _apply(document: Any, operation: Any) -> Any:
@@ -64,9 +68,7 @@ def _pointer(operation: Mapping[str, Any], key: str) -> list[str]:
 
 
 def _value(operation: Mapping[str, Any]) -> Any:
-    if "value" not in operation:
-        raise PatchError(f"{operation.get('op')} needs value")
-    return copy.deepcopy(operation["value"])
+    return copy.deepcopy(operation.get("value"))
 
 
 def _text(path: Sequence[str]) -> str:
@@ -74,11 +76,12 @@ def _text(path: Sequence[str]) -> str:
 
 
 def _index(part: str, length: int, path: Sequence[str]) -> int:
-    if not part.isascii() or not part.isdigit() or (len(part) > 1 and part[0] == "0"):
+    digits = part.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or (len(part) > 1 and part[0] == "0"):
         raise PatchError(f"{_text(path)}: {part!r} is not an index of a list")
-    if int(part) >= length:
+    if not -length <= int(part) < length:
         raise PatchError(f"{_text(path)}: index {part} is out of bounds, the list has {length} items")
-    return int(part)
+    return int(part) % length
 
 
 def _get(document: Any, path: Sequence[str]) -> Any:
@@ -117,7 +120,7 @@ def _remove(document: Any, path: list[str], operation: Mapping[str, Any]) -> Any
         raise PatchError("the whole document cannot be removed")
     _get(document, path)
     parent = _get(document, path[:-1])
-    del parent[int(path[-1]) if isinstance(parent, list) else path[-1]]
+    del parent[_place(parent, path)]
     return document
 
 
@@ -125,10 +128,21 @@ def _replace(document: Any, path: list[str], operation: Mapping[str, Any]) -> An
     value = _value(operation)
     if not path:
         return value
-    _get(document, path)
     parent = _get(document, path[:-1])
-    parent[int(path[-1]) if isinstance(parent, list) else path[-1]] = value
+    if not isinstance(parent, dict | list):
+        raise PatchError(f"{_text(path[:-1])} is neither an object nor a list")
+    parent[_place(parent, path)] = value
     return document
+
+
+def _place(parent: Any, path: Sequence[str]) -> Any:
+    return _index(path[-1], len(parent), path) if isinstance(parent, list) else path[-1]
+
+
+def _found(document: Any, path: Sequence[str]) -> Any:
+    """The value at a path; null for a member that an object lacks."""
+    parent = _get(document, path[:-1])
+    return parent.get(path[-1]) if path and isinstance(parent, dict) else _get(document, path)
 
 
 def _move(document: Any, path: list[str], operation: Mapping[str, Any]) -> Any:
@@ -142,11 +156,11 @@ def _move(document: Any, path: list[str], operation: Mapping[str, Any]) -> Any:
 
 
 def _copy(document: Any, path: list[str], operation: Mapping[str, Any]) -> Any:
-    return _put(document, path, copy.deepcopy(_get(document, _pointer(operation, "from"))))
+    return _put(document, path, copy.deepcopy(_found(document, _pointer(operation, "from"))))
 
 
 def _test(document: Any, path: list[str], operation: Mapping[str, Any]) -> Any:
-    wanted, found = _value(operation), _get(document, path)
+    wanted, found = _value(operation), _found(document, path)
     if not same_json(wanted, found):
         raise PatchError(f"test of {_text(path)} failed: the value is another one")
     return document

@@ -41,12 +41,16 @@ class FieldValidation(StrEnum):
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """Options of create, update, patch and apply."""
+    """Options of create, update, patch and apply.
+
+    agent stands in for a manager that was not named; force belongs to an apply.
+    """
 
     dry_run: bool = False
     manager: str = ""
+    agent: str = ""
     field_validation: FieldValidation = FieldValidation.WARN
-    force: bool = False
+    force: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,10 @@ class DeleteOptions:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """One request: who wants what of which resource. `warnings` collects what the answer should carry."""
+    """One request: who wants what of which resource. `warnings` collects what the answer should carry.
+
+    duplicates: fields that the body gave more than once, each as a sentence.
+    """
 
     user: User
     resource: Resource
@@ -105,6 +112,7 @@ class RequestContext:
     subresource: str = ""
     options: WriteOptions = WriteOptions()
     warnings: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> ObjectKey:

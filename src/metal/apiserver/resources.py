@@ -64,6 +64,7 @@ class Strategy:
     unconditional: an update without resourceVersion overwrites.
     generations: metadata.generation is kept; finalizers: added to every new object.
     review: answers a create without storing anything (access reviews).
+    unowned: top-level fields that the server alone writes, so that managedFields do not name them.
     selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
     selected: a stored object as field selectors see it.
     path_names: names are anything that fits into a path, such as `system:discovery`.
@@ -78,6 +79,7 @@ class Strategy:
     unconditional: bool = False
     generations: bool = True
     finalizers: tuple[str, ...] = ()
+    unowned: frozenset[str] = frozenset()
     selectable: frozenset[str] = frozenset()
     path_names: bool = False
     selected: Callable[[Obj], Obj] = _same

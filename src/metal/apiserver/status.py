@@ -107,6 +107,24 @@ def forbidden(who: Who, why: str, causes: Sequence[Cause] = ()) -> StatusError:
     return StatusError(403, "Forbidden", message, _details(who, causes=causes))
 
 
+def name_taken(who: Who) -> StatusError:
+    """409: a name that was generated, or given beside generateName, is taken."""
+    told = (
+        f'{who.qualified} "{who.name}" already exists, the server was not able to generate a unique name for the object'
+    )
+    return StatusError(409, "AlreadyExists", told, {**_details(who), "retryAfterSeconds": 1})
+
+
+def rejected() -> StatusError:
+    """422: a patch does not fit the object. kube-apiserver says no more than this."""
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request")
+
+
+def unexplained(message: str) -> StatusError:
+    """500 without a reason, as kube-apiserver answers to errors that it did not foresee."""
+    return StatusError(500, "", message)
+
+
 def bad_request(message: str) -> StatusError:
     """400: the request makes no sense."""
     return StatusError(400, "BadRequest", message)
@@ -115,6 +133,12 @@ def bad_request(message: str) -> StatusError:
 def unauthorized() -> StatusError:
     """401: no or unknown credentials."""
     return StatusError(401, "Unauthorized", "Unauthorized", headers={"WWW-Authenticate": "Bearer"})
+
+
+def not_supported(who: Who, verb: str) -> StatusError:
+    """405: the subresource of a custom resource has no such verb."""
+    told = f'{verb} is not supported on resources of kind "{who.qualified}"'
+    return StatusError(405, "MethodNotAllowed", told, _details(Who(who.group, who.plural)))
 
 
 def method_not_allowed() -> StatusError:
@@ -127,9 +151,9 @@ def not_acceptable(types: Sequence[str]) -> StatusError:
     return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(types)}")
 
 
-def too_large() -> StatusError:
+def too_large(why: str = "limit is 3145728") -> StatusError:
     """413: the body passes the limit."""
-    return StatusError(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
 
 
 def unsupported_media_type(types: Sequence[str]) -> StatusError:

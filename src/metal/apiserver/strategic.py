@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from metal.apiserver.gotypes import go_text
+
 Path = tuple[str, ...]
 PRIMITIVE = ""
 
@@ -21,6 +23,10 @@ _FROM_PRIMITIVE, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 class PatchError(ValueError):
     """A patch does not fit the object; the sentence says where and why."""
+
+
+class FormatError(PatchError):
+    """A directive of a patch is not as it must be."""
 
 
 def strategic_merge(target: Mapping[str, Any], patch: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -45,14 +51,18 @@ def _merge_map(target: Any, patch: Mapping[str, Any], path: Path, keys: dict[Pat
     if directive not in (None, _MERGE):
         raise PatchError(f"{_where(path)}: unknown $patch {directive!r}: use replace, delete or merge")
     out = dict(target) if isinstance(target, Mapping) else {}
-    _retain(out, body.pop(_RETAIN, None), path)
+    _retain(out, body.pop(_RETAIN, None), body)
     _delete_primitives(out, body, path)
     order = {name[len(_ORDER) :]: body.pop(name) for name in list(body) if name.startswith(_ORDER)}
     for name, value in body.items():
         _merge_field(out, name, value, (*path, name), keys)
-    for name, wanted in order.items():
-        if isinstance(out.get(name), list):
-            out[name] = _ordered(out[name], wanted, keys.get((*path, name)))
+    before = target if isinstance(target, Mapping) else {}
+    for name in order.keys() | {name for name, value in body.items() if isinstance(value, list)}:
+        key = keys.get((*path, name))
+        if isinstance(out.get(name), list) and key is not None:
+            wanted = _names(order.get(name, body.get(name)), key)
+            _check_order(_names(body.get(name), key), wanted)
+            out[name] = _ordered(out[name], wanted, _names(before.get(name), key), key)
     return out
 
 
@@ -87,7 +97,7 @@ def _merge_list(current: Any, items: list[Any], path: Path, keys: dict[Path, str
 
 def _merge_item(out: list[Any], item: Any, key: str, path: Path, keys: dict[Path, str]) -> None:
     if not isinstance(item, Mapping) or key not in item:
-        raise PatchError(f"{_where(path)}: every item of the patch needs {key}")
+        raise PatchError(f"map: {go_text(item)} does not contain declared merge key: {key}")
     found = next((i for i, known in enumerate(out) if known.get(key) == item[key]), None)
     if item.get(_DIRECTIVE) == _DELETE:
         if found is not None:
@@ -98,11 +108,11 @@ def _merge_item(out: list[Any], item: Any, key: str, path: Path, keys: dict[Path
         out[found] = _merge_map(out[found], item, path, keys)
 
 
-def _retain(out: dict[str, Any], names: Any, path: Path) -> None:
+def _retain(out: dict[str, Any], names: Any, body: Mapping[str, Any]) -> None:
     if names is None:
         return
-    if not isinstance(names, list):
-        raise PatchError(f"{_where(path)}: $retainKeys is a list of names")
+    if not isinstance(names, list) or not all(name in names for name in body if not name.startswith("$")):
+        raise FormatError("invalid patch format of retainKeys")
     for name in [name for name in out if name not in names]:
         del out[name]
 
@@ -116,16 +126,31 @@ def _delete_primitives(out: dict[str, Any], body: dict[str, Any], path: Path) ->
             out[name] = [item for item in out[name] if item not in gone]
 
 
-def _ordered(items: list[Any], wanted: Any, key: str | None) -> list[Any]:
-    """Items that the patch orders in its order; each other item keeps its place among them."""
-    if not isinstance(wanted, list) or key is None:
-        return items
-    names = [item.get(key) if key and isinstance(item, Mapping) else item for item in wanted]
-    ranked = sorted(
-        (item for item in items if _name(item, key) in names), key=lambda item: names.index(_name(item, key))
+def _check_order(patch: list[Any], wanted: list[Any]) -> None:
+    rest = iter(wanted)
+    if not all(name in rest for name in patch):
+        told = f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(wanted)}\n"
+        raise PatchError(told)
+
+
+def _ordered(items: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:
+    """Items that the patch names in its order; of the others each goes before the first that it preceded."""
+    named = sorted(
+        (item for item in items if _name(item, key) in wanted), key=lambda item: wanted.index(_name(item, key))
     )
-    queue = iter(ranked)
-    return [next(queue) if _name(item, key) in names else item for item in items]
+    others = [item for item in items if _name(item, key) not in wanted]
+    out = []
+    while others and named:
+        other, name = _name(others[0], key), _name(named[0], key)
+        first = other in before and name in before and before.index(other) < before.index(name)
+        out.append(others.pop(0) if first else named.pop(0))
+    return out + named + others
+
+
+def _names(items: Any, key: str) -> list[Any]:
+    """Names of the items of a list that stay."""
+    kept = [item for item in items or () if not isinstance(item, Mapping) or item.get(_DIRECTIVE) is None]
+    return [_name(item, key) for item in kept]
 
 
 def _name(item: Any, key: str) -> Any:

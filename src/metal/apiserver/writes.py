@@ -4,20 +4,21 @@ import random
 from typing import Any
 
 from metal.apiserver import apply as ssa
-from metal.apiserver import metadata, shaping, status
-from metal.apiserver.causes import Cause, required
+from metal.apiserver import applycheck, decoding, metadata, shaping, status, strict
+from metal.apiserver.causes import Cause, forbidden, required
 from metal.apiserver.objectmeta import validate_metadata
 from metal.apiserver.records import NAMESPACES, ObjectKey, Record, encode
-from metal.apiserver.requests import FieldValidation, PatchType, RequestContext
+from metal.apiserver.requests import PatchType, RequestContext
 from metal.apiserver.store import Store
 from metal.kube.clock import Clock
 
 Obj = dict[str, Any]
 
+_PATCH_OPTIONS = status.Who("meta.k8s.io", kind="PatchOptions")
 _MANAGER_NEEDED = required("fieldManager", "is required for apply patch")
-_VERSION_NEEDED = Cause(
-    "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"
-)
+_NO_FORCE = forbidden("force", "may not be specified for non-apply patch")
+_ATTEMPTS = 8
+"""How often a name is generated before a caller hears that all were taken; as kube-apiserver."""
 
 
 class Writer:
@@ -28,51 +29,67 @@ class Writer:
         self._clock = clock
         self._rng = rng
 
-    async def create(self, ctx: RequestContext, obj: Obj) -> Record:
-        """Store a new object. Raises StatusError 400, 403, 404, 409 or 422."""
-        obj = shaping.body(ctx, obj)
+    async def create(self, ctx: RequestContext, obj: Any) -> Record:
+        """Store a new object. Raises StatusError 400, 403, 404, 409, 422 or 500."""
+        obj = decoding.posted(ctx, obj)
         if obj["metadata"].get("resourceVersion"):
-            raise status.bad_request("resourceVersion should not be set on objects to be created")
+            raise status.unexplained("resourceVersion should not be set on objects to be created")
         return await self._create(ctx, obj)
 
-    async def update(self, ctx: RequestContext, obj: Obj) -> Record:
-        """Replace an object. Raises StatusError 400, 404, 409 or 422."""
-        obj = shaping.body(ctx, obj)
-        current = self._store.newest(ctx.key)
-        if current is None:
-            raise status.not_found(ctx.who)
-        if not obj["metadata"].get("resourceVersion") and not ctx.resource.strategy.unconditional:
-            raise status.invalid(ctx.who, [_VERSION_NEEDED])
-        return await self._update(ctx, current, obj, shaping.at_version(ctx.resource, current.decode()))
+    async def update(self, ctx: RequestContext, obj: Any) -> Record:
+        """Replace an object. Raises StatusError 400, 404, 409, 422 or 500."""
+        obj = decoding.posted(ctx, obj)
+        metadata.check_name(obj["metadata"], ctx.name)
+        metadata.check_namespace(obj["metadata"], ctx.namespace)
+        current = self._existing(ctx)
+        old = shaping.at_version(ctx.resource, current.decode())
+        shaping.check_version(ctx, obj["metadata"], old["metadata"])
+        shaping.check_uid(ctx, obj["metadata"], old["metadata"])
+        strict.check(ctx, obj)
+        return await self._update(ctx, current, obj, old)
 
     async def patch(self, ctx: RequestContext, kind: PatchType, body: Any) -> Record:
         """Change an object by a JSON, merge or strategic merge patch. Raises StatusError."""
-        current = self._store.newest(ctx.key)
-        if current is None:
-            raise status.not_found(ctx.who)
+        if ctx.options.force is not None:
+            raise status.invalid(_PATCH_OPTIONS, [_NO_FORCE])
+        current = self._existing(ctx)
         old = shaping.at_version(ctx.resource, current.decode())
         # Nothing of a custom object but its metadata is changed in place: a merge may share the rest with the old one.
         shared = kind is PatchType.MERGE and ctx.resource.custom
         base = {**old, "metadata": dict(old["metadata"])} if shared else current.decode()
-        obj = shaping.patched(ctx, shaping.at_version(ctx.resource, base), kind, body)
-        return await self._update(ctx, current, shaping.body(ctx, obj), old)
+        obj = shaping.changed(ctx, shaping.at_version(ctx.resource, base), kind, body)
+        obj = decoding.patched(ctx, obj, kind)
+        metadata.check_name(obj["metadata"], ctx.name)
+        metadata.check_namespace(obj["metadata"], ctx.namespace)
+        shaping.check_version(ctx, obj["metadata"], old["metadata"])
+        strict.check(ctx, obj, patch=True)
+        return await self._update(ctx, current, obj, old)
 
-    async def apply(self, ctx: RequestContext, obj: Obj) -> Record:
+    def _existing(self, ctx: RequestContext) -> Record:
+        current = self._store.newest(ctx.key)
+        if current is None:
+            raise status.not_found(ctx.who)
+        return current
+
+    async def apply(self, ctx: RequestContext, obj: Any) -> Record:
         """Server-side apply (KEP-555); creates what does not exist. Raises StatusError."""
         if not ctx.options.manager:
-            raise status.invalid(status.Who("meta.k8s.io", kind="PatchOptions"), [_MANAGER_NEEDED])
-        obj = shaping.body(ctx, obj)
-        if obj["metadata"].get("managedFields"):
-            raise status.bad_request("metadata.managedFields must be nil")
+            raise status.invalid(_PATCH_OPTIONS, [_MANAGER_NEEDED])
+        obj = decoding.applied(ctx, obj)
+        current = self._existing(ctx) if ctx.subresource else self._store.newest(ctx.key)
+        applycheck.check(ctx.resource, obj)
         obj["metadata"].setdefault("name", ctx.name)
-        current = self._store.newest(ctx.key)
-        if current is None and ctx.subresource:
-            raise status.not_found(ctx.who)
-        live = None if current is None else shaping.at_version(ctx.resource, current.decode())
-        shaping.check_identity(ctx, obj["metadata"], {} if live is None else live["metadata"])
-        merged = shaping.body(ctx, self._applied(ctx, live, obj))
+        metadata.check_name(obj["metadata"], ctx.name)
+        metadata.check_namespace(obj["metadata"], ctx.namespace)
         if current is None:
-            return await self._create(ctx, merged, applied=True)
+            if uid := obj["metadata"].get("uid"):
+                told = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise status.conflict(ctx.who, told)
+            return await self._create(ctx, self._applied(ctx, None, obj), applied=True)
+        live = shaping.at_version(ctx.resource, current.decode())
+        merged = self._applied(ctx, live, obj)
+        metadata.settle(merged["metadata"])
+        shaping.check_version(ctx, merged["metadata"], live["metadata"])
         old = shaping.at_version(ctx.resource, current.decode())
         return await self._update(ctx, current, merged, old, applied=True)
 
@@ -82,7 +99,7 @@ class Writer:
                 live,
                 obj,
                 manager=ctx.options.manager,
-                force=ctx.options.force,
+                force=bool(ctx.options.force),
                 schema=ctx.resource.schema,
                 now=self._clock(),
                 subresource=ctx.subresource,
@@ -100,12 +117,14 @@ class Writer:
             raise status.bad_request("an empty namespace may not be set during creation")
         metadata.check_namespace(meta, ctx.namespace)
         self._check_space(ctx, meta)
+        shaping.check_type(ctx.resource, obj)
         metadata.stamp(meta, now=self._clock(), rng=self._rng, generations=resource.strategy.generations)
+        self._name(ctx, meta)
         if missing := [name for name in resource.strategy.finalizers if name not in meta.get("finalizers", ())]:
             meta["finalizers"] = meta.get("finalizers", []) + missing
         if resource.status:
             obj.pop("status", None)
-        self._warn_unknown(ctx, obj)
+        strict.check(ctx, obj)
         obj = shaping.shaped(resource, obj, None)
         if not applied:
             obj["metadata"].pop("managedFields", None)
@@ -113,11 +132,23 @@ class Writer:
         self._validate(ctx, obj, None)
         name = obj["metadata"]["name"]
         if (taken := self._store.newest(ObjectKey(resource.key, ctx.namespace, name))) is not None:
+            if meta.get("generateName"):
+                raise status.name_taken(resource.who(name))
             raise status.already_exists(resource.who(name), deleting=taken.deleting)
         obj = shaping.stored(resource, obj)
         if ctx.options.dry_run:
             return Record.parse(resource.key, encode(obj))
         return await self._store.write(resource.key, obj)
+
+    def _name(self, ctx: RequestContext, meta: Obj) -> None:
+        """Give a nameless object a name that is free."""
+        prefix = meta.get("generateName")
+        if meta.get("name") or not prefix:
+            return
+        for _ in range(_ATTEMPTS):
+            meta["name"] = metadata.generated(prefix, self._rng)
+            if self._store.newest(ObjectKey(ctx.resource.key, ctx.namespace, meta["name"])) is None:
+                return
 
     def _check_space(self, ctx: RequestContext, meta: Obj) -> None:
         if not ctx.resource.namespaced:
@@ -136,15 +167,19 @@ class Writer:
         self, ctx: RequestContext, current: Record, obj: Obj, old: Obj, *, applied: bool = False
     ) -> Record:
         resource = ctx.resource
-        shaping.check_identity(ctx, obj["metadata"], old["metadata"])
-        metadata.check_namespace(obj["metadata"], ctx.namespace)
+        shaping.check_type(resource, obj)
+        if causes := metadata.frozen(obj["metadata"], old["metadata"]):
+            raise status.invalid(ctx.who, causes)
+        claimed = shaping.claimed(ctx, obj, old)
         obj = shaping.with_other_half(ctx, obj, old, applied=applied)
-        self._warn_unknown(ctx, obj)
         obj = shaping.shaped(resource, obj, old)
-        if obj == old:
+        if obj == old and claimed is None:
             return current
         if not applied:
-            obj = self._tracked(ctx, old, obj)
+            obj = self._tracked(ctx, old, obj, claimed)
+        if obj == old:
+            return current
+        strict.warn_finalizers(ctx, obj, old)
         if resource.strategy.generations and shaping.intent_changed(resource, obj, old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         self._validate(ctx, obj, old)
@@ -160,26 +195,19 @@ class Writer:
             return Record.parse(ctx.resource.key, encode(obj))
         return await self._store.write(ctx.resource.key, obj)
 
-    def _tracked(self, ctx: RequestContext, old: Obj | None, new: Obj) -> Obj:
-        return ssa.track_update(
-            old,
-            new,
-            manager=ctx.options.manager or "unknown",
+    def _tracked(self, ctx: RequestContext, old: Obj | None, new: Obj, claimed: Obj | None = None) -> Obj:
+        """New with managedFields brought up to date. claimed: metadata that a write to a subresource asked for."""
+        aside = ctx.resource.strategy.unowned
+        shown = new if claimed is None else {**new, "metadata": claimed}
+        tracked = ssa.track_update(
+            None if old is None else {key: value for key, value in old.items() if key not in aside},
+            {key: value for key, value in shown.items() if key not in aside},
+            manager=ctx.options.manager or ctx.options.agent or "unknown",
             schema=ctx.resource.schema,
             now=self._clock(),
             subresource=ctx.subresource,
         )
-
-    def _warn_unknown(self, ctx: RequestContext, obj: Obj) -> None:
-        if ctx.options.field_validation is FieldValidation.IGNORE:
-            return
-        unknown = [f'unknown field "{name}"' for name in ctx.resource.schema.unknown_fields(obj)]
-        if unknown and ctx.options.field_validation is FieldValidation.STRICT:
-            resource = ctx.resource
-            subject = f"{resource.kind} in version {resource.version!r}".replace("'", '"')
-            told = f"{subject} cannot be handled as a {resource.kind}: strict decoding error: {', '.join(unknown)}"
-            raise status.bad_request(told)
-        ctx.warnings.extend(unknown)
+        return shaping.with_managed(new, tracked["metadata"].get("managedFields"))
 
     def _validate(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
         resource = ctx.resource
@@ -191,7 +219,7 @@ class Writer:
             old=old_meta,
             path_names=resource.strategy.path_names,
         )
-        causes += resource.schema.validate(obj, old)
+        causes += shaping.of_part(ctx, resource.schema.validate(obj, old))
         causes += resource.strategy.check(obj, old)
         if causes:
             raise status.invalid(resource.who(obj["metadata"].get("name", "")), causes)

@@ -26,7 +26,7 @@ class _Loader(yaml.CSafeLoader):
 
 _NUMBERS = {
     "tag:yaml.org,2002:int": re.compile(r"[-+]?(0b[0-1_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)"),
-    "tag:yaml.org,2002:float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"),
+    "tag:yaml.org,2002:float": re.compile(r"[-+]?(?=[^.eE]*[.eE])(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"),
 }
 _Loader.yaml_implicit_resolvers = {
     first: [
@@ -38,18 +38,25 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+for _first in "yYnN":
+    # go-yaml reads the single letters as booleans, as YAML 1.1 says.
+    _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), [_first])
+_Loader.bool_values = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
+
+
 def media_type(content_type: str) -> str:
     """The bare media type of a Content-Type header; JSON when there is none."""
     return content_type.partition(";")[0].strip().lower() or _JSON
 
 
-def read(content_type: str, body: bytes) -> Any:
-    """The value of a body. Raises StatusError 400 or 415."""
+def read(content_type: str, body: bytes, kind: str = "") -> Any:
+    """The value of a body. kind: what it should be, for the refusal. Raises StatusError 400 or 415."""
     media = media_type(content_type)
+    told = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
     if media == _JSON:
-        return _checked(_json(body))
+        return _checked(_json(body, f"{told}couldn't get version/kind; json parse error: "))
     if media in _YAML:
-        return _checked(_yaml(body))
+        return _checked(_yaml(body, told))
     if media == protobuf.MEDIA_TYPE:
         try:
             return protobuf.decode(body)
@@ -60,35 +67,53 @@ def read(content_type: str, body: bytes) -> Any:
     raise status.unsupported_media_type(_ACCEPTED)
 
 
-def read_patch(content_type: str, body: bytes) -> tuple[PatchType, Any]:
-    """Kind and value of a patch. Raises StatusError 400 or 415."""
-    try:
-        kind = PatchType(media_type(content_type))
-    except ValueError:
-        raise status.unsupported_media_type([kind.value for kind in PatchType]) from None
+def read_patch(content_type: str, body: bytes, *, custom: bool = False) -> tuple[PatchType, Any]:
+    """Kind and value of a patch. custom: whether it is for a custom resource. Raises StatusError 400 or 415."""
+    kinds = [kind for kind in PatchType if not custom or kind is not PatchType.STRATEGIC]
+    media = media_type(content_type)
+    kind = next((kind for kind in kinds if kind.value == media), None)
+    if kind is None:
+        raise status.unsupported_media_type([kind.value for kind in kinds])
     # kubectl sends JSON as apply-patch+yaml; JSON is read many times faster than YAML.
     if kind is PatchType.APPLY and not body.lstrip().startswith(b"{"):
-        return kind, _checked(_yaml(body))
-    return kind, _checked(_json(body))
+        return kind, _checked(_yaml(body, _BAD_YAML))
+    return kind, _checked(_json(body, _BAD_YAML if kind is PatchType.APPLY else "error decoding patch: "))
 
 
-def _json(body: bytes) -> Any:
+_BAD_YAML = "error decoding YAML: error converting YAML to JSON: "
+
+
+def _number(text: str) -> int | float:
+    """1.0 is the integer 1, as it is once Go has written it again."""
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < _EXACT else number
+
+
+_EXACT = 2.0**53
+_decoder = msgspec.json.Decoder(float_hook=_number)
+
+
+def _json(body: bytes, told: str) -> Any:
     try:
-        return msgspec.json.decode(body)
+        return _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as garbled:
-        raise status.bad_request(f"error decoding JSON: {garbled}") from garbled
+        why = "unexpected end of JSON input" if "truncated" in str(garbled) else str(garbled)
+        raise status.bad_request(f"{told}{why}") from garbled
     except RecursionError:
         raise _too_deep() from None
 
 
-def _yaml(body: bytes) -> Any:
+def _yaml(body: bytes, told: str) -> Any:
     try:
         _checked_events(body)
         value = yaml.load(body, _Loader)  # noqa: S506 - derived from the safe loader
         # Keys and numbers as JSON has them.
-        return msgspec.json.decode(msgspec.json.encode(value))
+        return _decoder.decode(msgspec.json.encode(value))
+    except yaml.MarkedYAMLError as garbled:
+        line = garbled.problem_mark.line if garbled.problem_mark else 0
+        raise status.bad_request(f"{told}yaml: line {line}: {garbled.problem}") from garbled
     except (yaml.YAMLError, TypeError, ValueError) as garbled:
-        raise status.bad_request(f"error parsing YAML: {garbled}") from garbled
+        raise status.bad_request(f"{told}yaml: {garbled}") from garbled
     except RecursionError:
         raise _too_deep() from None
 
@@ -101,7 +126,7 @@ def _checked_events(body: bytes) -> None:
     depth = 0
     for event in yaml.parse(body, yaml.CSafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            raise status.bad_request("error parsing YAML: aliases are not accepted")
+            raise status.bad_request("yaml: aliases are not accepted")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -14,7 +15,7 @@ from metal.apiserver.deletes import Deletion
 from metal.apiserver.records import ObjectKey, Record
 from metal.apiserver.requests import ItemType, Listing, PatchType, RequestContext, User, WatchOptions
 from metal.apiserver.resources import Resource
-from metal.apiserver.web import bodies, options, render
+from metal.apiserver.web import bodies, duplicates, options, render
 from metal.apiserver.web.negotiate import JSON, Form, Shape, choose
 from metal.apiserver.web.paths import Target
 
@@ -49,7 +50,7 @@ class ResourceHandler:
             target.namespace,
             target.name,
             target.subresource,
-            options.writing(request.query, user_agent),
+            options.writing(request.query, user_agent, request.method),
         )
         if resource.deprecated:
             ctx.warnings.append(resource.deprecated)
@@ -100,17 +101,16 @@ class ResourceHandler:
         return answer(self._renderer(request, ctx.resource, form).many(listing), form, 200, ctx.warnings)
 
     async def _create(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        obj = bodies.read(request.headers.get("Content-Type", ""), await request.read())
-        return self._object(request, ctx, await self._backend.create(ctx, obj), 201)
+        return self._object(request, ctx, await self._backend.create(ctx, await _sent(request, ctx)), 201)
 
     async def _update(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        obj = bodies.read(request.headers.get("Content-Type", ""), await request.read())
-        return self._object(request, ctx, await self._backend.update(ctx, obj))
+        return self._object(request, ctx, await self._backend.update(ctx, await _sent(request, ctx)))
 
     async def _patch(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        kind, body = bodies.read_patch(request.headers.get("Content-Type", ""), await request.read())
-        if kind is PatchType.STRATEGIC and ctx.resource.custom:
-            raise status.unsupported_media_type([k.value for k in PatchType if k is not PatchType.STRATEGIC])
+        raw = await request.read()
+        kind, body = bodies.read_patch(request.headers.get("Content-Type", ""), raw, custom=ctx.resource.custom)
+        if kind is not PatchType.APPLY:
+            ctx.duplicates.extend(duplicates.told(raw, body, json_patch=kind is PatchType.JSON))
         existed = self._backend.store.newest(ObjectKey(ctx.resource.key, ctx.namespace, ctx.name)) is not None
         record = await self._backend.patch(ctx, kind, body)
         return self._object(request, ctx, record, 200 if existed else 201)
@@ -153,6 +153,15 @@ class ResourceHandler:
         except (ConnectionResetError, TimeoutError):
             log.debug("watch.cut", resource=str(ctx.resource.key))
         return response
+
+
+async def _sent(request: web.Request, ctx: RequestContext) -> Any:
+    """The body of a create or an update."""
+    raw, content_type = await request.read(), request.headers.get("Content-Type", "")
+    obj = bodies.read(content_type, raw, ctx.resource.kind)
+    if bodies.media_type(content_type) == JSON:
+        ctx.duplicates.extend(duplicates.told(raw, obj))
+    return obj
 
 
 def _only(wanted: WatchOptions, name: str) -> WatchOptions:

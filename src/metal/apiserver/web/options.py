@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from metal.apiserver import status
-from metal.apiserver.causes import Cause, forbidden, invalid, not_supported
+from metal.apiserver.causes import NOT_SUPPORTED, Cause, forbidden, invalid, not_supported, show, too_long
+from metal.apiserver.gotypes import json_name
 from metal.apiserver.requests import (
     DeleteOptions,
     FieldValidation,
@@ -16,10 +17,6 @@ from metal.apiserver.requests import (
 )
 
 Query = Mapping[str, str]
-
-
-def _refuse(kind: str, cause: Cause) -> status.StatusError:
-    return status.invalid(status.Who("meta.k8s.io", kind=kind), [cause])
 
 
 def flag(query: Query, name: str) -> bool:
@@ -37,28 +34,47 @@ def _number(query: Query, name: str) -> int:
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
 
 
-def _dry_run(values: list[str], kind: str) -> bool:
-    given = [value for value in values if value]
-    if given and given != ["All"]:
-        raise _refuse(kind, not_supported("dryRun", given, ["All"]))
-    return bool(given)
+def _dry_run(values: list[str]) -> list[Cause]:
+    if all(value == "All" for value in values):
+        return []
+    return [Cause("dryRun", NOT_SUPPORTED, f'Unsupported value: {show(values)}: supported values: "All"')]
 
 
-def writing(query: Query, user_agent: str) -> WriteOptions:
-    """Options of create, update, patch and apply. Raises StatusError 400 or 422."""
-    manager = query.get("fieldManager", "") or user_agent.partition("/")[0]
-    if len(manager) > 128 or not manager.isprintable():
-        cause = Cause("fieldManager", "FieldValueTooLong", "Too long: may not be more than 128 printable characters")
-        raise _refuse("WriteOptions", cause)
-    validation = query.get("fieldValidation") or FieldValidation.WARN
+def _given(query: Query, name: str) -> list[str]:
+    return [query[name]] if query.get(name) else []
+
+
+def _manager(name: str) -> list[Cause]:
+    if len(name.encode()) > _LONGEST_MANAGER:
+        return [too_long("fieldManager", _LONGEST_MANAGER)]
+    for position, char in enumerate(name):
+        if not char.isprintable():
+            return [invalid("fieldManager", name, f"invalid character U+{ord(char):04X} (at position {position})")]
+    return []
+
+
+_VERBS = {"POST": "Create", "PUT": "Update", "PATCH": "Patch"}
+_LONGEST_MANAGER = 128
+"""Bytes."""
+
+
+def writing(query: Query, user_agent: str, method: str = "PATCH") -> WriteOptions:
+    """Options of create, update, patch and apply; nothing for other methods. Raises StatusError 422."""
+    if method not in _VERBS:
+        return WriteOptions()
+    manager, validation = query.get("fieldManager", ""), query.get("fieldValidation") or FieldValidation.WARN
+    causes = [*_manager(manager), *_dry_run(_given(query, "dryRun"))]
     if validation not in tuple(FieldValidation):
-        allowed = [choice.value for choice in FieldValidation]
-        raise _refuse("WriteOptions", not_supported("fieldValidation", str(validation), allowed))
+        allowed = ["", *sorted(choice.value for choice in FieldValidation)]
+        causes.append(not_supported("fieldValidation", str(validation), allowed))
+    if causes:
+        raise status.invalid(status.Who("meta.k8s.io", kind=f"{_VERBS[method]}Options"), causes)
     return WriteOptions(
-        dry_run=_dry_run([query.get("dryRun", "")], "WriteOptions"),
+        dry_run=query.get("dryRun") == "All",
         manager=manager,
+        agent="".join(char for char in user_agent.partition("/")[0] if char.isprintable())[:_LONGEST_MANAGER],
         field_validation=FieldValidation(validation),
-        force=flag(query, "force"),
+        force=flag(query, "force") if "force" in query else None,
     )
 
 
@@ -124,40 +140,63 @@ def _watch_faults(query: Query) -> Iterator[Cause]:
 
 
 def deleting(query: Query, body: Any) -> DeleteOptions:
-    """Options of delete: those of the body where there is one, else those of the query. Raises StatusError 400."""
+    """Options of delete: those of the body where there is one, else those of the query. Raises StatusError 400, 422."""
     if body is not None and not isinstance(body, dict):
-        raise status.bad_request("DeleteOptions: expected an object")
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {_not_an_object(body)}")
     given: dict[str, Any] = body or {}
-    if given.get("kind") not in (None, "", "DeleteOptions"):
-        told = f'no kind "{given["kind"]}" is registered for version "meta.k8s.io/v1"'
-        raise status.bad_request(f'{told} in scheme "pkg/runtime/scheme.go:111"')
+    if (kind := given.get("kind") or "DeleteOptions") != "DeleteOptions":
+        version = given.get("apiVersion") or ""
+        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise status.bad_request(told)
     preconditions = given.get("preconditions") or {}
     if not isinstance(preconditions, dict):
-        raise status.bad_request("preconditions: expected an object")
-    dry = given.get("dryRun") or [query.get("dryRun", "")]
+        raise status.bad_request(_mistyped(preconditions, "preconditions", "v1.Preconditions"))
+    dry = given.get("dryRun") or _given(query, "dryRun")
     if not isinstance(dry, list):
-        raise status.bad_request("dryRun: expected a list")
+        raise status.bad_request(_mistyped(dry, "dryRun", "[]string"))
+    causes = [*_propagation_causes(given, query), *_dry_run([str(value) for value in dry])]
+    if causes:
+        raise status.invalid(status.Who("meta.k8s.io", kind="DeleteOptions"), causes)
     return DeleteOptions(
-        dry_run=_dry_run([str(value) for value in dry], "DeleteOptions"),
+        dry_run=bool(dry),
         propagation=_propagation(given, query),
         uid=str(preconditions.get("uid") or ""),
         resource_version=str(preconditions.get("resourceVersion") or ""),
     )
 
 
+def _not_an_object(body: Any) -> str:
+    return f"json: cannot unmarshal {json_name(body)} into Go value of type DeleteOptions"
+
+
+def _mistyped(value: Any, name: str, wanted: str) -> str:
+    return f"json: cannot unmarshal {json_name(value)} into Go struct field DeleteOptions.{name} of type {wanted}"
+
+
+_POLICIES = [Propagation.FOREGROUND.value, Propagation.BACKGROUND.value, Propagation.ORPHAN.value, "nil"]
+
+
+def _policy(given: Mapping[str, Any], query: Query) -> str:
+    return str(given.get("propagationPolicy") or query.get("propagationPolicy") or "")
+
+
+def _orphans(given: Mapping[str, Any], query: Query) -> bool | None:
+    if given.get("orphanDependents") is not None:
+        return bool(given["orphanDependents"])
+    return flag(query, "orphanDependents") if "orphanDependents" in query else None
+
+
+def _propagation_causes(given: Mapping[str, Any], query: Query) -> list[Cause]:
+    policy = _policy(given, query)
+    if policy and _orphans(given, query) is not None:
+        return [invalid("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set")]
+    if policy and policy not in tuple(Propagation):
+        return [not_supported("propagationPolicy", policy, _POLICIES)]
+    return []
+
+
 def _propagation(given: Mapping[str, Any], query: Query) -> Propagation | None:
-    text = given.get("propagationPolicy") or query.get("propagationPolicy")
-    orphans = given.get("orphanDependents")
-    if text and orphans is not None:
-        raise _refuse(
-            "DeleteOptions",
-            invalid("propagationPolicy", text, "orphanDependents and deletionPropagation cannot be both set"),
-        )
-    if not text:
-        return Propagation.ORPHAN if orphans is True or flag(query, "orphanDependents") else None
-    if text not in tuple(Propagation):
-        raise _refuse("DeleteOptions", not_supported("propagationPolicy", str(text), _POLICIES))
-    return Propagation(text)
-
-
-_POLICIES = ("Foreground", "Background", "Orphan", "nil")
+    policy = _policy(given, query)
+    if policy:
+        return Propagation(policy)
+    return Propagation.ORPHAN if _orphans(given, query) else None
