@@ -149,7 +149,7 @@ async def test_a_taken_short_name_waits_until_it_is_free(api: Api) -> None:
 async def test_every_version_shows_the_same_object(http: Api) -> None:
     """Versions differ in apiVersion alone; one that is not served is not there; a deprecated one warns."""
     crd = named(http, fields(a=TEXT))
-    more = [{"name": "v2"}, {"name": "v1beta1", "deprecated": True, "deprecationWarning": "use v1"}]
+    more: list[Obj] = [{"name": "v2"}, {"name": "v1beta1", "deprecated": True, "deprecationWarning": "use v1"}]
     extras: list[Obj] = [*more, {"name": "v9", "served": False}]
     for extra in extras:
         crd["spec"]["versions"].append({**copy.deepcopy(crd["spec"]["versions"][0]), "storage": False, **extra})
