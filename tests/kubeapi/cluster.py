@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import signal
 import socket
 import ssl
@@ -17,6 +18,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 TOOL = Path(__file__).parent.parent.parent / "tools" / "kube"
+WITH_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+"""A test run that is killed leaves no control planes behind."""
 READY_WITHIN = 60.0
 """Seconds; a machine under load takes several times the usual five."""
 CONTROLLERS = (
@@ -159,7 +162,8 @@ class KubeCluster:
 
     def _spawn(self, name: str, *args: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self._running[name] = subprocess.Popen([self._programs[name], *args], stdout=log, stderr=log)
+            command = [*WITH_PARENT, str(self._programs[name]), *args]
+            self._running[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def _end(self, name: str, number: signal.Signals) -> None:
         process = self._running.pop(name, None)
