@@ -232,4 +232,4 @@ async def everything(client: Client) -> AsyncIterator[Doc]:
     """All objects of all kinds of theirs, and all Secrets."""
     for kind in ALL.values():
         for item in (await client.list(kind)).items:
-            yield msgspec.json.decode(item)
+            yield {**msgspec.json.decode(item), "kind": kind.kind}

@@ -42,9 +42,8 @@ class Home:
         """CRDs are there, and we may do what a move does. Raises Refused and ApiError."""
         for kind in self.kinds.all():
             await self._check_kind(kind)
-        for kind in kinds_in_order(self.kinds):
-            for verb in ("list", "create", "patch", "delete"):
-                await self._check_right(kind, verb)
+        verbs = ("list", "create", "patch", "delete")
+        await asyncio.gather(*(self._check_right(kind, verb) for kind in kinds_in_order(self.kinds) for verb in verbs))
 
     async def _check_kind(self, kind: Kind[Any]) -> None:
         try:

@@ -1,0 +1,59 @@
+"""metalctl move as a process: its plan, what it prints for programs, and how it refuses."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from metal.cli.main import main
+from tests.cli import live
+
+ENDPOINT = {"metadata": {"name": "e1"}, "spec": {"macAddress": "00:00:5e:00:53:01", "ip": "192.0.2.1"}}
+
+
+async def test_a_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path) -> None:
+    """What would be moved, by kind; afterwards neither home is paused."""
+    async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
+        await here.client.create(live.KINDS.endpoint, ENDPOINT)
+        code, out, err = await here.metalctl(
+            "move", "--to-kubeconfig", str(there.kubeconfig), "--dry-run", "-o", "json"
+        )
+        assert (code, err) == (0, "")
+        assert json.loads(out)["objects"] == {"Endpoint": 1}
+        assert (await there.client.list(live.KINDS.endpoint)).items == ()
+
+
+async def test_objects_move_with_yes_and_the_result_is_json(tmp_path: Path) -> None:
+    """Without a manager on either side there is nobody to wait for."""
+    async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
+        await here.client.create(live.KINDS.endpoint, ENDPOINT)
+        code, out, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes", "-o", "json")
+        assert code == 0, err
+        assert json.loads(out)["objects"]["Endpoint"] == 1
+        assert "nobody acts: no manager lives" in err
+        assert [e.metadata.name for e in (await there.client.list(live.KINDS.endpoint)).items] == ["e1"]
+
+
+async def test_a_home_that_is_not_empty_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """Exit code 1, and no traceback."""
+    async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
+        await there.client.create(live.KINDS.endpoint, ENDPOINT)
+        code, _, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes")
+        assert code == 1
+        assert "Endpoint e1" in err
+        assert "must be empty" in err
+
+
+async def test_an_api_is_not_moved_into_itself(tmp_path: Path) -> None:
+    """Source and target are told apart by the UID of the manager's namespace."""
+    async with live.api(tmp_path / "a") as here:
+        code, _, err = await here.metalctl("move", "--to-kubeconfig", str(here.kubeconfig), "--yes")
+        assert code == 1
+        assert "the same API" in err
+
+
+def test_one_target_is_needed_and_only_one(tmp_path: Path) -> None:
+    """Exit code 2 for a wrong command line."""
+    result = CliRunner().invoke(main, ["move", "--yes"])
+    assert result.exit_code == 2
+    assert "exactly one of --to-kubeconfig and --to-data" in result.output
