@@ -62,10 +62,18 @@ class Replica:
 
     async def end(self, how: signal.Signals) -> int:
         """Send the signal and wait; returns the exit code."""
+        if self.alive:
+            self.send(how)
+        return await self.ended()
+
+    def send(self, how: signal.Signals) -> None:
         assert self.process is not None
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        code = await asyncio.to_thread(self.process.wait, 15)
+        self.process.send_signal(how)
+
+    async def ended(self) -> int:
+        """Wait for the end of one that was told to end; returns the exit code."""
+        assert self.process is not None
+        code = await asyncio.to_thread(self.process.wait, 30)
         await self.cable.stop()
         return code
 
