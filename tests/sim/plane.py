@@ -64,8 +64,8 @@ class Plane:
         pool = RedfishPool(self.fleet.transport_factory)
         prefixes = PrefixFile(extra=parse(self.fleet.mac_prefixes_yaml(), "fleet"))
         parts = Parts(
-            self.manager_client(), pool, self.config, prefixes, Path("unused"), clock=self.clock, rng=random.Random(seed),
-            images=LocalImages(),
+            self.manager_client(), pool, self.config, prefixes, Path("unused"),
+            clock=self.clock, rng=random.Random(seed), images=LocalImages(),
         )  # fmt: skip
         return Manager(parts)
 
