@@ -52,6 +52,7 @@ kubectl: ## find kubectl, or build one, for the tests that use the real one
 .PHONY: kube
 kube: ## find a real kube-apiserver (KUBEBUILDER_ASSETS), or build one once with Go, for the tests that use it
 	@tools/kube
+	@echo "helm=$$(tools/kube helm)"
 
 .PHONY: test-kube
 test-kube: setup kube ## everything that is tested against a real kube-apiserver (ARGS= goes to pytest)
