@@ -16,6 +16,8 @@ BINDINGS = ResourceKey(GROUP, "rolebindings")
 CLUSTER_BINDINGS = ResourceKey(GROUP, "clusterrolebindings")
 _KEPT = 10_000
 """Decisions that are remembered until a role or binding changes."""
+_LONGEST = 1_000
+"""Characters of a question whose decision is remembered: anybody may ask, in megabytes, what he may do."""
 
 Obj = dict[str, Any]
 
@@ -70,9 +72,11 @@ class Authorizer:
         key = (asked.user.name, asked.user.groups, *asked[1:])
         known = self._decisions.get(key)
         if known is None:
-            if len(self._decisions) >= _KEPT:
-                self._decisions.clear()
-            known = self._decisions[key] = self._decide(asked)
+            known = self._decide(asked)
+            if _length(asked) <= _LONGEST:
+                if len(self._decisions) >= _KEPT:
+                    self._decisions.clear()
+                self._decisions[key] = known
         return known
 
     def _decide(self, asked: Attributes) -> Decision:
@@ -129,6 +133,10 @@ class Authorizer:
         where = f"{name}/{namespace}" if namespace else name
         role = f"{ref['kind']} {quoted(ref['name'])}"
         return Found(f"{kind} {quoted(where)} of {role} to {_described(subject, namespace)}", rules)
+
+
+def _length(asked: Attributes) -> int:
+    return sum(map(len, (asked.user.name, *asked.user.groups, *asked[1:])))
 
 
 def _applying(user: User, binding: Obj, namespace: str) -> Obj | None:

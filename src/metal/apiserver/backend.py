@@ -110,7 +110,7 @@ class Backend:
         """Objects are shown as the schema of now defaults and prunes them, whatever it was when they were written."""
         collection = crds.collection_of(definition)
         resource = self.registry.any_version(collection)
-        if resource is not None and definition["metadata"].get("generation", 1) > 1:
+        if resource is not None and resource.custom and definition["metadata"].get("generation", 1) > 1:
             schema = resource.schema
             self.store.refresh(collection, lambda obj: schema.default(schema.prune(obj)))
 
@@ -211,7 +211,7 @@ class Backend:
         self, ctx: RequestContext, selection: ListOptions, options: DeleteOptions
     ) -> tuple[Record, ...]:
         """Delete every selected object; those that vanished meanwhile are passed over."""
-        self._check(ctx, "deletecollection", selection.fields)
+        self._check(ctx, "deletecollection")
         chosen = self._reader.page(ctx, selection).records
         gone: list[Record] = []
         for begin in range(0, len(chosen), DELETIONS):

@@ -140,7 +140,8 @@ class Collector:
         elif CLEANUP in record.finalizers:
             definition = record.decode()["spec"]
             collection = ResourceKey(definition["group"], definition["names"]["plural"])
-            await self._empty(record, self._store.collection(collection), lambda obj: _drop_finalizer(obj, CLEANUP))
+            held = [] if self._registry.owns(collection.group) else self._store.collection(collection)
+            await self._empty(record, held, lambda obj: _drop_finalizer(obj, CLEANUP))
         if ORPHAN in record.finalizers:
             await self._orphan(record)
         elif FOREGROUND in record.finalizers:

@@ -8,6 +8,7 @@ from typing import Any
 
 from metal.apiserver import builtin_schemas as schemas
 from metal.apiserver import crdcheck
+from metal.apiserver.causes import Cause, invalid
 from metal.apiserver.metadata import timestamp
 from metal.apiserver.records import CRDS, ResourceKey
 from metal.apiserver.resources import Registry, Resource, Strategy
@@ -98,12 +99,19 @@ def definition(registry: Registry, clock: Clock) -> Resource:
         custom=False,
         strategy=Strategy(
             prepare=partial(_prepare, registry, clock),
-            check=crdcheck.check,
+            check=partial(_check, registry),
             deleted=partial(_terminate, clock),
             finalizers=(CLEANUP,),
             generations=True,
         ),
     )
+
+
+def _check(registry: Registry, obj: Obj, old: Obj | None) -> list[Cause]:
+    spec = obj.get("spec")
+    group = str(spec.get("group", "")) if isinstance(spec, dict) else ""
+    taken = [invalid("spec.group", group, "is a group of the API itself")] if registry.owns(group) else []
+    return taken + crdcheck.check(obj, old)
 
 
 def _prepare(registry: Registry, clock: Clock, obj: Obj, old: Obj | None) -> None:
@@ -201,6 +209,6 @@ def collection_of(crd: Obj) -> ResourceKey:
 def serve(registry: Registry, crd: Obj) -> None:
     """Make the registry serve what a created or changed CRD says."""
     registry.remove(collection_of(crd))
-    if established(crd):
+    if established(crd) and not registry.owns(crd["spec"]["group"]):
         for resource in resources_of(crd):
             registry.add(resource)

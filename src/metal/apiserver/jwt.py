@@ -73,7 +73,7 @@ class Signer:
         try:
             header, claims = (msgspec.json.decode(_bytes(part)) for part in parts[:2])
             signature = _bytes(parts[2])
-        except (ValueError, binascii.Error, msgspec.DecodeError):
+        except (ValueError, binascii.Error, msgspec.DecodeError, RecursionError):
             return None
         if not isinstance(header, dict) or header.get("alg") != "ES256" or len(signature) != 2 * _HALF:
             return None

@@ -167,10 +167,14 @@ class Registry:
         self.generation += 1
 
     def remove(self, key: ResourceKey) -> None:
-        """Stop serving every version of a collection."""
-        for path in [path for path, resource in self._resources.items() if resource.key == key]:
+        """Stop serving every version of a custom collection; what is built in stays."""
+        for path in [path for path, resource in self._resources.items() if resource.key == key and resource.custom]:
             del self._resources[path]
         self.generation += 1
+
+    def owns(self, group: str) -> bool:
+        """Whether a group is the API's own: no CRD adds to it, or takes the place of what guards itself in it."""
+        return any(resource.group == group and not resource.custom for resource in self._resources.values())
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource at a path, or None."""

@@ -28,7 +28,7 @@ def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Applicati
     folder: a private one, for copies on their way in and out.
     """
     backend.accounts.static = tokens.of
-    front = Front(backend, snapshots.Snapshots(backend.store, folder))
+    front = Front(backend, snapshots.Snapshots(backend.store, backend.authorizer, folder))
     app = web.Application(client_max_size=bodies.SIZE_LIMIT)
     app.router.add_route("*", "/{path:.*}", front.handle)
     return app

@@ -34,7 +34,7 @@ def attributes(request: web.Request, target: Target | None, user: User) -> Attri
         verb = {"get": "list", "delete": "deletecollection"}.get(verb, verb)
     if verb in ("list", "get") and options.flag(request.query, "watch"):
         verb = "watch"
-    if not name and verb in ("list", "watch", "deletecollection"):
+    if not name and verb in ("list", "watch"):
         name = selected(request.query.get("fieldSelector", ""))
     core_namespace = (target.group, target.plural) == ("", "namespaces")
     namespace = name if core_namespace else target.namespace

@@ -1,6 +1,7 @@
 """/snapshot: GET answers with a copy of everything that the API holds, PUT puts a copy in its place.
 
-A path beside the Kubernetes API, for administrators (nonResourceURLs in RBAC). `PUT /snapshot?dryRun=All` only counts.
+A path beside the Kubernetes API, for administrators. The path alone (nonResourceURLs in RBAC) is not enough: whoever
+reads a copy reads every Secret, and whoever puts one writes every role. `PUT /snapshot?dryRun=All` only counts.
 """
 
 import asyncio
@@ -12,15 +13,19 @@ from pathlib import Path
 from aiohttp import web
 
 from metal.apiserver import snapshots, status
+from metal.apiserver.access import Attributes
+from metal.apiserver.authorizer import Authorizer
 from metal.apiserver.journal import JournalError
 from metal.apiserver.store import Store
 from metal.apiserver.web import render
-from metal.apiserver.web.handler import answer
+from metal.apiserver.web.handler import USER, answer
 from metal.apiserver.web.negotiate import Form
 
 PATH = "/snapshot"
 MEDIA_TYPE = "application/vnd.sqlite3"
 CHUNK = 1 << 20
+_NEEDED = {"GET": "list", "PUT": "*"}
+"""What must be allowed on everything."""
 KEEP_FREE = 64 << 20
 """Bytes of the disk that an upload leaves: the API must go on writing."""
 
@@ -28,13 +33,14 @@ KEEP_FREE = 64 << 20
 class Snapshots:
     """Answers /snapshot. folder: where copies are kept while they travel; private to us."""
 
-    def __init__(self, store: Store, folder: Path) -> None:
-        self._store, self._folder = store, folder
+    def __init__(self, store: Store, authorizer: Authorizer, folder: Path) -> None:
+        self._store, self._authorizer, self._folder = store, authorizer, folder
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Raises StatusError 400, 405, 503 and 507."""
-        if request.method not in ("GET", "PUT"):
+        """Raises StatusError 400, 403, 405, 503 and 507."""
+        if request.method not in _NEEDED:
             raise status.method_not_allowed()
+        self._authorizer.check(Attributes(request[USER], _NEEDED[request.method], "*", "*"))
         path = self._folder / f".snapshot-{secrets.token_hex(8)}"
         try:
             return await (self._send(request, path) if request.method == "GET" else self._take(request, path))

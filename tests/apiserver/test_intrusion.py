@@ -1,0 +1,159 @@
+"""Ways around the roles that somebody with a few rights could try, each refused."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from metal.apiserver.access import Attributes
+from metal.apiserver.jwt import Signer
+from metal.apiserver.records import ResourceKey
+from metal.apiserver.requests import DeleteOptions, ListOptions, User
+from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.status import StatusError
+from metal.kube.clock import system_clock
+from metal.kube.kubeconfig import from_file
+from tests.apiserver.widgets import Api, crd, running
+
+Obj = dict[str, Any]
+RBAC = "rbac.authorization.k8s.io"
+CRDS = "customresourcedefinitions"
+
+
+def impostor(group: str, kind: str) -> Obj:
+    """A CRD that calls itself as something built in."""
+    made = crd(kind, scope="Cluster", short="xx")
+    made["spec"]["group"] = group
+    made["metadata"]["name"] = f"{made['spec']['names']['plural']}.{group}"
+    return made
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [(RBAC, "ClusterRole"), (RBAC, "Widget"), ("coordination.k8s.io", "Lease"), ("authorization.k8s.io", "Widget")],
+)
+async def test_a_definition_does_not_take_the_place_of_what_is_built_in(group: str, kind: str) -> None:
+    """Groups of the API itself take no CRDs: roles would lose the check that nobody grants what he does not hold."""
+    async with running() as api:
+        before = {(one.group, one.plural): one for one in api.backend.registry}
+        with pytest.raises(StatusError, match="is a group of the API itself"):
+            await api.create(impostor(group, kind), CRDS)
+        assert {(one.group, one.plural): one for one in api.backend.registry} == before
+
+
+@pytest.mark.looptime
+async def test_a_definition_that_came_in_with_a_copy_takes_no_place_either() -> None:
+    """Neither while it is there nor when it goes: the roles stay, and stay guarded."""
+    async with running() as api:
+        made = impostor(RBAC, "ClusterRole")
+        made["metadata"] |= {"uid": "u", "generation": 2, "creationTimestamp": "2030-01-01T00:00:00Z"}
+        made["metadata"]["finalizers"] = ["customresourcecleanup.apiextensions.k8s.io"]
+        made["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
+        key = ResourceKey("apiextensions.k8s.io", CRDS)
+        await api.backend.store.replace([], [(key, made)])
+        roles = await api.names("clusterroles")
+
+        await api.delete(made["metadata"]["name"], CRDS)
+        await asyncio.sleep(5)
+
+        assert made["metadata"]["name"] not in await api.names(CRDS)
+        assert await api.names("clusterroles") == roles != []
+        found = api.backend.registry.find(RBAC, "v1", "clusterroles")
+        assert found is not None
+        assert not found.custom
+
+
+@pytest.mark.looptime
+async def test_questions_of_megabytes_are_not_remembered() -> None:
+    """Anybody may ask what he may do: the answers to ten thousand long questions must not fill the memory."""
+    async with running() as api:
+        known = api.backend.authorizer._decisions
+        before = len(known)
+        for number in range(5):
+            asked = Attributes(User("bob"), "get", "example.org", "widgets", name=f"{number}" + "x" * 1_000_000)
+            assert not api.backend.authorizer.decide(asked).allowed
+        assert len(known) == before
+        api.backend.authorizer.decide(Attributes(User("bob"), "get", "example.org", "widgets"))
+        assert len(known) == before + 1
+
+
+@pytest.mark.looptime
+async def test_names_in_a_rule_allow_no_deletion_of_a_collection() -> None:
+    """Also not one that a field selector narrows to that name: as on a cluster."""
+    async with running() as api:
+        rule = {"verbs": ["*"], "apiGroups": ["example.org"], "resources": ["widgets"], "resourceNames": ["a"]}
+        await api.create({"metadata": {"name": "r"}, "rules": [rule]}, "roles")
+        subject = {"kind": "User", "name": "bob"}
+        ref = {"kind": "Role", "name": "r"}
+        await api.create({"metadata": {"name": "b"}, "roleRef": ref, "subjects": [subject]}, "rolebindings")
+        ctx = replace(api.ctx(), user=User("bob"))
+        one = ListOptions(fields="metadata.name=a")
+        assert (await api.backend.list(ctx, one)).records == []
+        with pytest.raises(StatusError, match="cannot deletecollection"):
+            await api.backend.delete_collection(ctx, one, DeleteOptions())
+
+
+@pytest.mark.parametrize("part", ["[" * 6000, '{"a":' * 2000])
+def test_a_token_that_is_nested_deeply_is_no_token(part: str) -> None:
+    """It is refused like any other forgery; nothing overflows, and nothing is logged for who sends it."""
+    text = base64.urlsafe_b64encode(part.encode()).rstrip(b"=").decode()
+    assert Signer(None).verify(f"{text}.{text}.AAAA") is None
+
+
+@pytest.fixture
+async def copier(tmp_path: Path) -> AsyncIterator[tuple[EmbeddedAPI, aiohttp.ClientSession]]:
+    """An API, and the session of somebody who has the path /snapshot, and every other path."""
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    tokens = folder / "tokens.csv"
+    tokens.touch(mode=0o600)
+    tokens.write_text("t1,copier,1\n")
+    api = EmbeddedAPI(folder, system_clock)
+    await api.start()
+    await api.listen("127.0.0.1", 0)
+    await grant(api, "paths", {"verbs": ["get", "put"], "nonResourceURLs": ["*"]})
+    connector = aiohttp.TCPConnector(ssl=from_file(api.kubeconfig).tls or False)
+    token = {"Authorization": "Bearer t1"}
+    async with aiohttp.ClientSession(api.url, connector=connector, headers=token) as session:
+        yield api, session
+    await api.stop()
+
+
+async def grant(api: EmbeddedAPI, name: str, rule: Obj) -> None:
+    """A ClusterRole with the rule, bound to the copier."""
+    inside = Api(api.backend)
+    ref, subject = {"kind": "ClusterRole", "name": name}, {"kind": "User", "name": "copier"}
+    await inside.create({"metadata": {"name": name}, "rules": [rule]}, "clusterroles")
+    await inside.create({"metadata": {"name": name}, "roleRef": ref, "subjects": [subject]}, "clusterrolebindings")
+
+
+async def test_the_path_alone_gives_no_copy(copier: tuple[EmbeddedAPI, aiohttp.ClientSession]) -> None:
+    """A copy holds every Secret: who may not list everything is refused, whatever paths he may reach."""
+    api, session = copier
+    async with session.get("/snapshot") as answer:
+        assert answer.status == 403
+        assert 'cannot list resource \\"*\\"' in await answer.text()
+    await grant(api, "reader", {"verbs": ["list"], "apiGroups": ["*"], "resources": ["*"]})
+    async with session.get("/snapshot") as answer:
+        assert answer.status == 200
+
+
+async def test_who_may_not_do_everything_puts_no_copy(copier: tuple[EmbeddedAPI, aiohttp.ClientSession]) -> None:
+    """A copy can hold any role and binding: with it, its sender would make himself an administrator."""
+    api, session = copier
+    every = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
+    await grant(api, "most", {"verbs": every, "apiGroups": ["*"], "resources": ["*"]})
+    async with session.get("/snapshot") as answer:
+        copy = await answer.read()
+    for query in ("", "?dryRun=All"):
+        async with session.put(f"/snapshot{query}", data=copy) as answer:
+            assert answer.status == 403
+    await grant(api, "all", {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
+    async with session.put("/snapshot", data=copy) as answer:
+        assert answer.status == 200, await answer.text()
