@@ -147,6 +147,24 @@ async def test_managed_fields_are_not_applied(api: Api) -> None:
     assert conflict(refused) == (400, "BadRequest", "metadata.managedFields must be nil")
 
 
+async def test_an_applied_version(api: Api) -> None:
+    """A resourceVersion that is applied must be the newest; null is none, and what is no number cannot be read."""
+    path = api.path("configmaps", "a", base=CORE)
+    made = (await api.apply(path, config_map(x="1"), "one")).ok()["metadata"]["resourceVersion"]
+
+    def versioned(version: object) -> Obj:
+        return {**config_map(x="2"), "metadata": {"name": "a", "resourceVersion": version}}
+
+    stale = await api.apply(path, versioned("1"), "one")
+    garbled = await api.apply(path, versioned("x"), "one")
+
+    assert (stale.code, stale.reason) == (409, "Conflict")
+    assert conflict(garbled) == (500, "", 'strconv.ParseUint: parsing "x": invalid syntax')
+    assert (await api.apply(path, versioned(made), "one")).ok()["data"] == {"x": "2"}
+    for none in (None, "", "0"):
+        assert (await api.apply(path, versioned(none), "one")).code == 200
+
+
 async def test_managed_fields_are_reset(api: Api) -> None:
     """Writing [{}] forgets the owners; the next apply finds everything owned by before-first-apply."""
     path = api.path(name="a")

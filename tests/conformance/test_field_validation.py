@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conformance.api import Api, config_map, widget
-from tests.conformance.ways import MERGE
+from tests.conformance.ways import APPLY, MERGE
 
 UNKNOWN = ['unknown field "spec.bar"', 'unknown field "spec.foo"', 'unknown field "spec.ports[0].zz"']
 TWICE = (
@@ -66,3 +66,50 @@ async def test_unknown_fields_of_a_patch(http: Api) -> None:
 
     assert (refused.code, refused.reason, refused.causes[0]["field"]) == (422, "Invalid", "patch")
     assert refused.message.endswith('strict decoding error: unknown field "spec.foo"')
+
+
+YAML_TWICE = b"""
+apiVersion: conformance.example.org/v1
+kind: Widget
+metadata:
+  name: a
+spec:
+  size: 1
+  size: 2
+  ports:
+  - name: p
+    name: q
+"""
+LINES = ['line 8: key "size" already set in map', 'line 11: key "name" already set in map']
+
+
+async def test_duplicate_keys_of_yaml(http: Api) -> None:
+    """A key that is given twice is told by its line; the last counts."""
+    yaml = "application/yaml"
+
+    refused = await http.way.request("POST", http.path(), YAML_TWICE, query={"fieldValidation": "Strict"}, content=yaml)
+    silent = await http.way.request("POST", http.path(), YAML_TWICE, query={"fieldValidation": "Ignore"}, content=yaml)
+    (await http.delete(http.path(name="a"))).ok()
+    stored = await http.way.request("POST", http.path(), YAML_TWICE, content=yaml)
+
+    told = "strict decoding error: yaml: unmarshal errors:\n  " + "\n  ".join(LINES)
+    assert (refused.code, refused.message) == (400, f'Widget in version "v1" cannot be handled as a Widget: {told}')
+    assert (silent.code, silent.warnings) == (201, ())
+    assert stored.ok()["spec"] == {"size": 2, "note": "plain", "ports": [{"name": "q"}]}
+    assert list(stored.warnings) == LINES
+
+
+async def test_duplicate_keys_that_are_applied(http: Api) -> None:
+    """An applied configuration likewise, in YAML and in JSON."""
+    path, query = http.path(name="a"), {"fieldManager": "m"}
+    strict = {**query, "fieldValidation": "Strict"}
+
+    refused = await http.way.request("PATCH", path, YAML_TWICE, query=strict, content=APPLY)
+    json_refused = await http.way.request("PATCH", path, TWICE, query=strict, content=APPLY)
+    stored = await http.way.request("PATCH", path, YAML_TWICE, query=query, content=APPLY)
+
+    head = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  "
+    assert (refused.code, refused.message) == (400, head + "\n  ".join(LINES))
+    assert json_refused.message.startswith(f'{head}line 1: key "size" already set in map')
+    assert stored.ok()["spec"]["size"] == 2
+    assert list(stored.warnings) == LINES

@@ -90,6 +90,39 @@ async def test_a_time_must_be_one(api: Api) -> None:
     assert (refused.code, refused.reason) == (400, "BadRequest")
 
 
+@pytest.mark.parametrize(
+    ("time", "why"),
+    [
+        ("2030-01-01T00:00:00Z", 'cannot parse "Z" as ".000000"'),
+        ("2030-01-01T00:00:00.5Z", 'cannot parse ".5Z" as ".000000"'),
+        ("2030-01-01T00:00:00.123456789Z", 'cannot parse "789Z" as "Z07:00"'),
+        ("2030-01-01 00:00:00.000000Z", 'cannot parse " 00:00:00.000000Z" as "T"'),
+    ],
+)
+async def test_a_time_has_six_digits(api: Api, time: str, why: str) -> None:
+    """Times of a Lease are told to the microsecond, whoever writes them and however."""
+    path = api.path("leases", "l", base=COORDINATION)
+    head = f'parsing time "{time}" as "2006-01-02T15:04:05.000000Z07:00": '
+
+    refused = await api.create(api.path("leases", base=COORDINATION), lease(renewTime=time))
+    applied = await api.apply(path, lease(renewTime=time), "m")
+
+    told = 'Lease in version "v1" cannot be handled as a Lease: '
+    assert (refused.code, refused.reason, refused.message) == (400, "BadRequest", told + head + why)
+    assert (applied.code, applied.reason) == (500, "")
+    assert applied.message.endswith(head + why)
+
+
+async def test_times_are_kept_in_utc(api: Api) -> None:
+    """A time of another zone comes back in UTC, created and applied."""
+    sent = lease(renewTime="2030-01-01T02:00:00.500000+02:00")
+
+    made = await api.create(api.path("leases", base=COORDINATION), sent)
+    applied = await api.apply(api.path("leases", "l", base=COORDINATION), sent, "m", force=True)
+
+    assert made.ok()["spec"] == applied.ok()["spec"] == {"renewTime": "2030-01-01T00:00:00.500000Z"}
+
+
 async def test_the_table_shows_the_holder(http: Api) -> None:
     """kubectl's columns are Name, Holder and Age."""
     (await http.create(http.path("leases", base=COORDINATION), lease(**HELD))).ok()

@@ -120,11 +120,11 @@ class InProcess:
     def _backend(self) -> Backend:
         return self._embedded.backend
 
-    def _context(self, path: str, query: Query) -> RequestContext:
+    def _context(self, path: str, query: Query, method: str = "GET") -> RequestContext:
         target = paths.target(paths.segments(path))
         assert target is not None, f"{path} is no resource path: such a case is about HTTP"
         resource = self._backend.resource(target.group, target.version, target.plural)
-        wanted = options.writing(query, "conformance/1")
+        wanted = options.writing(query, "conformance/1", method)
         return RequestContext(self._user, resource, target.namespace, target.name, target.subresource, wanted)
 
     async def request(
@@ -140,7 +140,7 @@ class InProcess:
         assert not headers, "headers are about HTTP"
         body = json.loads(json.dumps(body))
         try:
-            return await self._verb(method, self._context(path, query or {}), body, query or {}, content)
+            return await self._verb(method, self._context(path, query or {}, method), body, query or {}, content)
         except StatusError as refused:
             return Reply(refused.code, dict(refused.body))
 

@@ -1,6 +1,7 @@
 """The mark that a page of a list ends with, in kube-apiserver's own form (meta.k8s.io/v1)."""
 
 import base64
+import binascii
 import json
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ def read_mark(text: str) -> Mark:
         if found["v"] != _FORM:
             raise ValueError(f"server does not recognize this encoded version {json.dumps(found['v'])}")
         mark = Mark(int(found["rv"]), str(found["start"]).removeprefix("/"))
+    except binascii.Error:
+        raise bad_request("invalid continue token: continue key is not valid: illegal base64 data") from None
     except (ValueError, TypeError, KeyError, LookupError) as garbled:
         raise bad_request(f"invalid continue token: continue key is not valid: {garbled}") from None
     if not mark.start or mark.version == 0:

@@ -66,6 +66,20 @@ def applied(ctx: RequestContext, obj: Any) -> Obj:
     return obj
 
 
+def merged(ctx: RequestContext, obj: Obj) -> Obj:
+    """What an apply made of a built-in object. Raises StatusError 500 when its type cannot hold it."""
+    resource = ctx.resource
+    if resource.custom:
+        return obj
+    if why := _mistyped(resource, obj):
+        version = resource.api_version if resource.group else f"/{resource.version}"
+        known = f"{version}, Kind={resource.kind}"
+        subject = f"{obj['metadata'].get('namespace', '')}/{ctx.name}; {known}"
+        told = f"failed to convert new object ({subject}) to proper version"
+        raise status.unexplained(f"{told}: unable to convert unstructured object to {known}: {why}")
+    return dict(gotypes.settled(resource.schema.root, obj))
+
+
 def type_causes(resource: Resource, obj: Obj) -> list[Cause]:
     """What is wrong with apiVersion and kind of a custom resource."""
     causes = []

@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from metal.apiserver.formats import FORMATS, INTEGERS
+from metal.apiserver import gotimes
+from metal.apiserver.formats import INTEGERS
 from metal.apiserver.structural import Node
 
 _STRUCTS = {
@@ -21,7 +22,6 @@ _STRUCTS = {
 """Names of Go structs by the field that holds them; `spec` and `status` carry the name of the kind."""
 _NAMED = {"uid": "types.UID"}
 _JSON_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
-_MOMENT = "2006-01-02T15:04:05Z07:00"
 
 
 class _RefusedError(Exception):
@@ -83,10 +83,8 @@ def _scalar(node: Node, value: Any, struct: str, path: tuple[str, ...], wanted: 
         _expect(fits, value, struct, path, wanted, exact=True)
     elif node.type == "string":
         _expect(isinstance(value, str), value, struct, path, wanted)
-        if node.format == "date-time" and not FORMATS["date-time"](value):
-            raise _RefusedError(
-                f'parsing time {json.dumps(value)} as "{_MOMENT}": cannot parse {json.dumps(value)} as "2006"'
-            )
+        if node.format == "date-time" and (why := gotimes.fault(value, micro=path[-1] in gotimes.MICRO)):
+            raise _RefusedError(why)
 
 
 def _expect(fits: bool, value: Any, struct: str, path: tuple[str, ...], wanted: str, *, exact: bool = False) -> None:
@@ -116,13 +114,18 @@ def go_type(node: Node, name: str, kind: str) -> str:
     return "[]uint8" if node.format == "byte" else _NAMED.get(name, "string")
 
 
-def settled(node: Node, value: Any) -> Any:
-    """What a typed decoder keeps: null in a map of texts is the empty text; empty maps and lists are nothing."""
+def settled(node: Node, value: Any, name: str = "") -> Any:
+    """What a typed decoder keeps: null in a map of texts is the empty text; empty maps and lists are nothing.
+
+    Times come out in UTC. name: the field that holds the value.
+    """
     if isinstance(value, dict):
         if node.extra is not None and not node.fields:
             return {key: "" if item is None and node.extra.type == "string" else item for key, item in value.items()}
-        out = {key: settled(sub, item) if (sub := node.fields.get(key)) else item for key, item in value.items()}
+        out = {key: settled(sub, item, key) if (sub := node.fields.get(key)) else item for key, item in value.items()}
         return {key: item for key, item in out.items() if not _nothing(node.fields.get(key), item)}
+    if node.format == "date-time" and isinstance(value, str):
+        return gotimes.written(value, micro=name in gotimes.MICRO)
     return value
 
 

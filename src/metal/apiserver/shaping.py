@@ -75,14 +75,20 @@ def _json_patched(current: Obj, change: Any) -> Any:
 
 def check_version(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
     """Raises StatusError when a body speaks of no version where it must (422), or of another one (409)."""
-    version = meta.get("resourceVersion", "")
+    check_number(meta)
+    version = meta.get("resourceVersion", "").lstrip("0")
     if not version and not ctx.resource.strategy.unconditional:
         resource = ctx.resource
         raise status.invalid(status.Who(resource.group, kind=resource.plural, name=ctx.name), [_VERSION_NEEDED])
-    if version and not version.isdigit():
-        raise status.unexplained(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     if version and version != stored.get("resourceVersion", ""):
         raise status.conflict(ctx.who, status.MODIFIED)
+
+
+def check_number(meta: Obj) -> None:
+    """Raises StatusError 500 when the resourceVersion of a body is none."""
+    version = meta.get("resourceVersion", "")
+    if version and not (version.isascii() and version.isdigit()):
+        raise status.unexplained(f'strconv.ParseUint: parsing "{version}": invalid syntax')
 
 
 def check_uid(ctx: RequestContext, meta: Obj, stored: Obj) -> None:

@@ -44,8 +44,8 @@ class StatusError(Exception):
         status: dict[str, Any] = {**head, "status": "Failure", "message": self.message}
         if self.reason:
             status["reason"] = self.reason
-        # kube-apiserver says what a 403 is about even where it is about nothing: a path.
-        if self.details or self.code == 403:
+        # kube-apiserver says what these are about even where that is nothing: a path.
+        if self.details or self.code in (403, 404, 405):
             status["details"] = dict(self.details)
         return {**status, "code": self.code}
 

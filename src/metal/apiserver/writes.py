@@ -85,6 +85,7 @@ class Writer:
             if uid := obj["metadata"].get("uid"):
                 told = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise status.conflict(ctx.who, told)
+            shaping.check_number(obj["metadata"])
             return await self._create(ctx, self._applied(ctx, None, obj), applied=True)
         live = shaping.at_version(ctx.resource, current.decode())
         merged = self._applied(ctx, live, obj)
@@ -95,7 +96,7 @@ class Writer:
 
     def _applied(self, ctx: RequestContext, live: Obj | None, obj: Obj) -> Obj:
         try:
-            return ssa.apply(
+            merged = ssa.apply(
                 live,
                 obj,
                 manager=ctx.options.manager,
@@ -107,6 +108,7 @@ class Writer:
             )
         except ssa.ApplyConflict as clash:
             raise status.apply_conflict(str(clash), clash.causes) from clash
+        return decoding.merged(ctx, merged)
 
     async def _create(self, ctx: RequestContext, obj: Obj, *, applied: bool = False) -> Record:
         resource = ctx.resource

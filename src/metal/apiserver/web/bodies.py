@@ -16,7 +16,7 @@ DEPTH_LIMIT = 100
 """Levels of nesting; what walks objects recursively stays far from Python's own limit."""
 
 _JSON = "application/json"
-_YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 _ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 
 
@@ -55,7 +55,7 @@ def read(content_type: str, body: bytes, kind: str = "") -> Any:
     told = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
     if media == _JSON:
         return _checked(_json(body, f"{told}couldn't get version/kind; json parse error: "))
-    if media in _YAML:
+    if media in YAML:
         return _checked(_yaml(body, told))
     if media == protobuf.MEDIA_TYPE:
         try:

@@ -1,9 +1,14 @@
-"""Members that a JSON body gives more than once: decoders keep the last, fieldValidation tells of them."""
+"""Members that a body gives more than once: decoders keep the last, fieldValidation tells of them."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
+
+import yaml
+
+from metal.apiserver import status
+from metal.apiserver.requests import FieldValidation
 
 _MEMBER = re.compile(rb'"\s*:')
 _OPERATION = frozenset({"op", "path", "from", "value"})
@@ -21,6 +26,52 @@ def told(body: bytes, value: Any, *, json_patch: bool = False) -> list[str]:
         pairs = json.loads(body, object_pairs_hook=_Pairs)
         found = [f'{prefix}duplicate field "{path}"' for path in _twice(pairs, "")]
     return found + (_strange(value) if json_patch else [])
+
+
+def posted_yaml(body: bytes, mode: FieldValidation) -> list[str]:
+    """Sentences about a YAML body: one for each member, all in one where they are a refusal."""
+    found = [] if mode is FieldValidation.IGNORE else list(_keys_again(body))
+    return [_unmarshal(found)] if found and mode is FieldValidation.STRICT else found
+
+
+def applied(body: bytes, value: Any, mode: FieldValidation) -> list[str]:
+    """Warnings about an applied configuration, in YAML or JSON. Raises StatusError 400 when the mode is strict."""
+    if mode is FieldValidation.IGNORE or (
+        body.lstrip().startswith(b"{") and len(_MEMBER.findall(body)) == _members(value)
+    ):
+        return []
+    found = list(_keys_again(body))
+    if found and mode is FieldValidation.STRICT:
+        raise status.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {_unmarshal(found)}")
+    return found
+
+
+def _unmarshal(found: list[str]) -> str:
+    return "yaml: unmarshal errors:\n  " + "\n  ".join(found)
+
+
+def _keys_again(body: bytes) -> Iterator[str]:
+    """`line 7: key "size" already set in map`. The body was read without complaint before."""
+    open_maps: list[set[str] | None] = []
+    keys = [False]  # At each level, whether a key comes next.
+    for event in yaml.parse(body, yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_maps.pop()
+            keys.pop()
+        elif not isinstance(event, yaml.NodeEvent):
+            continue
+        else:
+            seen = open_maps[-1] if open_maps else None
+            if keys[-1] and seen is not None and isinstance(event, yaml.ScalarEvent):
+                if event.value in seen:
+                    line = event.start_mark.line + 1 if event.start_mark else 0
+                    yield f'line {line}: key "{event.value}" already set in map'
+                seen.add(event.value)
+            keys[-1] = seen is not None and not keys[-1]
+            if isinstance(event, yaml.CollectionStartEvent):
+                mapping = isinstance(event, yaml.MappingStartEvent)
+                open_maps.append(set() if mapping else None)
+                keys.append(mapping)
 
 
 def _members(value: Any) -> int:

@@ -54,27 +54,30 @@ class ResourceHandler:
         )
         if resource.deprecated:
             ctx.warnings.append(resource.deprecated)
-        return await self._verb(request, ctx)(request, ctx)
+        run = self._verb(request, ctx)
+        # Before anything is written: who cannot read the answer would think that nothing was.
+        _choose(request, ctx)
+        return await run(request, ctx)
 
     def _verb(self, request: web.Request, ctx: RequestContext) -> Callable[[web.Request, RequestContext], Answer]:
         if ctx.subresource in ctx.resource.actions:
             if request.method != "POST":
                 raise status.method_not_allowed()
             return self._create
-        named = bool(ctx.name)
+        custom, named = ctx.resource.custom, bool(ctx.name)
         verb, method = {
             ("GET", True): ("get", self._get),
             ("GET", False): ("list", self._list),
             ("POST", False): ("create", self._create),
+            # kube-apiserver takes the name of a new custom object from its body, whatever the path says.
+            ("POST", custom): ("create", self._create),
             ("PUT", True): ("update", self._update),
             ("PATCH", True): ("patch", self._patch),
             ("DELETE", True): ("delete", self._delete),
             ("DELETE", False): ("deletecollection", self._delete_all),
         }.get((request.method, named), ("", None))
-        if not named and ctx.resource.namespaced and not ctx.namespace and verb not in ("", "list"):
-            # Only reads cross namespaces.
-            raise status.no_such_path() if ctx.resource.custom else status.method_not_allowed()
-        if method is None or verb not in ctx.resource.verbs or (ctx.subresource and verb == "delete"):
+        _check_verb(ctx, verb, request.method)
+        if method is None:
             raise status.method_not_allowed()
         if verb == "list" and options.flag(request.query, "watch"):
             return self._watch
@@ -88,7 +91,7 @@ class ResourceHandler:
         return render.Renderer(resource, form, now=self._backend.clock(), include=include)
 
     def _object(self, request: web.Request, ctx: RequestContext, record: Record, code: int = 200) -> web.Response:
-        form = choose(request.headers.get("Accept", ""), render.OBJECT_SHAPES)
+        form = _choose(request, ctx)
         return answer(self._renderer(request, ctx.resource, form).one(record), form, code, ctx.warnings)
 
     async def _get(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
@@ -96,7 +99,7 @@ class ResourceHandler:
         return self._object(request, ctx, record)
 
     async def _list(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        form = choose(request.headers.get("Accept", ""), render.LIST_SHAPES)
+        form = _choose(request, ctx)
         listing = await self._backend.list(ctx, options.listing(request.query))
         return answer(self._renderer(request, ctx.resource, form).many(listing), form, 200, ctx.warnings)
 
@@ -109,7 +112,9 @@ class ResourceHandler:
     async def _patch(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
         raw = await request.read()
         kind, body = bodies.read_patch(request.headers.get("Content-Type", ""), raw, custom=ctx.resource.custom)
-        if kind is not PatchType.APPLY:
+        if kind is PatchType.APPLY:
+            ctx.warnings.extend(duplicates.applied(raw, body, ctx.options.field_validation))
+        else:
             ctx.duplicates.extend(duplicates.told(raw, body, json_patch=kind is PatchType.JSON))
         existed = self._backend.store.newest(ObjectKey(ctx.resource.key, ctx.namespace, ctx.name)) is not None
         record = await self._backend.patch(ctx, kind, body)
@@ -125,18 +130,18 @@ class ResourceHandler:
         if not deletion.gone:
             return self._object(request, ctx, deletion.record)
         who = status.Who(ctx.resource.group, ctx.resource.plural, name=ctx.name, uid=deletion.record.uid)
-        form = choose(request.headers.get("Accept", ""), render.OBJECT_SHAPES)
+        form = _choose(request, ctx)
         return answer(render.encode(status.success(who), form), form)
 
     async def _delete_all(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
         wanted = options.deleting(request.query, await self._delete_options(request))
         records = await self._backend.delete_collection(ctx, options.listing(request.query), wanted)
-        form = choose(request.headers.get("Accept", ""), render.LIST_SHAPES)
+        form = _choose(request, ctx)
         listing = Listing(list(records), self._backend.store.version)
         return answer(self._renderer(request, ctx.resource, form).many(listing), form)
 
     async def _watch(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        form = choose(request.headers.get("Accept", ""), render.OBJECT_SHAPES)._replace(media=JSON)
+        form = _choose(request, ctx)._replace(media=JSON)
         wanted = options.watching(request.query)
         if ctx.name:
             wanted = _only(wanted, ctx.name)
@@ -155,12 +160,39 @@ class ResourceHandler:
         return response
 
 
+def _check_verb(ctx: RequestContext, verb: str, method: str) -> None:
+    """Raises StatusError 404 or 405, and 400 for a write to a custom object without a name. verb: "" for none."""
+    resource = ctx.resource
+    # Only reads cross namespaces.
+    crosses = resource.namespaced and not ctx.namespace and not ctx.name and verb != "list"
+    if not resource.custom:
+        if crosses or verb not in resource.verbs or (ctx.subresource and verb == "delete"):
+            raise status.method_not_allowed()
+    elif crosses:
+        raise status.no_such_path()
+    elif not ctx.name and method in ("PUT", "PATCH"):
+        raise status.bad_request("name must be provided")
+    elif not verb or (ctx.subresource and verb in ("create", "delete")):
+        raise status.not_supported(ctx.who, verb)
+
+
+def _choose(request: web.Request, ctx: RequestContext) -> Form:
+    """The form of the answer. Raises StatusError 406."""
+    many = not ctx.name and request.method in ("GET", "DELETE")
+    watch = many and request.method == "GET" and options.flag(request.query, "watch")
+    shapes = render.LIST_SHAPES if many and not watch else render.OBJECT_SHAPES
+    return choose(request.headers.get("Accept", ""), shapes)
+
+
 async def _sent(request: web.Request, ctx: RequestContext) -> Any:
     """The body of a create or an update."""
     raw, content_type = await request.read(), request.headers.get("Content-Type", "")
     obj = bodies.read(content_type, raw, ctx.resource.kind)
-    if bodies.media_type(content_type) == JSON:
+    media = bodies.media_type(content_type)
+    if media == JSON:
         ctx.duplicates.extend(duplicates.told(raw, obj))
+    elif media in bodies.YAML:
+        ctx.duplicates.extend(duplicates.posted_yaml(raw, ctx.options.field_validation))
     return obj
 
 

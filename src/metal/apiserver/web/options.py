@@ -25,13 +25,17 @@ def flag(query: Query, name: str) -> bool:
 
 
 def _number(query: Query, name: str) -> int:
-    text = query.get(name, "") or "0"
+    text = query.get(name, "0")
     if not _WHOLE.fullmatch(text):
         raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > _DIGITS or not -_RANGE <= int(text) < _RANGE:
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return max(0, int(text))
 
 
-_WHOLE = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
+_WHOLE = re.compile(r"[-+]?[0-9]+", re.ASCII)
+_RANGE, _DIGITS = 2**63, 100
+"""Numbers fit into 64 bits; Python refuses to read the very long ones."""
 
 
 def _dry_run(values: list[str]) -> list[Cause]:
