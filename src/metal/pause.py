@@ -159,9 +159,8 @@ class Pause:
         self.client: Client = (guard := PausedClient(client))
         """For whatever answers machines."""
         self._guard = guard
-        self._mark: Mark | None = None
+        self._stopped = False
         self._seen = 0.0
-        self._silent = False
 
     @property
     def paused(self) -> bool:
@@ -191,27 +190,37 @@ class Pause:
 
     async def _look(self) -> None:
         mark = await read_mark(self._client, self._namespace)
-        self._seen, self._silent = asyncio.get_running_loop().time(), False
-        if mark is not None and not self.paused:
+        if mark is None and self.paused:
+            # Heard first, then sure: whoever pauses from now on waits for us, and who did so before is seen here.
+            await self._say(self._words(None))
+            mark = await read_mark(self._client, self._namespace)
+        if mark is not None and not self._stopped:
             _log.warning("paused: the objects are being moved", move=mark.id, role=mark.role, where=mark.where)
             await self._stop()
         if mark is None and self.paused:
             self._go_on()
-        self._mark = mark
-        await self._say(f"{self._clock():%Y-%m-%dT%H:%M:%SZ} {metal.__version__} {mark.id if mark else '-'}")
+        await self._say(self._words(mark))
+        # Only now: who cannot be heard is taken for dead, and has to stop before that.
+        self._seen = asyncio.get_running_loop().time()
+
+    def _words(self, mark: Mark | None) -> str:
+        return f"{self._clock():%Y-%m-%dT%H:%M:%SZ} {metal.__version__} {mark.id if mark else '-'}"
 
     async def _unheard(self, exc: Exception) -> None:
-        if not self.paused and asyncio.get_running_loop().time() - self._seen > SILENCE:
+        if not self._stopped and asyncio.get_running_loop().time() - self._seen > SILENCE:
             _log.warning("the API is silent: nothing is done, for there may be a pause", error=str(exc))
             await self._stop()
 
     async def _stop(self) -> None:
+        self._stopped = False
         self._guard.closed = True
         await self._runtime.hold(HOLD, grace=1.0)
         await self._guard.idle()
+        # Not before: cut off above, it is still under way, and nobody may be told otherwise.
+        self._stopped = True
 
     def _go_on(self) -> None:
-        self._guard.closed = False
+        self._guard.closed = self._stopped = False
         self._runtime.release(HOLD)
 
     async def _say(self, entry: str | None) -> None:
