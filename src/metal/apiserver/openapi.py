@@ -151,7 +151,7 @@ def _item(resource: ResourceDoc, subresource: str) -> Schema:
     # kubectl apply sends a strategic merge patch wherever it is listed.
     patches = _PATCHES if resource.custom else (*_PATCHES, _STRATEGIC)
     out = {
-        "get": _operation(resource, "get", ()),
+        "get": _operation(resource, "get", (_STATE,)),
         "put": _operation(resource, "put", _WRITE, body=own),
         "patch": _operation(resource, "patch", (*_WRITE, _FORCE), media=patches),
         "parameters": _path_parameters(resource, named=True),
@@ -214,12 +214,13 @@ _WRITE = (
     _query("fieldValidation", "What becomes of unknown or repeated fields: Ignore, Warn or Strict."),
 )
 _FORCE = _query("force", "Apply only: take fields from other managers.", "boolean")
+_STATE = _query("resourceVersion", "How new the answer has to be; from where a watch goes on.")
 _LIST = (
     _query("labelSelector", "Only objects whose labels match."),
     _query("fieldSelector", "Only objects whose fields match."),
     _query("limit", "At most this many objects in one page.", "integer"),
     _query("continue", "Mark of the page to go on with."),
-    _query("resourceVersion", "How new the answer has to be; from where a watch goes on."),
+    _STATE,
     _query("resourceVersionMatch", "How resourceVersion is meant: Exact or NotOlderThan."),
     _query("timeoutSeconds", "Ends a list or watch after this time.", "integer"),
     _query("watch", "Streams changes instead of one answer.", "boolean"),

@@ -1,20 +1,19 @@
 """The aiohttp application: who may come in, where requests go, what refusals look like."""
 
-import sys
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 
-from metal.apiserver import openapi, status
+from metal.apiserver import status
 from metal.apiserver.access import ANONYMOUS
 from metal.apiserver.accounts import TokenRefusedError
 from metal.apiserver.auth import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.requests import User
-from metal.apiserver.web import bodies, discovery, openapi2, paths, render, requestinfo, snapshots
+from metal.apiserver.web import bodies, documents, paths, render, requestinfo, snapshots
 from metal.apiserver.web.handler import USER, ResourceHandler, answer
-from metal.apiserver.web.negotiate import Form, Shape, choose
+from metal.apiserver.web.negotiate import Form, choose
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 VERSION = frozenset({"/version", "/version/"})
@@ -41,7 +40,7 @@ class Front:
         self._backend = backend
         self._copies = copies
         self._resources = ResourceHandler(backend)
-        self._documents: dict[str, tuple[int, bytes, str]] = {}
+        self._documents = documents.Documents(backend)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """The handler of the one route."""
@@ -75,7 +74,7 @@ class Front:
             return await self._copies.handle(request)
         if request.method != "GET":
             raise status.method_not_allowed()
-        return self._document(request, parts)
+        return self._documents.answer(request, parts)
 
     def _authenticated(self, request: web.Request) -> User:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -94,65 +93,8 @@ class Front:
             raise status.method_not_allowed()
         if request.path in VERSION:
             form = choose(request.headers.get("Accept", ""))
-            return answer(render.encode(_version(), form), form)
-        return web.Response(text="ok")
-
-    def _document(self, request: web.Request, parts: list[str]) -> web.Response:
-        if parts[:2] == ["openapi", "v3"]:
-            return self._openapi(request, "/".join(parts[2:]))
-        if parts == ["openapi", "v2"]:
-            return self._openapi_v2(request)
-        form = choose(request.headers.get("Accept", ""), (Shape.GROUPS,) if len(parts) == 1 else ())
-        registry = self._backend.registry
-        if form.shape is Shape.GROUPS and parts in (["api"], ["apis"]):
-            body = discovery.aggregated(registry, form, core=parts == ["api"])
-        elif parts == ["api"]:
-            body = discovery.core_versions()
-        elif parts == ["apis"]:
-            body = discovery.groups(registry)
-        elif len(parts) == 2 and parts[0] == "api":
-            body = discovery.resources(registry, "", parts[1])
-        elif len(parts) == 2 and parts[0] == "apis":
-            body = discovery.group(registry, parts[1])
-        elif len(parts) == 3 and parts[0] == "apis":
-            body = discovery.resources(registry, parts[1], parts[2])
-        else:
-            raise status.no_such_path()
-        return answer(render.encode(body, form), form)
-
-    def _openapi(self, request: web.Request, path: str) -> web.Response:
-        form = choose(request.headers.get("Accept", ""))
-        known = {
-            openapi.path_of(name): name
-            for group, versions in self._backend.registry.group_versions().items()
-            for name in (f"{group}/{version}" if group else version for version in versions)
-        }
-        if not path:
-            index = openapi.index(known.values(), lambda name: self._openapi_document(name)[1])
-            return answer(render.encode(index, form), form)
-        if path not in known:
-            raise status.no_such_path()
-        body, digest = self._openapi_document(known[path])
-        response = answer(render.as_media(body, form), form)
-        response.headers["ETag"] = f'"{digest}"'
-        return response
-
-    def _openapi_v2(self, request: web.Request) -> web.Response:
-        if not any(name in request.headers.get("Accept", "") for name in (openapi2.MEDIA_TYPE, "*/*")):
-            raise status.not_acceptable((openapi2.MEDIA_TYPE,))
-        body = openapi2.document(self._backend.registry)
-        return web.Response(body=body, headers={"Content-Type": openapi2.CONTENT_TYPE})
-
-    def _openapi_document(self, name: str) -> tuple[bytes, str]:
-        """One document and its hash, made once for every state of the registry."""
-        registry = self._backend.registry
-        kept = self._documents.get(name)
-        if kept is None or kept[0] != registry.generation:
-            group, _, version = name.rpartition("/")
-            document = openapi.document(name, registry.of(group, version))
-            kept = (registry.generation, render.encode(document, Form()), openapi.digest(document))
-            self._documents[name] = kept
-        return kept[1], kept[2]
+            return answer(render.encode(documents.version(), form), form)
+        return documents.health(request.path, request.query)
 
 
 def _refusal(refused: status.StatusError) -> web.Response:
@@ -161,18 +103,3 @@ def _refusal(refused: status.StatusError) -> web.Response:
     if seconds := refused.details.get("retryAfterSeconds"):
         response.headers["Retry-After"] = str(seconds)
     return response
-
-
-def _version() -> dict[str, str]:
-    """version.Info. The minor version is that of the Kubernetes API whose behaviour is offered."""
-    return {
-        "major": "1",
-        "minor": "35",
-        "gitVersion": "v1.35.4+metal",
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": f"cpython-{sys.version_info.major}.{sys.version_info.minor}",
-        "platform": sys.platform,
-    }

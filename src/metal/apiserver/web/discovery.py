@@ -81,7 +81,8 @@ def _action(resource: Resource, name: str, action: Resource) -> Obj:
 
 def _storage_hash(resource: Resource) -> str:
     """What tells storage migrators which version is stored, computed as a cluster computes it."""
-    digest = hashlib.sha256(f"{resource.storage_api_version}/{resource.kind}".encode()).digest()
+    group, _, version = resource.storage_api_version.rpartition("/")
+    digest = hashlib.sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
@@ -109,7 +110,9 @@ def _aggregated_group(registry: Registry, name: str) -> Obj:
 
 
 def _aggregated_resource(resource: Resource) -> Obj:
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    # Clusters leave out where built-in kinds come from: they are of the group and version they are listed in.
+    home = (resource.group, resource.version) if resource.custom else ("", "")
+    kind = {"group": home[0], "version": home[1], "kind": resource.kind}
     entry: Obj = {
         "resource": resource.plural,
         "responseKind": kind,

@@ -40,7 +40,7 @@ _VERSIONS = {
     Shape.TABLE: ("meta.k8s.io", ("v1", "v1beta1")),
     Shape.PARTIAL: ("meta.k8s.io", ("v1",)),
     Shape.PARTIAL_LIST: ("meta.k8s.io", ("v1",)),
-    Shape.GROUPS: ("apidiscovery.k8s.io", ("v2", "v2beta1")),
+    Shape.GROUPS: ("apidiscovery.k8s.io", ("v2",)),
 }
 
 

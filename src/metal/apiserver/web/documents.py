@@ -1,0 +1,131 @@
+"""What the API says of itself: discovery, OpenAPI, version. Clients keep these and ask whether they still hold."""
+
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+
+from aiohttp import web
+
+from metal.apiserver import openapi, status
+from metal.apiserver.backend import Backend
+from metal.apiserver.web import discovery, openapi2, render
+from metal.apiserver.web.handler import answer
+from metal.apiserver.web.negotiate import Form, Shape, choose
+
+_YEAR = timedelta(days=365)
+
+
+class Documents:
+    """Answers GET on every path that is no resource. Raises StatusError for paths that are not there."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._kept: dict[str, tuple[int, bytes, str]] = {}
+
+    def answer(self, request: web.Request, parts: list[str]) -> web.Response:
+        """parts: segments of the path."""
+        if parts[:2] == ["openapi", "v3"]:
+            return self._openapi(request, "/".join(parts[2:]))
+        if parts == ["openapi", "v2"]:
+            return self._openapi_v2(request)
+        form = choose(request.headers.get("Accept", ""), (Shape.GROUPS,) if len(parts) == 1 else ())
+        if form.shape is Shape.GROUPS and parts in (["api"], ["apis"]):
+            return self._aggregated(request, form, core=parts == ["api"])
+        return answer(render.encode(self._listed(parts), form), form)
+
+    def _listed(self, parts: list[str]) -> dict[str, Any]:
+        registry = self._backend.registry
+        match parts:
+            case ["api"]:
+                return discovery.core_versions()
+            case ["api", version]:
+                return discovery.resources(registry, "", version)
+            case ["apis"]:
+                return discovery.groups(registry)
+            case ["apis", group]:
+                return discovery.group(registry, group)
+            case ["apis", group, version]:
+                return discovery.resources(registry, group, version)
+        raise status.no_such_path()
+
+    def _aggregated(self, request: web.Request, form: Form, *, core: bool) -> web.Response:
+        body = discovery.aggregated(self._backend.registry, form, core=core)
+        response = answer(render.encode(body, form), form)
+        response.headers["Cache-Control"] = "public"
+        return _cached(request, response, openapi.digest(body))
+
+    def _openapi(self, request: web.Request, path: str) -> web.Response:
+        form = choose(request.headers.get("Accept", ""))
+        known = {
+            openapi.path_of(name): name
+            for group, versions in self._backend.registry.group_versions().items()
+            for name in (f"{group}/{version}" if group else version for version in versions)
+        }
+        if not path:
+            index = openapi.index(known.values(), lambda name: self._document(name)[1])
+            return answer(render.encode(index, form), form)
+        if path not in known:
+            raise status.no_such_path()
+        body, digest = self._document(known[path])
+        wanted = request.query.get("hash", digest)
+        if wanted != digest:
+            raise web.HTTPMovedPermanently(f"{request.path}?hash={digest}")
+        response = answer(render.as_media(body, form), form)
+        if "hash" in request.query:
+            response.headers["Cache-Control"] = "public, immutable"
+            response.headers["Expires"] = format_datetime(self._backend.clock() + _YEAR, usegmt=True)
+        return _cached(request, response, digest)
+
+    def _openapi_v2(self, request: web.Request) -> web.Response:
+        if not any(name in request.headers.get("Accept", "") for name in (openapi2.MEDIA_TYPE, "*/*")):
+            raise status.not_acceptable((openapi2.MEDIA_TYPE,))
+        body = openapi2.document(self._backend.registry)
+        return web.Response(body=body, headers={"Content-Type": openapi2.CONTENT_TYPE})
+
+    def _document(self, name: str) -> tuple[bytes, str]:
+        """One OpenAPI document and its hash, made once for every state of the registry."""
+        registry = self._backend.registry
+        kept = self._kept.get(name)
+        if kept is None or kept[0] != registry.generation:
+            group, _, version = name.rpartition("/")
+            document = openapi.document(name, registry.of(group, version))
+            kept = (registry.generation, render.encode(document, Form()), openapi.digest(document))
+            self._kept[name] = kept
+        return kept[1], kept[2]
+
+
+def _cached(request: web.Request, response: web.Response, digest: str) -> web.Response:
+    """The answer with its ETag, or 304 for whoever has it."""
+    tag = f'"{digest}"'
+    headers = {"ETag": tag, "Vary": "Accept"}
+    if tag in (part.strip() for part in request.headers.get("If-None-Match", "").split(",")):
+        return web.Response(status=304, headers={"Cache-Control": response.headers["Cache-Control"], **headers})
+    response.headers.update(headers)
+    return response
+
+
+def health(path: str, query: Mapping[str, str]) -> web.Response:
+    """`ok` for /healthz, /livez and /readyz, or with ?verbose each check in a line."""
+    text = f"[+]ping ok\n{path.strip('/')} check passed\n" if "verbose" in query else "ok"
+    return web.Response(text=text, headers={"Cache-Control": "no-cache, private"})
+
+
+def version() -> dict[str, str]:
+    """version.Info. The minor version is that of the Kubernetes API whose behaviour is offered."""
+    return {
+        "major": "1",
+        "minor": "35",
+        "emulationMajor": "1",
+        "emulationMinor": "35",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "34",
+        "gitVersion": "v1.35.4+metal",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": f"cpython-{sys.version_info.major}.{sys.version_info.minor}",
+        "platform": sys.platform,
+    }
