@@ -8,11 +8,13 @@ import pytest
 
 from metal.api.kinds import kinds
 from metal.gate.directory import CachedDirectory, Directory, ListingDirectory, plain_ip
+from metal.kube.errors import Unavailable
 from metal.kube.informer import Informer
 from tests.gate.world import MAC, SWAPPED, UUID
 from tests.kube.fakeapi import FakeAPI
 
 KINDS = kinds()
+STRANGER = "00000000-0000-0000-0000-000000000000"
 pytestmark = pytest.mark.looptime
 
 
@@ -44,7 +46,7 @@ async def test_servers_are_found_by_either_field_and_byte_order(directory: Direc
     """systemUUID and its older spelling, in any case."""
     assert await directory.servers(UUID) == ["s1", "s2"]
     assert await directory.servers(SWAPPED.upper()) == ["s1", "s2"]
-    assert await directory.servers("00000000-0000-0000-0000-000000000000") == []
+    assert await directory.servers(STRANGER) == []
     with pytest.raises(ValueError, match="UUID"):
         await directory.servers("x")
 
@@ -59,6 +61,29 @@ async def test_leases_are_found_by_mac_however_written(directory: Directory) -> 
 async def test_what_is_no_mac_is_nobodys(directory: Directory) -> None:
     """Digits are not picked out of something else, and two that cannot be read are not the same."""
     assert await directory.leases(["", "none", f"x{MAC}", "00:00:00:00:00:00", f"{MAC}:00"]) == frozenset()
+
+
+async def test_caches_that_are_not_current_know_of_no_strangers() -> None:
+    """Before the first list, and while the API cannot be followed, who is not found shall ask again."""
+    api = FakeAPI()
+    await api.create(KINDS.server, {"metadata": {"name": "s1"}, "spec": {"systemUUID": UUID}})
+    servers, endpoints = Informer(api, KINDS.server), Informer(api, KINDS.endpoint)
+    directory = CachedDirectory(servers, endpoints)
+    with pytest.raises(Unavailable, match="servers cannot be followed"):
+        await directory.servers(UUID)
+    with pytest.raises(Unavailable, match="endpoints"):
+        await directory.leases([MAC])
+    following = asyncio.ensure_future(servers.run())
+    await servers.synced.wait()
+    await asyncio.sleep(1)
+    api.faults.next("watch", *[Unavailable("gone")] * 100)
+    api.drop_watches()
+    await asyncio.sleep(5)
+    assert await directory.servers(UUID) == ["s1"]
+    with pytest.raises(Unavailable):
+        await directory.servers(STRANGER)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
 
 
 def test_addresses_have_one_spelling() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from ipaddress import ip_address
-from typing import Protocol
+from typing import Any, Protocol
 
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
@@ -10,6 +10,7 @@ from metal.api.report import normal_mac
 from metal.api.server import Server
 from metal.gate.uuids import spellings
 from metal.kube.client import Client
+from metal.kube.errors import Unavailable
 from metal.kube.informer import Informer
 from metal.kube.rbac import Access, follows
 
@@ -30,7 +31,11 @@ class Directory(Protocol):
 
 
 class CachedDirectory:
-    """Looks into informers: no request to the API."""
+    """Looks into informers: no request to the API.
+
+    Not to be found in a cache that is not filled yet, or that cannot be followed just now, says nothing about a
+    machine: Unavailable is raised then, so that it asks again.
+    """
 
     def __init__(self, servers: Informer[Server], endpoints: Informer[Endpoint]) -> None:
         servers.add_index("gate-uuid", by_uuid)
@@ -39,10 +44,16 @@ class CachedDirectory:
 
     async def servers(self, uuid: str) -> list[str]:
         found = (server for form in spellings(uuid) for server in self._servers.by_index("gate-uuid", form))
-        return sorted({server.metadata.name for server in found})
+        return sorted({server.metadata.name for server in found}) or self._none(self._servers)
 
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
-        return addresses(obj for mac in macs for obj in self._endpoints.by_index(BY_MAC, normal_mac(mac)))
+        found = addresses(obj for mac in macs for obj in self._endpoints.by_index(BY_MAC, normal_mac(mac)))
+        return found or frozenset(self._none(self._endpoints) if macs else ())
+
+    def _none(self, informer: Informer[Any]) -> list[str]:
+        if informer.failure is not None or not informer.synced.is_set():
+            raise Unavailable(f"{informer.kind.plural} cannot be followed at the moment")
+        return []
 
 
 class ListingDirectory:
