@@ -152,10 +152,10 @@ async def test_the_same_report_again_is_fine_and_another_is_not(world: World) ->
     assert (await send(world, token)).status == 403
 
 
-async def test_a_crash_between_keeping_and_spending_is_healed_by_the_retry(world: World) -> None:
+async def test_an_api_that_goes_away_between_keeping_and_spending_is_healed_by_the_retry(world: World) -> None:
     """The report is kept, the token lives on, and the probe sends it again."""
     token = await boot(world)
-    world.api.faults.next("patch_status", Unavailable("killed"))
+    world.api.faults.next("patch_status", *[Unavailable("killed")] * 6)
     with pytest.raises(Unavailable):
         await send(world, token)
     assert await stored(world) == DATA
