@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from metal.kube.clock import system_clock
 from metal.kube.errors import ApiError, Unavailable
 from metal.move.homes import Home, Refused
 from metal.move.inventory import Inventory
+from metal.move.lock import alone
 from metal.move.mover import Mover
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -155,7 +158,8 @@ async def _run(source: Any, target: Any, show: _Show) -> None:
         for home in (here, there):
             for other in await home.other_versions():
                 show.step(f"warning: the manager {other} at {home.name} is of another version than metalctl")
-        outcome = await mover.run()
+        me = f"{socket.gethostname()}_{uuid.uuid4()}"
+        outcome = await alone((here, there), mover.run, identity=me, clock=system_clock)
         if show.json:
             click.echo(json.dumps({
                 "move": outcome.id, "from": here.name, "to": there.name, "objects": outcome.moved,

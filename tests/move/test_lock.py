@@ -1,0 +1,110 @@
+"""Two moves at once: one works, the other is refused, and nobody waits for a dead one for ever."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from metal.api.core import LEASE
+from metal.api.kinds import kinds
+from metal.kube.errors import Unavailable
+from metal.move.homes import Home, Refused
+from metal.move.lock import BEAT, DEAD, LOST, NAME, alone
+from tests.kube.fakeapi import FakeAPI
+
+pytestmark = pytest.mark.looptime
+SPACE = "metal-system"
+
+
+def clock() -> datetime:
+    """A fixed one: times in a Lease are for people."""
+    return datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Sites:
+    """Two homes, and what is done to them."""
+
+    def __init__(self) -> None:
+        self.apis = (FakeAPI(), FakeAPI())
+        self.homes = tuple(Home(f"home{n}", api, kinds()) for n, api in enumerate(self.apis))
+        self.working = 0
+
+    async def move(self, name: str, seconds: float = 60.0) -> str:
+        """Some work; two at a time are a defect."""
+
+        async def work() -> str:
+            self.working += 1
+            assert self.working == 1
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                self.working -= 1
+            return name
+
+        return await alone(self.homes, work, identity=name, clock=clock)
+
+    @property
+    def leases(self) -> int:
+        """How many Leases are held."""
+        return sum((LEASE.plural, SPACE, NAME) in api.objects for api in self.apis)
+
+
+async def test_a_second_move_is_refused_while_the_first_works_and_may_begin_after_it() -> None:
+    """Nothing of the first is disturbed; its Leases are given back."""
+    sites = Sites()
+    first = asyncio.ensure_future(sites.move("first"))
+    await asyncio.sleep(1)
+    with pytest.raises(Refused, match="another metalctl move is at work at home0"):
+        await sites.move("second")
+    assert await first == "first"
+    assert sites.leases == 0
+    assert await sites.move("second", 1.0) == "second"
+
+
+async def test_two_that_begin_in_the_same_moment_never_both_work() -> None:
+    """Also with source and target exchanged: at most one gets both Leases."""
+    sites, back = Sites(), Sites()
+    back.homes = (sites.homes[1], sites.homes[0])
+    ends = await asyncio.gather(sites.move("there"), back.move("back"), return_exceptions=True)
+    assert sum(isinstance(end, Refused) for end in ends) >= 1
+    assert sites.leases == 0
+
+
+async def test_a_move_that_was_killed_is_followed_after_some_seconds() -> None:
+    """Its Lease shows no sign of life any more."""
+    sites = Sites()
+    body = {"metadata": {"name": NAME, "namespace": SPACE}, "spec": {"holderIdentity": "dead"}}
+    await sites.apis[0].create(LEASE, body)
+    began = asyncio.get_running_loop().time()
+    assert await sites.move("second", 1.0) == "second"
+    assert asyncio.get_running_loop().time() - began <= DEAD + BEAT
+    assert sites.leases == 0
+
+
+@pytest.mark.parametrize("home", [0, 1])
+async def test_a_move_that_nobody_hears_of_stops_before_another_may_begin(home: int) -> None:
+    """Its work is cancelled within LOST seconds of its last sign of life."""
+    sites = Sites()
+    first = asyncio.ensure_future(sites.move("first", 600.0))
+    await asyncio.sleep(1)
+
+    def away(verb: str, plural: str, name: str) -> float:
+        raise Unavailable("no answer")
+
+    sites.apis[home].faults.before = away
+    await asyncio.sleep(LOST + BEAT)
+    assert sites.working == 0
+    with pytest.raises(Refused, match="another one may begin"):
+        await first
+
+
+async def test_a_lease_that_was_taken_away_ends_the_move() -> None:
+    """Whoever deletes it by hand lets another one begin."""
+    sites = Sites()
+    first = asyncio.ensure_future(sites.move("first", 600.0))
+    await asyncio.sleep(1)
+    await sites.apis[0].delete(LEASE, NAME, SPACE)
+    await asyncio.sleep(BEAT + 1)
+    assert sites.working == 0
+    with pytest.raises(Refused):
+        await first
