@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from metal.apiserver import managed, objectmeta
 from metal.apiserver.fielddiff import compare
 from metal.apiserver.fieldset import FieldSet, difference, fields_of, intersection, merge_roots, paths
-from metal.apiserver.lastapplied import last_applied
+from metal.apiserver.lastapplied import MANAGER, last_applied
 from metal.apiserver.managed import APPLY, UPDATE, Entry
 from metal.apiserver.merge import cut, merge
 from metal.apiserver.prune import prune
@@ -201,7 +201,7 @@ def _after(root: Node, before: Obj, merged: Obj, mine: Entry, others: list[Entry
 
 
 def _refuse_conflicts(root: Node, before: Obj, mine: Entry, others: list[Entry], written: FieldSet) -> None:
-    allowed = last_applied(root, before) if mine["manager"] == "kubectl" else {}
+    allowed = last_applied(root, before) if mine["manager"] == MANAGER else {}
     contested = _less(written, allowed) or {}
     clashes = [
         (entry, path)

@@ -80,7 +80,8 @@ class Backend:
         """Load what was stored, serve it, and begin to collect garbage. Raises JournalError."""
         await self.store.open()
         request, review = self.accounts.resources()
-        for resource in (*builtins(request), *rbac_kinds(self.authorizer), *reviews(self.authorizer), review):
+        answered = (*reviews(self.authorizer, self.clock), review)
+        for resource in (*builtins(request), *rbac_kinds(self.authorizer), *answered):
             self.registry.add(resource)
         self.registry.add(crds.definition(self.registry, self.clock))
         for record in self.store.collection(CRDS):

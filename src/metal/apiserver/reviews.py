@@ -6,12 +6,14 @@ from typing import Any
 from metal.apiserver.access import Attributes
 from metal.apiserver.authorizer import Authorizer
 from metal.apiserver.causes import Cause, invalid
+from metal.apiserver.metadata import timestamp
 from metal.apiserver.rbac_rules import Rule
 from metal.apiserver.requests import RequestContext, User
 from metal.apiserver.resources import Resource, Strategy
 from metal.apiserver.schema import Compiled
 from metal.apiserver.status import Who, bad_request
 from metal.apiserver.status import invalid as refused
+from metal.kube.clock import Clock
 
 Obj = dict[str, Any]
 
@@ -20,12 +22,10 @@ AUTHORIZATION = "authorization.k8s.io"
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def reviews(authorizer: Authorizer) -> list[Resource]:
+def reviews(authorizer: Authorizer, clock: Clock) -> list[Resource]:
     """The resources whose objects are answered and never stored."""
     return [
-        review(AUTHENTICATION, "SelfSubjectReview", _who),
-        # kubectl 1.27 knows no v1.
-        review(AUTHENTICATION, "SelfSubjectReview", _who, version="v1beta1"),
+        review(AUTHENTICATION, "SelfSubjectReview", partial(_who, clock)),
         review(AUTHORIZATION, "SelfSubjectAccessReview", partial(_may_i, authorizer)),
         review(AUTHORIZATION, "SelfSubjectRulesReview", partial(_my_rules, authorizer)),
         review(AUTHORIZATION, "SubjectAccessReview", partial(_may, authorizer)),
@@ -33,12 +33,12 @@ def reviews(authorizer: Authorizer) -> list[Resource]:
     ]
 
 
-def review(group: str, kind: str, answer: Any, version: str = "v1", *, namespaced: bool = False) -> Resource:
+def review(group: str, kind: str, answer: Any, *, namespaced: bool = False) -> Resource:
     """A resource that only answers creates. answer: from the request and its object to the answer."""
     schema = {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
     return Resource(
         group=group,
-        version=version,
+        version="v1",
         kind=kind,
         plural=f"{kind.lower()}s",
         singular=kind.lower(),
@@ -63,8 +63,9 @@ def user_info(user: User) -> Obj:
     return {name: value for name, value in parts.items() if value}
 
 
-def _who(ctx: RequestContext, obj: Obj) -> Obj:
-    return {**obj, "status": {"userInfo": user_info(ctx.user)}}
+def _who(clock: Clock, ctx: RequestContext, obj: Obj) -> Obj:
+    meta = {"creationTimestamp": timestamp(clock())}
+    return {**obj, "metadata": meta, "status": {"userInfo": user_info(ctx.user)}}
 
 
 def _may_i(authorizer: Authorizer, ctx: RequestContext, obj: Obj) -> Obj:

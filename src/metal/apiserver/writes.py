@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from metal.apiserver import apply as ssa
-from metal.apiserver import applycheck, decoding, metadata, shaping, status, strict
+from metal.apiserver import applycheck, decoding, lastapplied, metadata, shaping, status, strict
 from metal.apiserver.causes import Cause, forbidden, required
 from metal.apiserver.objectmeta import validate_metadata
 from metal.apiserver.records import NAMESPACES, ObjectKey, Record, encode
@@ -78,6 +78,7 @@ class Writer:
         obj = decoding.applied(ctx, obj)
         current = self._existing(ctx) if ctx.subresource else self._store.newest(ctx.key)
         applycheck.check(ctx.resource, obj)
+        sent = {**obj, "metadata": dict(obj["metadata"])}
         obj["metadata"].setdefault("name", ctx.name)
         metadata.check_name(obj["metadata"], ctx.name)
         metadata.check_namespace(obj["metadata"], ctx.namespace)
@@ -86,15 +87,14 @@ class Writer:
                 told = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise status.conflict(ctx.who, told)
             shaping.check_number(obj["metadata"])
-            return await self._create(ctx, self._applied(ctx, None, obj), applied=True)
+            return await self._create(ctx, self._applied(ctx, None, obj, sent), applied=True)
         live = shaping.at_version(ctx.resource, current.decode())
-        merged = self._applied(ctx, live, obj)
-        metadata.settle(merged["metadata"])
+        merged = self._applied(ctx, live, obj, sent)
         shaping.check_version(ctx, merged["metadata"], live["metadata"])
         old = shaping.at_version(ctx.resource, current.decode())
         return await self._update(ctx, current, merged, old, applied=True)
 
-    def _applied(self, ctx: RequestContext, live: Obj | None, obj: Obj) -> Obj:
+    def _applied(self, ctx: RequestContext, live: Obj | None, obj: Obj, sent: Obj) -> Obj:
         try:
             merged = ssa.apply(
                 live,
@@ -108,6 +108,9 @@ class Writer:
             )
         except ssa.ApplyConflict as clash:
             raise status.apply_conflict(str(clash), clash.causes) from clash
+        if ctx.options.manager == lastapplied.MANAGER:
+            merged = lastapplied.renewed(merged, sent)
+        metadata.settle(merged["metadata"])
         return decoding.merged(ctx, merged)
 
     async def _create(self, ctx: RequestContext, obj: Obj, *, applied: bool = False) -> Record:
