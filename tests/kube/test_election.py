@@ -4,6 +4,7 @@ import asyncio
 import random
 import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -184,6 +185,40 @@ async def test_a_lease_given_to_somebody_else_by_hand_is_gone_at_once(election: 
     assert (one.lost, election.leaders) == ([FIRST + 1], [])
     await asyncio.sleep(20)
     assert election.leaders == ["one"], "nobody renews it, so it expires"
+
+
+@pytest.mark.parametrize(
+    "spec", [{"holderIdentity": ""}, {"leaseDurationSeconds": 1}, {"leaseDurationSeconds": None}], ids=str
+)
+async def test_a_lease_emptied_or_shortened_by_hand_is_not_taken_from_a_leader_that_does_not_hear_of_it(
+    spec: dict[str, Any], election: Election
+) -> None:
+    """Only a Lease that was given back is free at once: its leader may act until its own deadline."""
+    one = election.candidate("one")
+    await asyncio.sleep(FIRST + 1)
+    election.candidate("two")
+    await asyncio.sleep(1)
+    one.wire.cut = True
+    await asyncio.sleep(0.1)
+    await election.api.patch(KIND, "lease", {"spec": spec}, "ns")
+    for _ in range(200):
+        await asyncio.sleep(0.1)
+        election.check()
+    assert election.leaders == ["two"]
+
+
+async def test_a_machine_that_was_suspended_leads_no_more_when_it_wakes(election: Election) -> None:
+    """The loop's clock has stood still; another one may lead since. It stands by, and may lead again later."""
+    one = election.candidate("one")
+    await asyncio.sleep(FIRST + 1)
+    one.slept += 30.0
+    assert not one.elector.leader
+    with pytest.raises(NotLeader):
+        one.elector.require()
+    await asyncio.sleep(5)
+    assert len(one.lost) == 1
+    await asyncio.sleep(20)
+    assert election.leaders == ["one"]
 
 
 async def test_a_deleted_lease_is_made_again_and_two_never_lead(election: Election) -> None:

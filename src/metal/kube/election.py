@@ -1,13 +1,15 @@
 """Chooses one of several processes as the leader, by a Lease (coordination.k8s.io/v1), as client-go does.
 
 What makes it safe: a candidate waits a whole lease duration, by its own clock, from the moment when it saw the last
-change of the Lease; a leader counts its shorter deadline from before it sent the renewal that succeeded. Times in the
-Lease are for people. Every write is guarded by resourceVersion, so a request that arrives late changes nothing.
+change of the Lease; a leader counts its shorter deadline from before it sent the renewal that succeeded, and time for
+which its machine was suspended counts, too. Times in the Lease are for people. Every write is guarded by
+resourceVersion, so a request that arrives late changes nothing.
 """
 
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +29,10 @@ _SOON = 0.1
 """Seconds before another try after a Conflict: somebody else is at it."""
 _RELEASE_WITHIN = 1.0
 """Seconds that giving the Lease back may take; a Lease that is kept expires by itself."""
+_GAP = 0.05
+"""Seconds; less is what reading two clocks one after the other makes."""
+_RELEASED = 1
+"""leaseDurationSeconds of a Lease that was given back. The holder of one that somebody emptied may still act."""
 PREDECESSOR = "unknown-predecessor"
 """Holder of a Lease that was not there: whoever had the deleted one may still act, so it has to be waited for."""
 
@@ -68,6 +74,12 @@ class ElectionSettings:
     retry_period: float = 1.5
 
 
+def slept() -> float:
+    """Seconds that this machine was suspended since it started, which the loop's clock leaves out."""
+    boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(boot) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
 class Elector:
     """One candidate. `run` until cancelled, then `release`; `leader` and `require` are true to the instant.
 
@@ -85,10 +97,12 @@ class Elector:
         rng: random.Random,
         on_lead: Callable[[], None] = lambda: None,
         on_lose: Callable[[], Awaitable[None]] | None = None,
+        slept: Callable[[], float] = slept,
     ) -> None:
         self.settings = settings
         self.on_lead, self.on_lose = on_lead, on_lose
         self._client, self._kind, self._clock, self._rng = client, kind, clock, rng
+        self._slept, self._awake = slept, slept()
         self._deadline = float("-inf")
         self._version = ""
         self._seen_at = 0.0
@@ -103,7 +117,12 @@ class Elector:
     @property
     def leader(self) -> bool:
         """Whether this process may act now."""
-        return asyncio.get_running_loop().time() < self._deadline
+        return self._now() < self._deadline
+
+    def _now(self) -> float:
+        """The loop's time, and what the machine was suspended meanwhile."""
+        gap = self._slept() - self._awake
+        return asyncio.get_running_loop().time() + (gap if gap > _GAP else 0.0)
 
     def require(self) -> None:
         """Raises NotLeader unless this process is the leader: to be asked right before whatever could do harm."""
@@ -161,13 +180,12 @@ class Elector:
 
     async def _lead(self) -> str:
         """Until this process may not act any more; returns why."""
-        loop = asyncio.get_running_loop()
         pause = self.settings.retry_period
         while self.leader:
-            await self._wait(min(pause, self._deadline - loop.time()))
+            await self._wait(min(pause, self._deadline - self._now()))
             self._changed.clear()
             try:
-                async with asyncio.timeout_at(self._deadline):
+                async with asyncio.timeout(self._deadline - self._now()):
                     pause = await self._attempt(self._renew)
             except TimeoutError:
                 break
@@ -200,9 +218,11 @@ class Elector:
             await self._create(PREDECESSOR)
             return self.settings.lease_duration
         spec, now = lease.spec, asyncio.get_running_loop().time()
-        left = self._seen_at + spec.lease_duration_seconds - now
-        if spec.holder_identity and spec.holder_identity != self.settings.identity and left > 0:
-            self._tell_waiting(spec.holder_identity)
+        # Whatever somebody wrote into the Lease: its leader may act for as long as ours would.
+        left = self._seen_at + max(spec.lease_duration_seconds, self._duration) - now
+        free = not spec.holder_identity and spec.lease_duration_seconds == _RELEASED
+        if not free and spec.holder_identity != self.settings.identity and left > 0:
+            self._tell_waiting(spec.holder_identity or "nobody, but it was not given back")
             return min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2))
         self._waits_for = ""
         ours = spec.holder_identity == self.settings.identity
@@ -243,14 +263,14 @@ class Elector:
             raise Unavailable(f"no answer within {limit:g} s") from None
 
     async def _patch(self, spec: Mapping[str, Any]) -> None:
-        sent = asyncio.get_running_loop().time()
+        sent = self._now()
         body = {"metadata": {"resourceVersion": self._version}, "spec": spec}
         request = self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
         self._see(await self._in_time(request))
         self._deadline = sent + self.settings.renew_deadline
 
     async def _create(self, holder: str) -> None:
-        sent = asyncio.get_running_loop().time()
+        sent = self._now()
         metadata = {"name": self.settings.name, "namespace": self.settings.namespace}
         body = {"metadata": metadata, "spec": {**self._claim(-1), "holderIdentity": holder}}
         self._see(await self._in_time(self._client.create(self._kind, body)))
@@ -262,7 +282,7 @@ class Elector:
     async def _give_back(self) -> None:
         lease = await self._read()
         while lease.spec.holder_identity == self.settings.identity:
-            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, **self._renewal()}
+            spec = {"holderIdentity": "", "leaseDurationSeconds": _RELEASED, **self._renewal()}
             body = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
             try:
                 await self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
