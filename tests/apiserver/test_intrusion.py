@@ -11,11 +11,13 @@ import aiohttp
 import pytest
 
 from metal.apiserver.access import Attributes
+from metal.apiserver.cel import RuleError, check_rules, program
 from metal.apiserver.jwt import Signer
 from metal.apiserver.records import ResourceKey
 from metal.apiserver.requests import DeleteOptions, ListOptions, User
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.status import StatusError
+from metal.apiserver.structural import Rule, compile_node
 from metal.kube.clock import system_clock
 from metal.kube.kubeconfig import from_file
 from tests.apiserver.widgets import Api, crd, running
@@ -157,3 +159,41 @@ async def test_who_may_not_do_everything_puts_no_copy(copier: tuple[EmbeddedAPI,
     await grant(api, "all", {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
     async with session.put("/snapshot", data=copy) as answer:
         assert answer.status == 200, await answer.text()
+
+
+@pytest.mark.parametrize("link", ["+1", ".a", "[0]", ".map(x, x)", "&&true"])
+def test_a_rule_as_long_as_a_stack_is_refused(link: str) -> None:
+    """The engine would walk it by recursion and take the process with it."""
+    with pytest.raises(RuleError, match="characters does not compile: 5000 are allowed"):
+        program(Rule("self" + link * 20_000))
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        ("[1,2,3,4,5,6,7,8,9,10]" + "".join(f".all({v}, [1,2,3,4,5,6,7,8,9,10]" for v in "abcdefghi") + ")" * 9, 1),
+        ("self.split('').all(a, self.split('').all(b, a == a))", "x" * 100_000),
+        ("self.findAll('.').all(a, self.findAll('.').all(b, a == a))", "x" * 100_000),
+    ],
+)
+def test_loops_over_what_a_rule_makes_itself_count(rule: str, value: Any) -> None:
+    """Lists that are written in the rule, or that texts are split into: nobody is served while they are walked."""
+    kind = "string" if isinstance(value, str) else "integer"
+    node = compile_node({"type": kind, "x-kubernetes-validations": [{"rule": rule}]})
+    found = list(check_rules(node, value))
+    assert len(found) == 1
+    assert "running out of cost budget" in found[0].message
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "self" + ".replace('', self)" * 6 + ".size() > 0",
+        "[self, self].join(self)" + ".replace('x', self)" * 4 + ".size() > 0",
+        "lists.range(1000000000000).size() > 0",
+    ],
+)
+def test_texts_and_lists_that_a_rule_lets_grow_are_cut_off(rule: str) -> None:
+    """A few words of a rule must not fill the memory."""
+    node = compile_node({"type": "string", "x-kubernetes-validations": [{"rule": rule}]})
+    assert len(list(check_rules(node, "x" * 1000))) == 1

@@ -20,6 +20,10 @@ Path = tuple[str | int, ...]
 _MISSING: Any = object()
 BUDGET = 1_000_000
 """Steps that loops within loops may take: about a second, in which nobody else is served."""
+LONGEST = 5_000
+"""Characters of a rule: the engine walks a chain of operators by recursion, and overruns the process's stack."""
+_LARGEST = 1_000_000
+"""Characters that a function may make of a text; each in a chain of them can square its length."""
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _RESERVED = frozenset(
     (
@@ -43,7 +47,11 @@ class Program:
         self.rule = rule
         self._rule = _compile(rule.rule)
         self._message = _compile(rule.message_expression) if rule.message_expression else None
-        self.depth = celtypes.depth(rule.rule + " " + rule.message_expression)
+        text = rule.rule + " " + rule.message_expression
+        self.depth = celtypes.depth(text)
+        self.written = celtypes.blanked(text).count(",") + 1
+        """At least as many as the entries of the longest list that is written in the rule."""
+        self.splits = not {"split", "findAll"}.isdisjoint(self.called())
         self.uses_old = "oldSelf" in self._rule.variables()
         self.escaped = "__" in rule.rule or "__" in rule.message_expression
 
@@ -88,6 +96,8 @@ def _reason(error: Exception) -> str:
 
 @lru_cache(maxsize=1024)
 def _compile(source: str) -> engine.Program:
+    if len(source) > LONGEST:
+        raise RuleError(f"a rule of {len(source)} characters does not compile: {LONGEST} are allowed")
     try:
         return engine.compile(source)
     except ValueError as error:
@@ -105,7 +115,23 @@ def program(rule: Rule) -> Program:
 def _functions() -> dict[str, Callable[..., Any]]:
     context = engine.Context()
     add_stdlib_to_context(context)
-    return {**context.functions, **FUNCTIONS}
+    found = {**context.functions, **FUNCTIONS, "replace": _replace, "join": _join}
+    # No cluster knows it, and its list is as long as a number in the object.
+    del found["lists.range"]
+    return found
+
+
+def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    times = text.count(old) if limit < 0 else min(limit, text.count(old))
+    if len(text) + times * len(new) > _LARGEST:
+        raise ValueError(_OUT_OF_BUDGET)
+    return text.replace(old, new, limit)
+
+
+def _join(items: list[str], separator: str = "") -> str:
+    if sum(len(item) for item in items) + len(items) * len(separator) > _LARGEST:
+        raise ValueError(_OUT_OF_BUDGET)
+    return separator.join(items)
 
 
 @lru_cache(maxsize=1024)
@@ -150,7 +176,8 @@ def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
     context = None
     for rule in node.rules:
         compiled = program(rule)
-        if compiled.depth > 1 and _largest(value) ** compiled.depth > BUDGET:
+        largest = max(_largest(value, texts=compiled.splits), compiled.written) if compiled.depth > 1 else 1
+        if largest**compiled.depth > BUDGET:
             yield causes.invalid(path_text(path) or "<nil>", causes.OMITTED, _OUT_OF_BUDGET)
             return
         if rule.optional_old_self:
@@ -170,12 +197,14 @@ def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
             yield _failed(rule, path, value, detail)
 
 
-def _largest(value: Any) -> int:
-    """The number of entries of the largest list or map within a value."""
+def _largest(value: Any, *, texts: bool) -> int:
+    """The number of entries of the largest list or map within a value; of characters, too, where texts become lists."""
+    if isinstance(value, str) and texts:
+        return len(value)
     if not isinstance(value, dict | list):
         return 1
     items = value.values() if isinstance(value, dict) else value
-    return max(len(value), 1, *(_largest(item) for item in items if isinstance(item, dict | list)))
+    return max(len(value), 1, *(_largest(item, texts=texts) for item in items if isinstance(item, dict | list | str)))
 
 
 def _context(node: Node, value: Any, old: Any, escaped: bool) -> engine.Context:
