@@ -38,11 +38,59 @@ async def test_missing_namespace(api: Api) -> None:
     assert (await api.get(path)).ok()["items"] == []
 
 
-async def test_unknown_resources(http: Api) -> None:
-    """What is not served is 404."""
-    paths = ["/apis/conformance.example.org/v1/gadgets", "/apis/nothing.example.org/v1/widgets", f"{CORE}/things"]
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/openapi/v4",
+        "/apis/nothing.example.org",
+        "/apis/nothing.example.org/v1",
+        "/apis/nothing.example.org/v1/widgets",
+        "/apis/nothing.example.org/v1/widgets/a",
+        "/apis/conformance.example.org/v2",
+        "/apis/conformance.example.org/v2/widgets",
+        "/apis/conformance.example.org/v1/gadgets",
+        "/apis/conformance.example.org/v1/gadgets/a/status",
+    ],
+)
+async def test_paths_that_lead_nowhere(http: Api, method: str, path: str) -> None:
+    """Where there is no resource, or no longer, the answer is plain text; kubectl words it by itself."""
+    reply = await http.way.request(method, path)
 
-    assert [(await http.get(path)).code for path in paths] == [404, 404, 404]
+    assert (reply.code, reply.body) == (404, {"raw": "404 page not found\n"})
+    assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v2",
+        f"{CORE}/things",
+        f"{CORE}/namespaces/default/things/a",
+        f"{CORE}/namespaces/default/configmaps/a/status",
+        f"{CORE}/namespaces/default/configmaps/a/b/c",
+        f"{CORE}/namespaces/default/namespaces/a",
+        "/apis/coordination.k8s.io/v9",
+        "/apis/coordination.k8s.io/v9/leases",
+        "/apis/coordination.k8s.io/v1/things",
+    ],
+)
+async def test_unknown_resources_of_built_in_groups(http: Api, path: str) -> None:
+    """Groups that every cluster has answer with a Status."""
+    reply = await http.get(path)
+
+    assert told(reply) == (404, "NotFound", "the server could not find the requested resource")
+    assert reply.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("sub", ["scale", "b/c"])
+async def test_unknown_parts_of_a_custom_object(http: Api, sub: str) -> None:
+    """What a custom object does not have is told like an object that is not there."""
+    reply = await http.get(http.path(name="a", sub=sub))
+
+    assert told(reply) == (404, "NotFound", 'widgets.conformance.example.org "a" not found')
 
 
 async def test_stale_update(api: Api) -> None:

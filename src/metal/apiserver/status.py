@@ -67,9 +67,13 @@ def not_found(who: Who) -> StatusError:
     return StatusError(404, "NotFound", f'{who.qualified} "{who.name}" not found', _details(who))
 
 
-def no_such_path() -> StatusError:
+class NoSuchPathError(StatusError):
+    """404: nothing is served there; clients of HTTP may get no Status but plain text."""
+
+
+def no_such_path() -> NoSuchPathError:
     """404: no such path or resource."""
-    return StatusError(404, "NotFound", "the server could not find the requested resource")
+    return NoSuchPathError(404, "NotFound", "the server could not find the requested resource")
 
 
 def already_exists(who: Who, *, deleting: bool = False) -> StatusError:

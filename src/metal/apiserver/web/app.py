@@ -46,6 +46,8 @@ class Front:
         """The handler of the one route."""
         try:
             return await self._dispatch(request)
+        except status.NoSuchPathError as refused:
+            return _refusal(refused) if self._in_known_group(request) else _page_not_found()
         except status.StatusError as refused:
             return _refusal(refused)
         except web.HTTPRequestEntityTooLarge:
@@ -72,9 +74,19 @@ class Front:
             return self._public(request)
         if request.path == snapshots.PATH:
             return await self._copies.handle(request)
+        found = self._documents.answer(request, parts)
         if request.method != "GET":
             raise status.method_not_allowed()
-        return self._documents.answer(request, parts)
+        return found
+
+    def _in_known_group(self, request: web.Request) -> bool:
+        """Whether a path belongs to a group that is built in; those of CRDs come and go."""
+        match paths.segments(request.rel_url.raw_path):
+            case ["api", *_]:
+                return True
+            case ["apis", group, *_]:
+                return self._backend.registry.owns(group)
+        return False
 
     def _authenticated(self, request: web.Request) -> User:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -95,6 +107,11 @@ class Front:
             form = choose(request.headers.get("Accept", ""))
             return answer(render.encode(documents.version(), form), form)
         return documents.health(request.path, request.query)
+
+
+def _page_not_found() -> web.Response:
+    headers = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
+    return web.Response(status=404, text="404 page not found\n", headers=headers)
 
 
 def _refusal(refused: status.StatusError) -> web.Response:

@@ -35,7 +35,4 @@ def target(parts: list[str]) -> Target | None:
         namespace, rest = rest[1], rest[2:]
     else:
         namespace = ""
-    if len(rest) > 3:
-        return None
-    plural, name, subresource = [*rest, "", ""][:3]
-    return Target(group, version, plural, namespace, name, subresource)
+    return Target(group, version, rest[0], namespace, "".join(rest[1:2]), "/".join(rest[2:]))
