@@ -85,6 +85,17 @@ async def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     assert "is there already; name another file" in err
 
 
+async def test_a_file_that_somebody_laid_in_the_way_gets_nothing(tmp_path: Path) -> None:
+    """In a folder that others write to, a draft of a known name would be theirs to read, or a link to what is ours."""
+    ours, laid = tmp_path / "ours", tmp_path / ".copy.db.part"
+    ours.write_text("precious")
+    laid.symlink_to(ours)
+    async with api(tmp_path / "data") as live:
+        code, _, _ = await live.metalctl("backup", str(tmp_path / "copy.db"))
+    assert (code, ours.read_text()) == (0, "precious")
+    assert laid.is_symlink()
+
+
 async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     """The sentence names the file and says what is wrong with it."""
     async with api(tmp_path / "data") as live:
@@ -178,6 +189,22 @@ def test_a_folder_keeps_what_a_restore_replaced(crashed: Path, tmp_path: Path) -
     back = metalctl("restore", str(crashed / "state.db.before-restore"), "--data", str(tmp_path / "other"))
     assert back.exit_code == 0
     assert asyncio.run(_found(tmp_path / "other"))[0] == ["written"]
+
+
+def test_a_restore_that_dies_before_it_replaced_anything_has_lost_nothing(
+    crashed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written last stands in the write-ahead log, which goes before the database does."""
+    empty = tmp_path / "empty.db"
+    snapshots.save(empty, 1, [])
+
+    def dies(self: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", dies)
+        assert metalctl("restore", str(empty), "--data", str(crashed)).exit_code != 0
+    assert asyncio.run(_found(crashed))[0] == ["written"]
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Copies of everything that an embedded API holds, fetched from it and brought to it while it works."""
 
 import os
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,11 +25,12 @@ class Copies:
 
     async def fetch(self, file: Path) -> int:
         """Write a copy to a new private file, whole or not at all; returns its bytes."""
-        draft = file.with_name(f".{file.name}.part")
+        # A name that nobody can know before, and never a file that is there: its owner would read every Secret.
+        draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}.part")
         try:
             async with self._session.get(self._url) as answer:
                 await _check(answer)
-                with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                     size = 0
                     async for chunk in answer.content.iter_chunked(CHUNK):
                         size += out.write(chunk)

@@ -1,6 +1,8 @@
 """metalctl restore"""
 
 import asyncio
+import contextlib
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,15 @@ def _into_folder(data: Path, file: Path, *, dry_run: bool) -> None:
     click.echo(f"restored {len(loaded.objects)} objects into {data}{f'; what was there is {kept}' if kept else ''}")
 
 
+def _settle(database: Path) -> None:
+    """Bring what stands in the write-ahead log into the file: killed before it is replaced, nothing is lost."""
+    try:
+        with contextlib.closing(sqlite3.connect(database)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as exc:
+        raise JournalError(f"{database}: {exc}; nothing was changed") from exc
+
+
 def _replace(folder: DataDir, loaded: Loaded) -> Path | None:
     """Returns where the former objects are, if there were any."""
     current = folder.path / "state.db"
@@ -87,6 +98,7 @@ def _replace(folder: DataDir, loaded: Loaded) -> Path | None:
         version = max(version, former.resource_version) + 1
         kept.unlink(missing_ok=True)
         snapshots.save_changes(kept, former.resource_version, former.objects)
+        _settle(current)
     snapshots.save_changes(draft, version, loaded.objects)
     for beside in ("state.db-wal", "state.db-shm"):
         (folder.path / beside).unlink(missing_ok=True)
