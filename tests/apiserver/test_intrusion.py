@@ -86,6 +86,16 @@ async def test_questions_of_megabytes_are_not_remembered() -> None:
 
 
 @pytest.mark.looptime
+async def test_namespaces_that_do_not_exist_are_not_remembered() -> None:
+    """Anybody may ask about as many as he can think of."""
+    async with running() as api:
+        before = len(api.backend.authorizer._bindings)
+        for number in range(100):
+            api.backend.authorizer.decide(Attributes(User("bob"), "get", "", "pods", namespace=f"no-{number}"))
+        assert len(api.backend.authorizer._bindings) <= before + 1
+
+
+@pytest.mark.looptime
 async def test_names_in_a_rule_allow_no_deletion_of_a_collection() -> None:
     """Also not one that a field selector narrows to that name: as on a cluster."""
     async with running() as api:
@@ -144,6 +154,18 @@ async def test_the_path_alone_gives_no_copy(copier: tuple[EmbeddedAPI, aiohttp.C
     await grant(api, "reader", {"verbs": ["list"], "apiGroups": ["*"], "resources": ["*"]})
     async with session.get("/snapshot") as answer:
         assert answer.status == 200
+
+
+async def test_copies_that_a_killed_process_left_are_removed(tmp_path: Path) -> None:
+    """They were on their way out, and hold every Secret."""
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    (folder / ".snapshot-0123").write_text("secrets")
+    api = EmbeddedAPI(folder, system_clock)
+    await api.start()
+    await api.listen("127.0.0.1", 0)
+    await api.stop()
+    assert not list(folder.glob(".snapshot-*"))
 
 
 async def test_who_may_not_do_everything_puts_no_copy(copier: tuple[EmbeddedAPI, aiohttp.ClientSession]) -> None:

@@ -118,10 +118,13 @@ class Authorizer:
                 yield self._found(binding, subject, namespace)
 
     def _read(self, namespace: str) -> list[Obj]:
-        if namespace not in self._bindings:
+        known = self._bindings.get(namespace)
+        if known is None:
             key = BINDINGS if namespace else CLUSTER_BINDINGS
-            self._bindings[namespace] = [record.decode() for record in self._store.collection(key, namespace)]
-        return self._bindings[namespace]
+            known = [record.decode() for record in self._store.collection(key, namespace)]
+            if known:  # anybody may ask about any number of namespaces that do not exist
+                self._bindings[namespace] = known
+        return known
 
     def _found(self, binding: Obj, subject: Obj, namespace: str) -> Found:
         try:

@@ -35,6 +35,8 @@ class Snapshots:
 
     def __init__(self, store: Store, authorizer: Authorizer, folder: Path) -> None:
         self._store, self._authorizer, self._folder = store, authorizer, folder
+        for left in folder.glob(".snapshot-*"):  # of a process that was killed: it holds every Secret
+            left.unlink(missing_ok=True)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Raises StatusError 400, 403, 405, 503 and 507."""
