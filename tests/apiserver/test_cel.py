@@ -51,7 +51,7 @@ def run(rule: str | dict[str, Any], spec: Any, old: Any = None, schema: dict[str
 def test_rules_accept_and_refuse(rule: str, good: Any, bad: Any) -> None:
     """The functions that CRDs use work, and a rule that does not hold refuses the object."""
     assert run(rule, good) == []
-    assert run(rule, bad) == [Cause("spec", "FieldValueInvalid", f'Invalid value: failed rule: {rule}')]
+    assert run(rule, bad) == [Cause("spec", "FieldValueInvalid", f"Invalid value: failed rule: {rule}")]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_rule_about_an_unchanged_value_is_not_run_again() -> None:
 def test_a_missing_key_is_an_answer_not_a_crash() -> None:
     """A rule that reads what is not there fails with the name of the key."""
     assert run("self.a == 'x'", {}) == [
-        Cause("spec", "FieldValueInvalid", "Invalid value: no such key: a evaluating rule: self.a == 'x'")
+        Cause("spec", "FieldValueInvalid", "Invalid value: \"object\": no such key: a evaluating rule: self.a == 'x'")
     ]
 
 
@@ -134,16 +134,9 @@ def test_rules_wait_until_the_shape_is_right() -> None:
 
 @pytest.mark.parametrize("rule", ["self.a ==", "self.a == 'x", "("])
 def test_a_rule_that_cannot_be_read_is_refused(rule: str) -> None:
-    """A broken rule is an error with the rule in it."""
-    with pytest.raises(RuleError, match="does not compile"):
+    """A broken rule is an error with the place, and the rule in it."""
+    with pytest.raises(RuleError, match=r"ERROR: <input>:1:\d+: .*\n \| "):
         program(Rule(rule))
-
-
-def test_names_that_do_not_exist_are_found() -> None:
-    """Unknown functions and variables show before a rule runs."""
-    known = frozenset({"size"})
-    assert program(Rule("self.all(x, foo(x) && size(x) > y)")).unknown_names(known) == ["foo", "y"]
-    assert program(Rule("size(self) > size(oldSelf)")).unknown_names(known) == []
 
 
 @pytest.mark.parametrize(

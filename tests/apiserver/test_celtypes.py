@@ -2,40 +2,8 @@
 
 import pytest
 
-from metal.apiserver.celtypes import Undefined, depth, undefined_fields
+from metal.apiserver.celtypes import depth
 from metal.apiserver.schema import Compiled
-from metal.apiserver.structural import compile_node
-
-NODE = compile_node(
-    {
-        "type": "object",
-        "properties": {
-            "size": {"type": "integer"},
-            "a-b": {"type": "string"},
-            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            "map": {"type": "object", "additionalProperties": {"type": "string"}},
-            "list": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
-        },
-    }
-)
-
-
-@pytest.mark.parametrize(
-    ("rule", "found"),
-    [
-        ("self.size > 1 && has(self.a__dash__b)", []),
-        ("self.siez > 1", [Undefined("siez", 5)]),
-        ("oldSelf.siez == self.size", [Undefined("siez", 8)]),
-        ("self.free.anything.at.all == 1 && self.map.any == 'self.siez'", []),
-        ("self.list.all(i, i.name == 'x')", []),
-        ("self.list.all(i, i.nmae == 'x')", [Undefined("nmae", 19)]),
-        ("self.list.size() > 0 && self.size.foo()", []),
-        ("[self.size].exists(i, i.any > 0)", []),
-    ],
-)
-def test_fields_that_cannot_exist_are_found(rule: str, found: list[Undefined]) -> None:
-    """Paths from self, oldSelf and the items of a loop are followed; what is open or in a text is left alone."""
-    assert undefined_fields(rule, NODE) == found
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,17 @@ def show(value: Any) -> str:
     return text
 
 
+class Key(str):
+    """The key of an entry of a map, which a path shows in brackets."""
+
+    __slots__ = ()
+
+
 def path_text(path: Iterable[str | int], root: str = "") -> str:
-    """`spec.list[0].name` from the parts of a path."""
+    """`spec.list[0].name` from the parts of a path; entries of maps are `map[key]`."""
     text = root
     for part in path:
-        if isinstance(part, int):
+        if isinstance(part, int | Key):
             text += f"[{part}]"
         else:
             text += f".{part}" if text else part

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import cel as engine
 from cel.stdlib import add_stdlib_to_context
@@ -31,13 +31,19 @@ _RESERVED = frozenset(
         "let", "loop", "package", "namespace", "return", "var", "void", "while",
     )
 )  # fmt: skip
-_OPERATORS = ("_", "@", "!", "-")
-_BOUND = re.compile(r"\.(?:all|exists|exists_one|existsOne|map|filter)\(\s*(\w+)\s*,")
+_AT = re.compile(r"ERROR: <input>:(\d+):(\d+): [^\n]*")
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 
 
 class RuleError(ValueError):
     """A rule does not compile."""
+
+
+class Failure(NamedTuple):
+    """Why a rule does not hold. broken: it could not be evaluated."""
+
+    detail: str
+    broken: bool = False
 
 
 class Program:
@@ -59,23 +65,15 @@ class Program:
         """Names of the functions that the rule calls."""
         return {name for part in filter(None, (self._rule, self._message)) for name in part.functions()}
 
-    def unknown_names(self, known: frozenset[str]) -> list[str]:
-        """Functions and variables of the rule that do not exist."""
-        found: set[str] = set()
-        for part in filter(None, (self._rule, self._message)):
-            functions = {name for name in part.functions() if not name.startswith(_OPERATORS)}
-            variables = set(part.variables()) - set(_BOUND.findall(part.source)) - {"self", "oldSelf"}
-            found |= (functions - known) | variables
-        return sorted(found)
-
-    def failure(self, context: engine.Context) -> str | None:
+    def failure(self, context: engine.Context) -> "Failure | None":
         """Why the rule does not hold, or None if it does."""
         try:
             if self._rule.execute(context) is True:
                 return None
         except Exception as error:  # the engine maps its errors to many built-in types
-            return f"{_reason(error)} evaluating rule: {self.rule.message or self.rule.rule.strip()}"
-        return self._detail(context)
+            told = f"{_reason(error)} evaluating rule: {self.rule.message or self.rule.rule.strip()}"
+            return Failure(told, broken=True)
+        return Failure(self._detail(context))
 
     def _detail(self, context: engine.Context) -> str:
         if self._message is not None:
@@ -101,8 +99,16 @@ def _compile(source: str) -> engine.Program:
     try:
         return engine.compile(source)
     except ValueError as error:
-        line = next((text.strip() for text in str(error).splitlines() if "ERROR" in text), str(error))
-        raise RuleError(f"{source!r} does not compile: {line[:300]}") from error
+        raise RuleError(_told(source, str(error))) from error
+
+
+def _told(source: str, error: str) -> str:
+    """What the engine says of a text that is no CEL, with the line it is about and a pointer below it."""
+    match = _AT.search(error)
+    if match is None:
+        return f"{source!r} does not compile: {error.splitlines()[0][:300]}"
+    line = source.splitlines()[int(match[1]) - 1 : int(match[1])] or [""]
+    return f"{match[0]}\n | {line[0]}\n | {'.' * (int(match[2]) - 1)}^"
 
 
 @lru_cache(maxsize=1024)
@@ -115,7 +121,7 @@ def program(rule: Rule) -> Program:
 def _functions() -> dict[str, Callable[..., Any]]:
     context = engine.Context()
     add_stdlib_to_context(context)
-    found = {**context.functions, **FUNCTIONS, "replace": _replace, "join": _join}
+    found: dict[str, Callable[..., Any]] = {**context.functions, **FUNCTIONS, "replace": _replace, "join": _join}
     # No cluster knows it, and its list is as long as a number in the object.
     del found["lists.range"]
     return found
@@ -156,7 +162,8 @@ def check_rules(node: Node, value: Any, old: Any = _MISSING, path: Path = ()) ->
         for key, item in value.items():
             if (sub := node.child(key)) is not None and sub.any_rules:
                 before = old.get(key, _MISSING) if isinstance(old, dict) and not node.atomic else _MISSING
-                yield from check_rules(sub, item, before, (*path, key))
+                part = key if key in node.fields else causes.Key(key)
+                yield from check_rules(sub, item, before, (*path, part))
     elif isinstance(value, list) and node.items is not None and node.items.any_rules:
         previous = _by_key(node, old)
         for index, item in enumerate(value):
@@ -184,17 +191,17 @@ def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
             given = engine.OptionalValue.of(_convert(node, old, compiled.escaped)) if comparable else None
             variables = {"self": _convert(node, value, compiled.escaped)}
             variables["oldSelf"] = given or engine.OptionalValue.none()
-            detail = compiled.failure(engine.Context(variables=variables, functions=_functions_of(node.rules)))
-            if detail is not None:
-                yield _failed(rule, path, value, detail)
+            failure = compiled.failure(engine.Context(variables=variables, functions=_functions_of(node.rules)))
+            if failure is not None:
+                yield _failed(rule, path, value, failure, node.type)
             continue
         if unchanged if not compiled.uses_old else not comparable:
             continue
         if context is None or compiled.escaped:
             context = _context(node, value, old if comparable else _MISSING, compiled.escaped)
-        detail = compiled.failure(context)
-        if detail is not None:
-            yield _failed(rule, path, value, detail)
+        failure = compiled.failure(context)
+        if failure is not None:
+            yield _failed(rule, path, value, failure, node.type)
 
 
 def _largest(value: Any, *, texts: bool) -> int:
@@ -214,8 +221,10 @@ def _context(node: Node, value: Any, old: Any, escaped: bool) -> engine.Context:
     return engine.Context(variables=variables, functions=_functions_of(node.rules))
 
 
-def _failed(rule: Rule, path: Path, value: Any, detail: str) -> Cause:
-    field = path_text(path)
+def _failed(rule: Rule, path: Path, value: Any, failure: Failure, kind: str) -> Cause:
+    field, detail = path_text(path), failure.detail
+    if failure.broken:
+        return causes.invalid(field or "<nil>", kind, detail)
     if rule.field_path:
         tail = re.sub(r"\['([^']*)'\]", r".\1", rule.field_path).lstrip(".")
         field = f"{field}.{tail}" if field else tail

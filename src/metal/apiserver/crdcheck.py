@@ -46,7 +46,7 @@ def check(crd: Obj, old: Obj | None = None) -> list[Cause]:
         found += _version(version, f"spec.versions[{index}]")
     if len(versions) == 1:
         # What is the same in every version stands above them for kube-apiserver.
-        found = [cause._replace(field=_lifted(cause.field)) for cause in found]
+        found = [cause._replace(field=_lifted(cause.field), message=_told(cause.message)) for cause in found]
     if old is not None:
         found += _changes(crd, spec, old)
     return found
@@ -58,6 +58,11 @@ def _lifted(field: str) -> str:
             field.replace(f"spec.versions[0].{part}", f"spec.{above}") if field.startswith("spec.versions") else field
         )
     return field
+
+
+def _told(message: str) -> str:
+    """A message that names a place of the schema, with the same name as `_lifted` gives it."""
+    return message.replace(" within spec.versions[0].schema.", " within spec.validation.")
 
 
 _ABOVE = (

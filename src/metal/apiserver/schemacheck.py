@@ -7,11 +7,10 @@ import jsonschema_rs
 
 from metal.apiserver import causes
 from metal.apiserver.causes import Cause
-from metal.apiserver.cel import RuleError, known_functions, program
-from metal.apiserver.celtypes import undefined_fields
 from metal.apiserver.defaults import default as fill
 from metal.apiserver.prune import unknown_below
-from metal.apiserver.structural import Node, Rule, compile_node
+from metal.apiserver.rulecheck import check_rules
+from metal.apiserver.structural import Node, compile_node
 from metal.apiserver.values import Values, translate
 
 Obj = Mapping[str, Any]
@@ -24,15 +23,6 @@ _NOT_IN_JUNCTORS = (
     "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "x-kubernetes-validations",
 )  # fmt: skip
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_CEL_BUILTINS = frozenset(
-    (
-        "size", "contains", "startsWith", "endsWith", "matches", "string", "int", "uint", "double", "bytes", "dyn",
-        "type", "duration", "timestamp", "bool", "has", "all", "exists", "exists_one", "map", "filter", "getFullYear",
-        "getMonth", "getDate", "getDayOfMonth", "getDayOfYear", "getDayOfWeek", "getHours", "getMinutes", "getSeconds",
-        "getMilliseconds", "max", "min", "hasValue", "value", "orValue",
-    )
-)  # fmt: skip
-_REASONS = (causes.DUPLICATE, causes.FORBIDDEN, causes.INVALID, causes.REQUIRED)
 
 
 def check_schema(schema: Obj, path: str) -> Iterator[Cause]:
@@ -53,26 +43,35 @@ def _compiles(schema: Obj, path: str) -> Iterator[Cause]:
         yield causes.invalid(path, "object", f"is not a valid schema: {str(error).splitlines()[0]}")
 
 
-def _node(schema: Obj, path: str, *, root: bool = False) -> Iterator[Cause]:
+def _node(schema: Obj, path: str, *, root: bool = False, apart: str = "") -> Iterator[Cause]:
     yield from _type(schema, path, root)
     yield from _shape(schema, path)
     yield from _junctors(schema, path)
     yield from _list_type(schema, path)
-    yield from _rules(schema, path)
+    yield from check_rules(schema, path, root=root, apart=apart)
+    if not apart and _uncorrelatable(schema):
+        apart = path
     for name, sub in (schema.get("properties") or {}).items():
         if root and name == "metadata":
             yield from _metadata(sub, f"{path}.properties[metadata]")
         else:
-            yield from _sub(sub, f"{path}.properties[{name}]")
+            yield from _sub(sub, f"{path}.properties[{name}]", apart)
     if isinstance(schema.get("additionalProperties"), Mapping):
-        yield from _sub(schema["additionalProperties"], f"{path}.additionalProperties")
+        yield from _sub(schema["additionalProperties"], f"{path}.additionalProperties", apart)
     if isinstance(schema.get("items"), Mapping):
-        yield from _sub(schema["items"], f"{path}.items")
+        yield from _sub(schema["items"], f"{path}.items", apart)
 
 
-def _sub(schema: Any, path: str) -> Iterator[Cause]:
+def _uncorrelatable(schema: Obj) -> bool:
+    """Whether what is in a value cannot be found again in its next version."""
+    if schema.get("type") == "array":
+        return bool(schema.get("x-kubernetes-list-type") != "map")
+    return bool(schema.get("x-kubernetes-map-type") == "atomic")
+
+
+def _sub(schema: Any, path: str, apart: str) -> Iterator[Cause]:
     if isinstance(schema, Mapping):
-        yield from _node(schema, path)
+        yield from _node(schema, path, apart=apart)
     else:
         yield causes.invalid(path, schema, "must be a schema")
 
@@ -197,46 +196,6 @@ def _map_keys(items: Obj, keys: list[str], path: str) -> Iterator[Cause]:
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
             )
             yield causes.required(f"{path}.items.properties[{key}].default", detail)
-
-
-def _rules(schema: Obj, path: str) -> Iterator[Cause]:
-    node = compile_node({**schema, "x-kubernetes-validations": []}) if schema.get("x-kubernetes-validations") else None
-    for index, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
-        where = f"{path}.x-kubernetes-validations[{index}]"
-        text = str(entry.get("rule") or "").strip()
-        if not text:
-            yield causes.required(f"{where}.rule", "rule is not specified")
-            continue
-        reason = entry.get("reason")
-        if reason and reason not in _REASONS:
-            yield causes.not_supported(f"{where}.reason", reason, _REASONS)
-        if "\n" in str(entry.get("message") or "").strip():
-            yield causes.invalid(f"{where}.message", entry["message"], "must not contain line breaks")
-        yield from _compiled_rule(entry, node, where)
-
-
-def _shown(entry: Obj) -> Any:
-    """A rule as kube-apiserver repeats it: Go's names for its fields."""
-    texts = {"Rule": "rule", "Message": "message", "MessageExpression": "messageExpression"}
-    shown = {name: str(entry.get(key) or "") for name, key in texts.items()}
-    rest = {"Reason": entry.get("reason"), "FieldPath": str(entry.get("fieldPath") or "")}
-    return causes.Raw({**shown, **rest, "OptionalOldSelf": entry.get("optionalOldSelf")})
-
-
-def _compiled_rule(entry: Obj, node: Node | None, where: str) -> Iterator[Cause]:
-    try:
-        compiled = program(Rule(rule=str(entry["rule"]), message_expression=str(entry.get("messageExpression") or "")))
-    except RuleError as error:
-        yield causes.invalid(f"{where}.rule", _shown(entry), f"compilation failed: {error}")
-        return
-    for name in compiled.unknown_names(_CEL_BUILTINS | known_functions()):
-        told = f"compilation failed: undeclared reference to '{name}' (in container '')"
-        yield causes.invalid(f"{where}.rule", _shown(entry), told)
-    for field in undefined_fields(str(entry["rule"]), node) if node is not None else ():
-        rule = str(entry["rule"])
-        pointer = f"\n | {rule}\n | {'.' * (field.column - 1)}^"
-        told = f"compilation failed: ERROR: <input>:1:{field.column}: undefined field '{field.name}'{pointer}"
-        yield causes.invalid(f"{where}.rule", _shown(entry), told)
 
 
 def _defaults(schema: Obj, node: Node, path: str) -> Iterator[Cause]:
