@@ -120,6 +120,7 @@ class Manager:
         self._stopping = False
         if parts.elector is not None:
             parts.elector.on_lead, parts.elector.on_lose = self._lead, self._stand_by
+            parts.elector.on_contact = self.runtime.retry
 
     @property
     def role(self) -> str:
@@ -130,6 +131,7 @@ class Manager:
         return "leader" if elector is None or elector.leader else "standby"
 
     def _lead(self) -> None:
+        self.runtime.retry()
         self.runtime.release(_STANDBY)
 
     async def _stand_by(self) -> None:

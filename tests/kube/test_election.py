@@ -145,6 +145,22 @@ async def test_errors_of_the_api_are_not_hammered(election: Election) -> None:
     assert len(one.led) == 1
 
 
+async def test_whoever_gets_through_to_the_api_again_says_so(election: Election) -> None:
+    """Once for each time that it was away: others may be waiting for it."""
+    one = election.candidate("one")
+    contacts: list[float] = []
+    one.elector.on_contact = lambda: contacts.append(now())
+    await asyncio.sleep(20)
+    for _ in range(2):
+        one.wire.refused = True
+        await asyncio.sleep(30)
+        one.wire.refused = False
+        back = now()
+        await asyncio.sleep(20)
+        assert back <= contacts[-1] < back + 2
+    assert len(contacts) == 2
+
+
 async def test_an_answer_that_is_lost_is_no_lost_lead(election: Election) -> None:
     """A renewal that arrived but was never confirmed looks like a conflict, and is recognised as one's own."""
     one = election.candidate("one")

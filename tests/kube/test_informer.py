@@ -263,6 +263,36 @@ async def test_retry_after_is_honoured() -> None:
     assert (early, api.count("list")) == (1, 2)
 
 
+async def test_a_retry_ends_the_wait_for_an_api_that_could_not_be_reached() -> None:
+    """Who hears that the API is back follows it at once, not half a minute later."""
+    api = FakeAPI()
+    async with following(api) as (informer, seen):
+        api.faults.next("watch", *[Unavailable("down")] * 12)
+        api.drop_watches()
+        await asyncio.sleep(60)
+        api.faults.queued["watch"].clear()
+        await api.create(THING, body("a"))
+        before = list(seen)
+        informer.retry()
+        await asyncio.sleep(0.1)
+
+        assert (before, seen) == ([], [(None, "a")])
+
+
+async def test_a_retry_spares_no_pause_that_an_api_wants() -> None:
+    """429 is waited out, whoever says that the API answers."""
+    api = FakeAPI()
+    api.faults.next("list", TooManyRequests("slow", retry_after=20))
+    informer = Informer(api, THING, rng=random.Random(1))
+    task = asyncio.ensure_future(informer.run())
+    await asyncio.sleep(1)
+    informer.retry()
+    await asyncio.sleep(18)
+    task.cancel()
+
+    assert api.count("list") == 1
+
+
 async def test_one_reads_ones_own_write() -> None:
     """What is observed is in the cache at once, is told once, and the watch does not repeat or overtake it."""
     api = FakeAPI()

@@ -84,7 +84,7 @@ class Elector:
     """One candidate. `run` until cancelled, then `release`; `leader` and `require` are true to the instant.
 
     Args: on_lead is called when this process has become the leader, on_lose awaited when it is none any more; it must
-    stop all work at once. What on_lose raises ends `run`.
+    stop all work at once. What on_lose raises ends `run`. The attribute on_contact is called when the API is back.
     """
 
     def __init__(
@@ -101,12 +101,14 @@ class Elector:
     ) -> None:
         self.settings = settings
         self.on_lead, self.on_lose = on_lead, on_lose
+        self.on_contact: Callable[[], None] = lambda: None
         self._client, self._kind, self._clock, self._rng = client, kind, clock, rng
         self._slept, self._awake = slept, slept()
         self._deadline = float("-inf")
         self._version = ""
         self._seen_at = 0.0
         self._changed = asyncio.Event()
+        self._follower = self._informer()
         self._trouble = ""
         self._waits_for = ""
         self._log = _log.bind(lease=f"{settings.namespace}/{settings.name}", identity=settings.identity)
@@ -131,8 +133,7 @@ class Elector:
 
     async def run(self) -> None:
         """Stand by, lead, lose, and again, until cancelled: then it is no leader any more, but the Lease is kept."""
-        follower = self._follower()
-        following = asyncio.create_task(follower.run(), name="election/watch")
+        following = asyncio.create_task(self._follower.run(), name="election/watch")
         try:
             while True:
                 await self._stand_by()
@@ -157,7 +158,7 @@ class Elector:
         except (ApiError, TimeoutError) as exc:
             self._log.warning("the Lease is not given back; it expires", error=str(exc) or type(exc).__name__)
 
-    def _follower(self) -> Informer[Lease]:
+    def _informer(self) -> Informer[Lease]:
         """A watch on the one Lease. It only wakes: what counts is read anew, so a dead watch costs time, not safety."""
         name, namespace = self.settings.name, self.settings.namespace
         fields = f"metadata.name={name}"
@@ -207,7 +208,7 @@ class Elector:
         except ApiError as exc:
             self._report(exc)
             return self.settings.retry_period * self._rng.uniform(0.5, 1.0)
-        self._trouble = ""
+        self._answered()
         return pause
 
     async def _acquire(self) -> float:
@@ -323,6 +324,12 @@ class Elector:
         if type(failure).__name__ != self._trouble:
             self._trouble = type(failure).__name__
             self._log.warning("cannot reach the Lease, trying on", error=str(failure))
+
+    def _answered(self) -> None:
+        if self._trouble:
+            self._trouble = ""
+            self._follower.retry()
+            self.on_contact()
 
 
 def _micro_time(moment: datetime) -> str:

@@ -1,6 +1,7 @@
 """Keeps a cache equal to the API by list and watch, and tells handlers what changed."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
@@ -52,6 +53,7 @@ class Informer(Generic[T]):
         self.failure: Exception | None = None
         """Why the API cannot be followed now."""
         self._trouble = ""
+        self._again = asyncio.Event()
         self._log = _log.bind(kind=kind.kind, namespace=namespace or None)
 
     def __repr__(self) -> str:
@@ -97,10 +99,19 @@ class Informer(Generic[T]):
     async def run(self) -> None:
         """List and watch until cancelled. No error ends it; the cache keeps what was last known meanwhile."""
         while True:
+            self._again.clear()
             failure = await self._attempt()
             if failure is not None:
                 self._report(failure)
-            await asyncio.sleep(self._backoff.next(getattr(failure, "retry_after", None)))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._backoff.next(getattr(failure, "retry_after", None))):
+                    await self._again.wait()
+
+    def retry(self) -> None:
+        """Put nothing off any more because the API could not be reached: somebody has just reached it."""
+        if isinstance(self.failure, Unavailable):
+            self._backoff.reset()
+            self._again.set()
 
     async def _attempt(self) -> Exception | None:
         try:

@@ -95,6 +95,11 @@ class Runtime:
         """Withdraw a hold; one that is not there is no error. After the last one every object is reconciled anew."""
         self._workers.release(reason)
 
+    def retry(self) -> None:
+        """Let no informer wait any longer for an API that could not be reached: it has just answered somebody."""
+        for informer in self._informers.values():
+            informer.retry()
+
     def on_resume(self, forget: Callable[[], None]) -> None:
         """Call this before controllers work again after a hold: somebody else may have acted meanwhile."""
         self._workers.on_resume(forget)
