@@ -40,19 +40,20 @@ async def _ready(request: pytest.FixtureRequest, folder: Path, stack: AsyncExitS
     else:
         way = await stack.enter_async_context(embedded(request.param, folder))
     api = Api(way, may_differ=request.node.get_closest_marker("differs") is not None)
-    await _install(api)
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": api.space}}
-    (await api.create("/api/v1/namespaces", space)).ok()
+    await install(api)
     stack.push_async_callback(api.delete, f"/api/v1/namespaces/{api.space}")
     return api
 
 
-async def _install(api: Api) -> None:
+async def install(api: Api) -> None:
+    """Make the namespace of a case, and the Widget CRD where it is missing."""
     crd = definition()
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     if (await api.get(f"{path}/{crd['metadata']['name']}")).code == 404:
         (await api.create(path, crd)).ok()
     await established(api, crd["metadata"]["name"])
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": api.space}}
+    (await api.create("/api/v1/namespaces", space)).ok()
 
 
 async def established(api: Api, name: str) -> None:

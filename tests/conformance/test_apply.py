@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.conformance.api import Api, Obj, Reply, config_map, widget
+from tests.conformance.ways import JSON_PATCH
 
 CORE = "/api/v1"
 VERSION = "conformance.example.org/v1"
@@ -163,6 +164,53 @@ async def test_an_applied_version(api: Api) -> None:
     assert (await api.apply(path, versioned(made), "one")).ok()["data"] == {"x": "2"}
     for none in (None, "", "0"):
         assert (await api.apply(path, versioned(none), "one")).code == 200
+
+
+async def test_nothing_is_applied(api: Api) -> None:
+    """Empty labels are owned as a place, an empty list is nobody's; null is no value, but where there is a default."""
+    made = (await api.apply(api.path(name="a"), {**widget(tags=[]), "metadata": {"name": "a", "labels": {}}}, "m")).ok()
+    refused = await api.apply(api.path(name="a"), widget(size=None), "m")
+    defaulted = await api.apply(api.path(name="a"), widget(note=None), "m")
+
+    assert "labels" not in made["metadata"]
+    assert owners(made) == {("m", "Apply", ""): {"f:metadata": {"f:labels": {}}}}
+    told = 'Invalid value: "null": spec.size in body must be of type integer: "null"'
+    assert refused.causes == [{"reason": "FieldValueTypeInvalid", "message": told, "field": "spec.size"}]
+    assert defaulted.ok()["spec"]["note"] == "plain"
+
+
+async def test_a_map_that_loses_its_items(api: Api) -> None:
+    """A place that one holds empty while the other leaves becomes null, which the schema then refuses."""
+    path = api.path(name="a")
+    (await api.apply(path, widget(size=1, labels={"k": "1"}), "one")).ok()
+    (await api.apply(path, widget(labels={}), "two")).ok()
+
+    refused = await api.apply(path, widget(size=1), "one")
+
+    assert (refused.code, [cause["field"] for cause in refused.causes]) == (422, ["spec.labels"])
+    assert (await api.get(path)).ok()["spec"]["labels"] == {"k": "1"}
+
+
+async def test_items_keep_an_order(api: Api) -> None:
+    """Applied items come in their order; items of others stay where a walk along both lists meets them."""
+    path = api.path(name="a")
+    (await api.apply(path, widget(tags=["p", "q", "r"]), "one")).ok()
+
+    merged = (await api.apply(path, widget(tags=["r", "p"]), "two")).ok()
+
+    assert merged["spec"]["tags"] == ["q", "r", "p"]
+
+
+async def test_an_item_goes_with_its_applier(api: Api) -> None:
+    """An item that others only changed goes when its applier drops it."""
+    path = api.path(name="a")
+    (await api.apply(path, widget(ports=[{"name": "p", "port": 1}, {"name": "q"}]), "one")).ok()
+    change = [{"op": "replace", "path": "/spec/ports/0/port", "value": 2}]
+    (await api.patch(path, change, JSON_PATCH, fieldManager="editor")).ok()
+
+    dropped = (await api.apply(path, widget(ports=[{"name": "q"}]), "one")).ok()
+
+    assert dropped["spec"]["ports"] == [{"name": "q"}]
 
 
 async def test_managed_fields_are_reset(api: Api) -> None:

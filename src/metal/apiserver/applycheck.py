@@ -86,6 +86,9 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
+        if told := _misfit(node, item):
+            yield path, f"element {index}: associative list {told}"
+            return
         key = item_element(node, item)
         if key is None:
             names = " ".join(f'"{name}"' for name in node.list_keys)
@@ -96,6 +99,16 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
             yield path, f"duplicate entries for key {element_text(key)}"
         seen.add(key)
         yield from _problems(items, item, path + element_text(key))
+
+
+def _misfit(node: Node, item: Any) -> str:
+    """Why a value can have no key, whatever is in it."""
+    if node.list_keys:
+        if item is None:
+            return "with keys may not have a null element"
+        return "" if isinstance(item, dict) else "with keys may not have non-map elements"
+    kind = {dict: "a map type", list: "a list type", type(None): "an explicit null"}.get(type(item))
+    return f"without keys has an element that's {kind}" if kind else ""
 
 
 def _scalar(node: Node, value: Any) -> str:

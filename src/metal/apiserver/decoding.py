@@ -12,6 +12,7 @@ from metal.apiserver.structural import Node
 
 Obj = dict[str, Any]
 
+_CLAIMABLE = frozenset({"labels", "annotations", "finalizers", "ownerReferences"})
 _SHOWN = 30
 """Characters of a body that a refusal repeats."""
 
@@ -62,7 +63,9 @@ def applied(ctx: RequestContext, obj: Any) -> Obj:
         raise status.bad_request("metadata.managedFields must be nil")
     if not isinstance(meta, dict):
         obj["metadata"] = {}
-    metadata.settle(obj["metadata"])
+    # Null for a label or a list is a claim to it; null for a name or a version says nothing.
+    meta = obj["metadata"]
+    obj["metadata"] = {name: value for name, value in meta.items() if value is not None or name in _CLAIMABLE}
     return obj
 
 

@@ -9,12 +9,15 @@ from metal.apiserver.structural import IDENTITY, Node
 _CONTAINERS = frozenset((dict, list))
 
 
-def default(root: Node, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The object with defaults filled in and with null removed where the schema does not allow it."""
+def default(root: Node, obj: Mapping[str, Any], *, applied: bool = False) -> dict[str, Any]:
+    """The object with defaults filled in and with null removed where the schema does not allow it.
+
+    applied: null stays for validation to find, but where there is a default: an apply is not decoded again.
+    """
     if _is_complete(root, {key: value for key, value in obj.items() if key not in IDENTITY}):
         return dict(obj)
     return {
-        **_mapping(root, {key: value for key, value in obj.items() if key not in IDENTITY}),
+        **_mapping(root, {key: value for key, value in obj.items() if key not in IDENTITY}, applied),
         **{key: obj[key] for key in IDENTITY if key in obj},
     }
 
@@ -40,32 +43,32 @@ def _is_complete_mapping(node: Node, value: dict[str, Any]) -> bool:
     return not node.any_defaults or all(key in value for key, sub in node.fields.items() if sub.has_default)
 
 
-def _walk(node: Node, value: Any) -> Any:
+def _walk(node: Node, value: Any, nulls: bool) -> Any:
     if isinstance(value, dict):
-        return _mapping(node, value)
+        return _mapping(node, value, nulls)
     if isinstance(value, list) and node.items is not None:
         items = node.items
-        return [_item(items, item) for item in value]
+        return [_item(items, item, nulls) for item in value]
     return value
 
 
-def _item(node: Node, item: Any) -> Any:
+def _item(node: Node, item: Any, nulls: bool) -> Any:
     if item is None and node.has_default and not node.nullable:
         return copy.deepcopy(node.default)
-    return _walk(node, item)
+    return _walk(node, item, nulls)
 
 
-def _mapping(node: Node, value: dict[str, Any]) -> dict[str, Any]:
+def _mapping(node: Node, value: dict[str, Any], nulls: bool) -> dict[str, Any]:
     out = {}
     for key, item in value.items():
         sub = node.fields.get(key) or node.extra
-        if sub is None or item is not None or sub.nullable or _untyped(sub):
-            out[key] = item if sub is None else _walk(sub, item)
+        if sub is None or item is not None or sub.nullable or _untyped(sub) or (nulls and not sub.has_default):
+            out[key] = item if sub is None else _walk(sub, item, nulls)
         elif sub.has_default and key not in node.fields:
             out[key] = copy.deepcopy(sub.default)
     for key, sub in node.fields.items():
         if sub.has_default and key not in out:
-            out[key] = _walk(sub, copy.deepcopy(sub.default))
+            out[key] = _walk(sub, copy.deepcopy(sub.default), nulls)
     return out
 
 

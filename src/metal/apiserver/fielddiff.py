@@ -41,6 +41,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _values(node: Node, key: str, old: Any, new: Any, out: Changes) -> None:
     below = Changes({}, {})
+    old, new = _beside(old, new), _beside(new, old)
     if granular_map(node, new) and granular_map(node, old):
         _maps(node, old, new, below)
     else:
@@ -53,6 +54,11 @@ def _values(node: Node, key: str, old: Any, new: Any, out: Changes) -> None:
         out.written[key] = below.written
     if below.removed:
         out.removed[key] = below.removed
+
+
+def _beside(one: Any, other: Any) -> Any:
+    """Null beside a map or a list that holds something counts as an empty one: what went is what it held."""
+    return type(other)() if one is None and isinstance(other, dict | list) and other else one
 
 
 def _replaced(node: Node, key: str, old: Any, new: Any, out: Changes) -> None:

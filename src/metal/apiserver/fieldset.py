@@ -138,18 +138,39 @@ def child_node(node: Node, name: str) -> Node:
 
 
 def fields_of(node: Node, value: Any, *, applied: bool = False) -> FieldSet:
-    """Every leaf of a value. Maps and items count too, but of maps in an applied configuration only empty ones."""
+    """Every leaf of a value, every map, list and item; of an applied configuration only what an applier owns."""
+    if applied:
+        return _claims(node, value) or {}
     keys = element_keys(node, value)
     if keys is not None:
         items = node.items or ANY
-        out: FieldSet = {} if applied or not keys else dict(_SELF)
+        out: FieldSet = dict(_SELF) if keys else {}
         for key, item in zip(keys, value, strict=True):
-            below = {} if key[0] == "v" else fields_of(items, item, applied=applied)
+            below = {} if key[0] == "v" else fields_of(items, item)
             out[key] = _mark(below) if below else {}
         return out
     if not granular_map(node, value) or not value:
         return {}
-    out = {} if applied else dict(_SELF)
+    return {**_SELF, **{f"f:{name}": fields_of(child_node(node, name), item) for name, item in value.items()}}
+
+
+def _claims(node: Node, value: Any) -> FieldSet | None:
+    """What an applier owns of a value: leaves, items, empty maps and maps in a free map. None for nothing."""
+    keys = element_keys(node, value)
+    if keys is not None:
+        items = node.items or ANY
+        found = {}
+        for key, item in zip(keys, value, strict=True):
+            below = _claims(items, item) if key[0] == "k" else None
+            found[key] = _mark(below) if below else {}
+        return found or None
+    if not granular_map(node, value) or not value:
+        return {}
+    out: FieldSet = {}
     for name, item in value.items():
-        out[f"f:{name}"] = fields_of(child_node(node, name), item, applied=applied)
-    return out
+        claimed = _claims(child_node(node, name), item)
+        if name not in node.fields:
+            out[f"f:{name}"] = _mark(claimed) if claimed else {}
+        elif claimed is not None:
+            out[f"f:{name}"] = claimed
+    return out or None

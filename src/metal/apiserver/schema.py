@@ -37,9 +37,9 @@ class Compiled:
         """Paths of what `prune` would drop, such as `spec.list[0].bar`."""
         return prune.unknown_fields(self.root, obj)
 
-    def default(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """The object with defaults, and without null where null is not allowed."""
-        return defaults.default(self.root, obj)
+    def default(self, obj: Mapping[str, Any], *, applied: bool = False) -> dict[str, Any]:
+        """The object with defaults, and, unless it was applied, without null where null is not allowed."""
+        return defaults.default(self.root, obj, applied=applied)
 
     def validate(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Cause]:
         """What is wrong. With `old`, transition rules run too, and faults that were there before are let pass."""

@@ -111,9 +111,12 @@ def with_other_half(ctx: RequestContext, obj: Obj, old: Obj, *, applied: bool) -
     if not applied and (ctx.subresource or not managed):
         managed = old["metadata"].get("managedFields")
     if ctx.subresource == "status":
-        wanted = obj.get("status")
+        wanted, nothing = obj.get("status"), applied and "status" in obj
         obj = {**old, "metadata": dict(old["metadata"])}
         _put(obj, "status", wanted)
+        if nothing and wanted is None:
+            # What an apply has emptied is for validation to find.
+            obj["status"] = None
     else:
         metadata.carry(obj["metadata"], old["metadata"])
         if ctx.resource.status:
@@ -156,7 +159,7 @@ def of_part(ctx: RequestContext, causes: list[Cause]) -> list[Cause]:
         return causes
     return [
         cause._replace(message=cause.message.replace(f"{cause.field} in body", f"{cause.field[7:]} in body"))
-        if cause.field.startswith("status.")
+        if cause.field.partition(".")[0] == "status"
         else cause
         for cause in causes
     ]
@@ -169,10 +172,10 @@ def _put(obj: Obj, name: str, value: Any) -> None:
         obj[name] = value
 
 
-def shaped(resource: Resource, obj: Obj, old: Obj | None) -> Obj:
+def shaped(resource: Resource, obj: Obj, old: Obj | None, *, applied: bool = False) -> Obj:
     """Adjusted by the resource's strategy, pruned and defaulted."""
     resource.strategy.prepare(obj, old)
-    return resource.schema.default(resource.schema.prune(obj))
+    return resource.schema.default(resource.schema.prune(obj), applied=applied)
 
 
 def intent_changed(resource: Resource, obj: Obj, old: Obj) -> bool:

@@ -130,7 +130,7 @@ class Writer:
         if resource.status:
             obj.pop("status", None)
         strict.check(ctx, obj)
-        obj = shaping.shaped(resource, obj, None)
+        obj = shaping.shaped(resource, obj, None, applied=applied)
         if not applied:
             obj["metadata"].pop("managedFields", None)
             obj = self._tracked(ctx, None, obj)
@@ -177,7 +177,7 @@ class Writer:
             raise status.invalid(ctx.who, causes)
         claimed = shaping.claimed(ctx, obj, old)
         obj = shaping.with_other_half(ctx, obj, old, applied=applied)
-        obj = shaping.shaped(resource, obj, old)
+        obj = shaping.shaped(resource, obj, old, applied=applied)
         if obj == old and claimed is None:
             return current
         if not applied:
