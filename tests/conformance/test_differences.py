@@ -4,12 +4,14 @@ import ast
 import re
 from pathlib import Path
 
+from tests.conformance.kubectl.script import DIFFERENCES
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "differences.md"
 
 
 def marked() -> dict[str, str]:
-    """Why each case with the marker `differs` has two answers, by file and test."""
+    """Why each case with the marker `differs` has two answers, by file and test; and each command of kubectl."""
     found = {}
     for path in sorted(HERE.rglob("*.py")):
         tree = ast.parse(path.read_text())
@@ -18,7 +20,7 @@ def marked() -> dict[str, str]:
             for decorator in getattr(node, "decorator_list", ()):
                 if why := _reason(decorator, texts):
                     found[f"{path.relative_to(HERE)}::{getattr(node, 'name', '')}"] = why
-    return found
+    return found | DIFFERENCES
 
 
 def _constants(tree: ast.Module) -> dict[str, str]:

@@ -8,7 +8,8 @@ _RULES = (
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b", "<uid>"),
     (r"(?<!2026-01-0)\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "<time>"),
     (r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
-    (r'("?resourceVersion"?: )"\d+"', r'\1"<version>"'),
+    # Also where an object is quoted within a message.
+    (r'("?resourceVersion\\?"?: ?\\?")\d+', r"\1<version>"),
     (r"(Resource Version: +)\d+", r"\1<version>"),
     (r"https://127\.0\.0\.1:\d+", "<server>"),
     (r"(?<![\w.:-])\d+[smhdy](\d+[smhd])?(?![\w.:-])", "<age>"),

@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 DEFAULT = "default"
+VERSIONS = tuple(f"1.{minor}" for minor in range(27, 34))
+"""Releases that have to work."""
 
 
 def found() -> dict[str, Path]:
@@ -22,11 +24,3 @@ def found() -> dict[str, Path]:
     }
     ordered = dict(sorted(versions.items(), key=lambda item: int(item[0].partition(".")[2])))
     return ({DEFAULT: Path(named)} if named else {}) | ordered
-
-
-def chosen(versions: list[str]) -> list[str]:
-    """The default, the oldest and the newest; all of them with METAL_KUBECTL=all."""
-    if os.environ.get("METAL_KUBECTL") == "all":
-        return versions
-    numbered = [version for version in versions if version != DEFAULT]
-    return [*(version for version in versions if version == DEFAULT), *dict.fromkeys([*numbered[:1], *numbered[-1:]])]

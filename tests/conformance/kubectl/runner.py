@@ -55,16 +55,16 @@ class Player:
             async with asyncio.timeout(PATIENCE):
                 if step.until:
                     return await self._watched(step, process)
-                ended = asyncio.create_task(process.communicate(self._own(step.stdin).encode()))
+                begun = await _until_it_watches(process.stderr) if step.meanwhile else b""
                 meanwhile = await self.play(step.meanwhile)
-                out, err = await ended
+                out, err = await process.communicate(self._own(step.stdin).encode())
         except TimeoutError:
             raise AssertionError(f"kubectl {step.line}: still running after {PATIENCE:.0f} s") from None
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return [self._outcome(step, process.returncode or 0, out, err), *meanwhile]
+        return [self._outcome(step, process.returncode or 0, out, begun + err), *meanwhile]
 
     async def _watched(self, step: Step, process: asyncio.subprocess.Process) -> list[Outcome]:
         """What a command printed that never ends by itself: `meanwhile` begins after its first two lines."""
@@ -87,6 +87,7 @@ class Player:
         return await asyncio.create_subprocess_exec(
             self._program,
             *shlex.split(self._own(step.line)),
+            *(["-v=6"] if step.meanwhile and not step.until else ()),
             env=environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -100,6 +101,17 @@ class Player:
         text = sorted_json(out.decode()) if step.json else out.decode()
         shown = normalise(text, self._run, only=step.only, blur=step.blur, shuffled=step.shuffled)
         return Outcome(step.line, code, shown, normalise(err.decode(), self._run, blur=step.blur))
+
+
+async def _until_it_watches(log: asyncio.StreamReader | None) -> bytes:
+    """What kubectl logged until its watch stood, or to its end: what happens before is no news to it."""
+    assert log is not None
+    begun = b""
+    while line := await log.readline():
+        begun += line
+        if b"watch=true" in line:
+            break
+    return begun
 
 
 def _in_namespace(kubeconfig: str, namespace: str) -> str:

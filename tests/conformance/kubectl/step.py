@@ -16,8 +16,8 @@ class Step:
     shuffled: lines may come in any order, as Kubernetes promises none.
     until: the command runs in the background; once it has printed this many lines it is stopped. 0: it ends by itself.
     meanwhile: commands that run while it does; their outputs are compared, too.
-    differs: why the answers must differ, in one line; of such a step only the exit code is
-        compared.
+    differs: why the answers must differ, in one line; of such a step only the exit code is compared.
+    core: also played with each kubectl beside the default one. Such a step needs no other but these.
     """
 
     line: str
@@ -30,3 +30,4 @@ class Step:
     until: int = 0
     meanwhile: tuple["Step", ...] = ()
     differs: str = ""
+    core: bool = False

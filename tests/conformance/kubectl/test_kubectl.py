@@ -2,8 +2,8 @@
 
 import asyncio
 import difflib
+import os
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.kube.clock import system_clock
 from tests.conformance.kubectl import programs
 from tests.conformance.kubectl.runner import Outcome, Player
-from tests.conformance.kubectl.script import SCRIPT
+from tests.conformance.kubectl.script import CORE, DIFFERENCES, SCRIPT, every
 from tests.conformance.kubectl.step import Step
 from tests.kubeapi.cluster import KubeCluster
 
@@ -20,40 +20,37 @@ pytestmark = [pytest.mark.wire, pytest.mark.needs("kubectl")]
 
 CRDS = Path(__file__).parents[3] / "config" / "crd"
 FOUND = programs.found()
-
-
-def every(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Each step, in the order of the outcomes."""
-    for step in steps:
-        yield step
-        yield from every(step.meanwhile)
-
-
-DIFFERENCES = [(f"kubectl {step.line}", step.differs) for step in every(SCRIPT) if step.differs]
-"""Commands whose output must differ, and why; for docs/differences.md."""
+LEAST = 60
+"""Commands that are compared with every kubectl, whatever is left out of the script."""
+WHOLE = os.environ.get("METAL_KUBECTL") == "all"
 
 
 @pytest.mark.kube
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("version", programs.chosen(list(FOUND)))
+@pytest.mark.parametrize("version", [programs.DEFAULT, *programs.VERSIONS])
 async def test_kubectl_leaves_the_same_on_both(version: str, cluster: KubeCluster, tmp_path: Path) -> None:
-    """Exit code, output and complaints of every command are those of a cluster."""
+    """Exit code, output and complaints of every command are those of a cluster; the whole script or its core."""
+    if version not in FOUND:
+        pytest.skip(f"there is no kubectl.{version} on this machine")
+    script = SCRIPT if WHOLE or version == programs.DEFAULT else CORE
     run = f"r{secrets.token_hex(3)}"
     embedded = EmbeddedAPI(tmp_path / "data", system_clock)
     await embedded.start()
     try:
         await embedded.listen("127.0.0.1", 0)
         ours, theirs = await asyncio.gather(
-            _played(FOUND[version], embedded.kubeconfig, run, tmp_path / "embedded"),
-            _played(FOUND[version], cluster.kubeconfig, run, tmp_path / "kube"),
+            _played(script, FOUND[version], embedded.kubeconfig, run, tmp_path / "embedded"),
+            _played(script, FOUND[version], cluster.kubeconfig, run, tmp_path / "kube"),
         )
     finally:
         await embedded.stop()
 
-    assert not differences(theirs, ours)
+    told = differences(script, theirs, ours)
+    assert len(ours) >= LEAST
+    assert not told, told
 
 
-async def _played(program: Path, kubeconfig: Path, run: str, folder: Path) -> list[Outcome]:
+async def _played(script: tuple[Step, ...], program: Path, kubeconfig: Path, run: str, folder: Path) -> list[Outcome]:
     player = Player(program, kubeconfig, run, folder)
     applied, served = await player.play(
         [
@@ -62,13 +59,13 @@ async def _played(program: Path, kubeconfig: Path, run: str, folder: Path) -> li
         ]
     )
     assert (applied.code, served.code) == (0, 0), f"{applied}{served}"
-    return await player.play(SCRIPT)
+    return await player.play(script)
 
 
-def differences(theirs: list[Outcome], ours: list[Outcome]) -> str:
+def differences(script: tuple[Step, ...], theirs: list[Outcome], ours: list[Outcome]) -> str:
     """What differs and is not marked as differing, as one text: lines with - are kube-apiserver's."""
     told: list[str] = []
-    for step, kube, embedded in zip(every(SCRIPT), theirs, ours, strict=True):
+    for step, kube, embedded in zip(every(script), theirs, ours, strict=True):
         same = kube.code == embedded.code if step.differs else kube == embedded
         if not same:
             told += difflib.unified_diff(str(kube).splitlines(), str(embedded).splitlines(), "kube", "embedded", n=2)
@@ -77,7 +74,17 @@ def differences(theirs: list[Outcome], ours: list[Outcome]) -> str:
 
 def test_each_difference_says_why() -> None:
     """A command that must differ says why in one line."""
-    assert all(len(why.split()) > 3 and "\n" not in why for _, why in DIFFERENCES)
+    assert all(len(why.split()) > 3 and "\n" not in why for why in DIFFERENCES.values())
+
+
+def test_the_core_is_long_enough() -> None:
+    """What is played with every kubectl has as many commands as promised, and a part of the script each."""
+    lines = [step.line for step in every(CORE)]
+
+    assert len(lines) >= LEAST
+    assert {"explain", "get", "describe", "create", "apply", "diff", "edit", "patch", "label", "annotate"} <= {
+        line.split()[0] for line in lines
+    }
 
 
 async def test_outputs_are_compared_in_earnest(tmp_path: Path) -> None:
