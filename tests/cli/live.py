@@ -31,7 +31,7 @@ class Live:
             METALCTL, args[0], "--kubeconfig", self.kubeconfig, *args[1:],
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "COLUMNS": "200"},
         )  # fmt: skip
-        out, err = await asyncio.wait_for(process.communicate(), 20)
+        out, err = await asyncio.wait_for(process.communicate(), 60)
         return process.returncode or 0, out.decode(), err.decode()
 
 

@@ -52,6 +52,29 @@ async def test_an_api_is_not_moved_into_itself(tmp_path: Path) -> None:
         assert "the same API" in err
 
 
+async def test_nothing_moves_when_nobody_can_be_asked(tmp_path: Path) -> None:
+    """A script that forgot --yes is told so; the question would name the source by its address."""
+    async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
+        await here.client.create(live.KINDS.endpoint, ENDPOINT)
+        code, _, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig))
+        assert code == 1
+        assert "nothing was changed; give --yes to move without a question" in err
+        assert (await there.client.list(live.KINDS.endpoint)).items == ()
+
+
+async def test_status_says_that_the_objects_were_moved(tmp_path: Path) -> None:
+    """Whoever still looks at the old home is told where they are, on stderr; the new home says nothing of it."""
+    async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
+        await here.client.create(live.KINDS.endpoint, ENDPOINT)
+        await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes")
+        table, programs = await here.metalctl("status"), await here.metalctl("status", "-o", "json")
+        new = await there.metalctl("status")
+    moved = f"these objects are not valid any more: they were moved to {there.kubeconfig}\n"
+    assert (table[0], table[2]) == (0, moved)
+    assert programs == (0, "[]\n", moved)
+    assert (new[0], new[2]) == (0, "")
+
+
 def test_one_target_is_needed_and_only_one(tmp_path: Path) -> None:
     """Exit code 2 for a wrong command line."""
     result = CliRunner().invoke(main, ["move", "--yes"])

@@ -59,7 +59,8 @@ def command(
     """Run controllers, boot server and registry against a Kubernetes cluster.
 
     \b
-    The cluster needs the CRDs, and this account their rights, first:
+    The cluster needs the namespace, the CRDs, and this account their rights, first:
+      kubectl create namespace metal-system
       kubectl apply -f config/crd -f config/rbac
 
     Several managers may run: boot server and registry answer in each, the controllers work in the one that holds the

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import sys
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,10 +17,11 @@ from metal.api.crd import crds
 from metal.api.kinds import Kinds, kinds
 from metal.apiserver.journal import JournalError
 from metal.apiserver.server import EmbeddedAPI
-from metal.cli.connection import connect, connection_options
+from metal.cli.connection import connection, connection_options
 from metal.cli.datadir import Unusable, locked
 from metal.kube.clock import system_clock
 from metal.kube.errors import ApiError, Unavailable
+from metal.kube.http import HTTPClient
 from metal.move.homes import Home, Refused
 from metal.move.inventory import Inventory
 from metal.move.lock import alone
@@ -101,9 +103,10 @@ def _way(kubeconfig: Path | None, context: str | None, data: Path | None, names:
 
 @asynccontextmanager
 async def _over_api(kubeconfig: Path | None, context: str | None, names: Kinds, namespace: str) -> AsyncIterator[Home]:
-    client = connect(kubeconfig, context)
+    reached = connection(kubeconfig, context)
+    client = HTTPClient(reached)
     try:
-        name = str(kubeconfig) if kubeconfig else "the default kubeconfig"
+        name = str(kubeconfig or reached.url)  # a default is not what somebody typed: he sees where it leads
         yield Home(f"{name} ({context})" if context else name, client, names, namespace)
     finally:
         await client.aclose()
@@ -147,14 +150,18 @@ class _Show:
             click.echo(f"  {one} loses an owner that does not move")
 
 
+def _agreed(here: Home, there: Home) -> bool:
+    return sys.stdin.isatty() and click.confirm(f"Move all objects from {here.name} to {there.name}?", err=True)
+
+
 async def _run(source: Any, target: Any, show: _Show) -> None:
     async with source as here, target as there:
         mover = Mover(here, there, show.step)
         if show.dry_run:
             show.plan(mover, await mover.plan())
             return
-        if not show.yes:
-            await asyncio.to_thread(click.confirm, f"Move all objects from {here.name} to {there.name}?", abort=True)
+        if not show.yes and not await asyncio.to_thread(_agreed, here, there):
+            raise click.ClickException("nothing was changed; give --yes to move without a question")
         for home in (here, there):
             for other in await home.other_versions():
                 show.step(f"warning: the manager {other} at {home.name} is of another version than metalctl")
