@@ -55,8 +55,8 @@ async def reaching(http: Api, folder: Path) -> AsyncIterator[Kubectl]:
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": http.way.url, "insecure-skip-tls-verify": True}}],  # type: ignore[attr-defined]
-        "users": [{"name": "it", "user": {"token": http.way.token}}],  # type: ignore[attr-defined]
+        "clusters": [{"name": "it", "cluster": {"server": http.way.url, "insecure-skip-tls-verify": True}}],  # type: ignore[attr-defined]  # `http` has a way with a URL
+        "users": [{"name": "it", "user": {"token": http.way.token}}],  # type: ignore[attr-defined]  # likewise
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it", "namespace": http.space}}],
     }
     path = folder / "case"

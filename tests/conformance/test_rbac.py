@@ -403,7 +403,7 @@ async def test_acting_as_somebody_else_needs_a_right_for_each_part(http: Api) ->
     token = (await http.create(http.path("serviceaccounts", base="/api/v1"), account("sa"))).ok()
     assert token["metadata"]["name"] == "sa"
     issued = await http.create(http.path("serviceaccounts", "sa", "token", base="/api/v1"), {})
-    weak = http.way.holding(issued.ok()["status"]["token"])  # type: ignore[attr-defined]
+    weak = http.way.holding(issued.ok()["status"]["token"])  # type: ignore[attr-defined]  # `http` has tokens
 
     to_user = await weak.request("GET", http.path(), headers=as_bob)
     to_account = await weak.request(
