@@ -1,5 +1,7 @@
 """Create, get, list, update and delete."""
 
+import re
+
 from tests.conformance.api import Api, widget
 
 
@@ -22,3 +24,16 @@ async def test_same_name_is_refused(api: Api) -> None:
 
     assert (refused.code, refused.reason) == (409, "AlreadyExists")
     assert refused.message == 'widgets.conformance.example.org "a" already exists'
+
+
+async def test_a_name_is_made(api: Api) -> None:
+    """generateName begins the name and stays in metadata; five letters and digits that cannot spell a word end it."""
+    nameless = {**widget(), "metadata": {"generateName": "node-"}}
+
+    first = (await api.create(api.path(), nameless)).ok()
+    second = (await api.create(api.path(), nameless)).ok()
+
+    assert first["metadata"]["generateName"] == "node-"
+    assert re.fullmatch("node-[bcdfghjklmnpqrstvwxz2456789]{5}", first["metadata"]["name"])
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+    assert (await api.get(api.path(name=first["metadata"]["name"]))).ok() == first

@@ -1,6 +1,10 @@
 """Lists as tables: what kubectl get asks for."""
 
+import asyncio
+from typing import Any
+
 from tests.conformance.api import Api, widget
+from tests.conformance.test_crds import TEXT, fields, installed, named
 from tests.conformance.test_list import fill
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
@@ -49,3 +53,27 @@ async def test_a_shape_that_is_not_there_is_not_acceptable(http: Api) -> None:
 
     assert (refused.code, refused.reason) == (406, "NotAcceptable")
     assert plain.ok()["kind"] == "WidgetList"
+
+
+async def test_columns_follow_the_definition(http: Api) -> None:
+    """A printer column that a CRD gets later is in the next table; without columns there are name and age."""
+    kind = await installed(http, named(http, fields(rack=TEXT)))
+    (await kind.create(rack="r1")).ok()
+
+    async def shown(columns: list[str]) -> list[Any]:
+        async with asyncio.timeout(20):
+            while True:
+                table = (await http.way.request("GET", kind.at(), headers=TABLE)).ok()
+                if [column["name"] for column in table["columnDefinitions"]] == columns:
+                    cells: list[Any] = table["rows"][0]["cells"]
+                    return cells
+                await asyncio.sleep(0.05)
+
+    before = await shown(["Name", "Age"])
+    column = {"name": "Rack", "type": "string", "jsonPath": ".spec.rack"}
+    await kind.change(lambda spec: spec["versions"][0].update(additionalPrinterColumns=[column]))
+    after = await shown(["Name", "Rack"])
+
+    assert before[0] == "a"
+    assert after == ["a", "r1"]
+    await http.delete(kind.path)
