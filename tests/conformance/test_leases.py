@@ -132,3 +132,15 @@ async def test_the_table_shows_the_holder(http: Api) -> None:
 
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Holder", "Age"]
     assert table["rows"][0]["cells"][:2] == ["l", "one"]
+
+
+async def test_owners_of_a_lease(api: Api) -> None:
+    """A spec is always there: nobody owns the place, only what is in it."""
+    path = api.path("leases", "l", base=COORDINATION)
+    made = (await api.create(api.path("leases", base=COORDINATION), lease(holderIdentity="one"))).ok()
+
+    taken = (await api.patch(path, {"spec": {"holderIdentity": "two"}}, fieldManager="other")).ok()
+
+    owned: Obj = {"f:spec": {"f:holderIdentity": {}}}
+    assert [entry["fieldsV1"] for entry in made["metadata"]["managedFields"]] == [owned]
+    assert [(e["manager"], e["fieldsV1"]) for e in taken["metadata"]["managedFields"]] == [("other", owned)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from metal.apiserver import managed, objectmeta
@@ -62,16 +63,18 @@ def track_update(
     schema: Rooted | None,
     now: datetime,
     subresource: str = "",
+    blank: Mapping[str, Any] = MappingProxyType({}),
 ) -> Obj:
     """The new object with metadata.managedFields brought up to date for a create, an update or a patch.
 
-    What changed is taken from other managers and given to this one. An object whose managedFields were reset with
+    What changed is taken from other managers and given to this one. blank: what an object of this kind says before
+    anybody wrote anything, which nobody owns. An object whose managedFields were reset with
     [{}] is not tracked until it is applied.
     """
     entries = _entries_before(old, new, subresource)
     if entries is None:
         return _with_entries(new, ())
-    changes = compare(_root(schema), _untracked(old or {}), _untracked(new))
+    changes = compare(_root(schema), {**blank, **_untracked(old or {})}, {**blank, **_untracked(new)})
     written, removed = managed.ownable(changes.written), managed.ownable(changes.removed)
     if not written and not removed:
         return _with_entries(new, entries)

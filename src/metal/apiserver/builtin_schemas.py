@@ -75,13 +75,16 @@ CONFIGMAP = _object(
     },
 )
 
-_REFERENCE = _object(
-    "Another object.",
-    {
-        name: _text(f"{name} of the object.")
-        for name in ("apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "fieldPath")
-    },
-)
+_REFERENCE = {
+    **_object(
+        "Another object.",
+        {
+            name: _text(f"{name} of the object.")
+            for name in ("apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "fieldPath")
+        },
+    ),
+    "x-kubernetes-map-type": "atomic",
+}
 
 EVENT = _object(
     "Event tells people what happened to an object.",

@@ -80,7 +80,7 @@ def builtins(token: Resource) -> list[Resource]:
     # Without a version a Lease cannot be overwritten: that is what elections rely on.
     lease = {
         "group": "coordination.k8s.io",
-        "strategy": Strategy(generations=False, prepare=_prepare_lease, check=_check_lease),
+        "strategy": Strategy(generations=False, prepare=_prepare_lease, check=_check_lease, blank={"spec": {}}),
     }
     return [
         _core(

@@ -27,6 +27,8 @@ _NAMES = {
 _CORE = {new: old for old, new in _NAMES.items()}
 _ALWAYS = ("reportingComponent", "reportingInstance")
 """Texts that v1 writes even when they are empty."""
+_BLANK: Obj = {"involvedObject": {}, "source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None}
+_BLANK |= dict.fromkeys(_ALWAYS, "")
 _LIMITS = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 _TYPES = ("Normal", "Warning")
 _REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -50,6 +52,7 @@ def event_kinds() -> list[Resource]:
         strategy=Strategy(
             prepare=_prepare,
             check=check_core,
+            blank=_BLANK,
             unconditional=True,
             generations=False,
             selectable=frozenset(selectable),
@@ -69,6 +72,7 @@ def event_kinds() -> list[Resource]:
         strategy=Strategy(
             prepare=_prepare_shown,
             check=check_new,
+            blank=show(_BLANK),
             unconditional=True,
             generations=False,
             selectable=frozenset(

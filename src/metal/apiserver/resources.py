@@ -67,6 +67,7 @@ class Strategy:
     unowned: top-level fields that the server alone writes, so that managedFields do not name them.
     selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
     selected: a stored object as field selectors see it.
+    blank: what an object says before anything is written in it: empty structs and times of kinds that Go types hold.
     path_names: names are anything that fits into a path, such as `system:discovery`.
     """
 
@@ -82,6 +83,7 @@ class Strategy:
     unowned: frozenset[str] = frozenset()
     selectable: frozenset[str] = frozenset()
     path_names: bool = False
+    blank: Mapping[str, Any] = field(default_factory=dict)
     selected: Callable[[Obj], Obj] = _same
 
 

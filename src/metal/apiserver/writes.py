@@ -211,6 +211,7 @@ class Writer:
             schema=ctx.resource.schema,
             now=self._clock(),
             subresource=ctx.subresource,
+            blank=ctx.resource.strategy.blank,
         )
         return shaping.with_managed(new, tracked["metadata"].get("managedFields"))
 
