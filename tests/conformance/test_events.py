@@ -208,3 +208,13 @@ async def test_tables_of_events(http: Api, base: str) -> None:
     cells = dict(zip(names, table["rows"][0]["cells"], strict=True))
     assert (cells["Type"], cells["Reason"], cells["Object"]) == ("Normal", "Painted", "widget/w")
     assert (cells["Source"], cells["Count"], cells["Message"]) == ("painter, h1", 3, "It is red now.")
+
+
+async def test_owners_of_an_event(api: Api) -> None:
+    """The object that an event is about is owned as a whole; times and names that nobody gave are nobody's."""
+    made = (await api.create(api.path("events", base=CORE), old_event(api, eventTime=None))).ok()
+
+    [entry] = made["metadata"]["managedFields"]
+    plain: Obj = {f"f:{name}": {} for name in ("reason", "message", "type", "count", "firstTimestamp", "lastTimestamp")}
+    source: Obj = {"f:component": {}, "f:host": {}}
+    assert entry["fieldsV1"] == {**plain, "f:involvedObject": {}, "f:source": source}
