@@ -36,6 +36,8 @@ from metal.manager import Manager, Parts
 _log = structlog.get_logger("metal")
 _RETRY = 2.0
 """Seconds between tries to reach an API that does not answer at the start."""
+_CONNECTIONS = 100
+"""Requests to the API at the same time: where each takes a second, no more than that many are answered in one."""
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _T = TypeVar("_T")
 
@@ -110,7 +112,7 @@ async def _run(config: Config, connection: kube.Connection, cache: Path, *, elec
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    client = HTTPClient(connection, user_agent="metal-operator")
+    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator")
     lease_client = HTTPClient(
         connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election"
     )
