@@ -17,7 +17,7 @@ import metal
 from metal.api.core import CONFIG_MAP
 from metal.kube.client import Client, Page, WatchEvent
 from metal.kube.clock import Clock
-from metal.kube.errors import AlreadyExists, ApiError, NotFound, Unavailable
+from metal.kube.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
 from metal.kube.objects import Kind, Object
 from metal.kube.rbac import Access, Where
 from metal.kube.runtime import Runtime
@@ -71,7 +71,10 @@ async def read_mark(client: Client, namespace: str) -> Mark | None:
 
 
 class PausedClient:
-    """A client whose writes fail with Unavailable while `closed`; `idle` waits for those under way."""
+    """A client whose writes are refused with TooManyRequests while `closed`; `idle` waits for those under way.
+
+    The refusal says for sure that nothing was written: whoever has patience may ask again.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -86,7 +89,7 @@ class PausedClient:
     @contextlib.asynccontextmanager
     async def _write(self) -> AsyncIterator[None]:
         if self.closed:
-            raise Unavailable("this control plane is paused while its objects are moved; try again later")
+            raise TooManyRequests("this control plane is paused; try again later", retry_after=1.0)
         self._writing += 1
         self._idle.clear()
         try:
@@ -159,7 +162,7 @@ class Pause:
         self.client: Client = (guard := PausedClient(client))
         """For whatever answers machines."""
         self._guard = guard
-        self._stopped = False
+        self._stopped = self._silent = False
         self._seen = 0.0
 
     @property
@@ -174,13 +177,21 @@ class Pause:
 
     async def run(self) -> None:
         """Look again and again; for Runtime.background."""
+        missed = False
         while True:
-            await asyncio.sleep(INTERVAL)
+            # Held back by silence only, it looks more often: machines may be waiting.
+            await asyncio.sleep(1.0 if self._silent else INTERVAL)
             try:
                 async with asyncio.timeout(SILENCE):
                     await self._look()
             except (ApiError, TimeoutError) as exc:
+                missed = True
                 await self._unheard(exc)
+                continue
+            if missed:
+                # The API is back: caches that sit out a long pause would keep machines waiting.
+                self._runtime.retry()
+            missed = False
 
     async def leave(self) -> None:
         """Say that this manager is gone; that nobody hears it is no trouble."""
@@ -209,6 +220,7 @@ class Pause:
     async def _unheard(self, exc: Exception) -> None:
         if not self._stopped and asyncio.get_running_loop().time() - self._seen > SILENCE:
             _log.warning("the API is silent: nothing is done, for there may be a pause", error=str(exc))
+            self._silent = True
             await self._stop()
 
     async def _stop(self) -> None:
@@ -220,7 +232,7 @@ class Pause:
         self._stopped = True
 
     def _go_on(self) -> None:
-        self._guard.closed = self._stopped = False
+        self._guard.closed = self._stopped = self._silent = False
         self._runtime.release(HOLD)
 
     async def _say(self, entry: str | None) -> None:
