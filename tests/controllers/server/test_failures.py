@@ -9,7 +9,7 @@ from metal.api import boot_window
 from metal.api.boot_window import Phase
 from metal.api.server import Server
 from metal.bmc.errors import BMCAuthError, BMCNotSupported, BMCServerError, BMCTimeout
-from metal.kube.errors import Conflict
+from metal.kube.errors import Conflict, Unavailable
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -285,3 +285,25 @@ async def _claimed_and_booted(w: World) -> None:
     await w.add_claim()
     await w.boot_claim()
     await w.until_true(lambda s: not s.status.waiting_for)
+
+
+async def test_a_request_whose_note_got_lost_on_the_way_back_is_made_at_once() -> None:
+    """The API kept the request for Off, its answer never came: the machine is switched off without the long wait."""
+    async with world() as w:
+        lost: list[str] = []
+
+        async def trap(what: str, when: str) -> None:
+            request = (await w.server()).status.power_request if what.startswith("status Server ") else None
+            if when == "after" and request is not None and request.target == "Off" and not lost:
+                lost.append(what)
+                raise Unavailable("the answer is lost")
+
+        await w.add_server()
+        w.tap.trap = trap
+        await w.discover()
+        begun = asyncio.get_running_loop().time()
+        await w.until("Available")
+        took = asyncio.get_running_loop().time() - begun
+    assert lost
+    assert took < 60
+    assert w.bmc.power == "Off"

@@ -67,6 +67,8 @@ def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> Powe
 
 
 async def _write_down(scope: Scope, request: PowerRequest) -> None:
+    # Where the answer is lost, the request stands without having been made: what was asked before says nothing of it.
+    scope.memo.acted_at = -math.inf
     scope.set(power_request=request)
     if request.target == PowerState.ON:
         doubt.note_on(scope)
