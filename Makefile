@@ -39,7 +39,12 @@ generate-check: setup ## fail when a generated file is stale
 
 .PHONY: test
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
+ifeq ($(ARGS),)
+	$(RUN) pytest -n 2 --dist loadfile --ignore tests/cli
+	$(RUN) pytest tests/cli # one after the other: they start processes and look at the clock
+else
 	$(RUN) pytest $(ARGS)
+endif
 
 .PHONY: bench
 bench: setup ## measure enrolment and claims with simulated machines (ARGS="-n 1000 --rate 20")
