@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
+from metal.kube.clock import Clock, system_clock
 from metal.kube.http import HTTPClient
 from metal.kube.kubeconfig import from_file
 from tests.conformance.api import GROUP, Api, definition
@@ -70,9 +70,9 @@ async def established(api: Api, name: str) -> None:
 
 
 @asynccontextmanager
-async def embedded(name: str, folder: Path) -> AsyncIterator[Way]:
+async def embedded(name: str, folder: Path, clock: Clock = system_clock) -> AsyncIterator[Way]:
     """A fresh embedded API."""
-    server = EmbeddedAPI(folder / "data", system_clock)
+    server = EmbeddedAPI(folder / "data", clock)
     await server.start()
     try:
         if name == "inprocess":
