@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -162,7 +163,9 @@ class KubeCluster:
 
     def _spawn(self, name: str, *args: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            command = [*WITH_PARENT, str(self._programs[name]), *args]
+            # The signal comes when the thread ends that started the program: a passing one would take it along.
+            guarded = WITH_PARENT if threading.current_thread() is threading.main_thread() else ()
+            command = [*guarded, str(self._programs[name]), *args]
             self._running[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def _end(self, name: str, number: signal.Signals) -> None:
