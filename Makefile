@@ -63,6 +63,10 @@ kube: ## find a real kube-apiserver (KUBEBUILDER_ASSETS), or build one once with
 test-kube: setup kube ## everything that is tested against a real kube-apiserver (ARGS= goes to pytest)
 	$(RUN) pytest -m kube $(ARGS)
 
+.PHONY: test-handover
+test-handover: setup kube ## hand-overs of managers and faults of the API on a real kube-apiserver, some minutes of a quiet machine
+	$(RUN) pytest -m handover $(ARGS)
+
 .PHONY: fmt
 fmt: setup ## format the code
 	$(RUN) ruff format .

@@ -14,7 +14,7 @@ from tests.chain.enrolment import Enrolment
 from tests.chain.proxy import Counts, Trouble
 from tests.kubeapi.cluster import KubeCluster, scratch
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.handover, pytest.mark.timeout(600)]
 MACHINES = int(os.environ.get("METAL_FAULTS_MACHINES", "40"))
 """As many as two cores enrol four times in a few minutes; 200 on larger machines."""
 WITHIN = 500.0

@@ -14,7 +14,7 @@ from tests.chain.handovers import Handovers, Tenants
 from tests.chain.replicas import PASSWORD, Site
 from tests.kubeapi.cluster import KubeCluster, free_ports
 
-pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.handover, pytest.mark.timeout(600)]
 MACHINES = 20
 WITHIN = {"SIGKILL": 15.0, "SIGTERM": 3.0, "frozen": 15.0, "unplugged": 15.0}
 """Seconds until the other one acts: at the median, and always where there are CPUs enough for what runs."""
