@@ -61,7 +61,12 @@ kube: ## find a real kube-apiserver (KUBEBUILDER_ASSETS), or build one once with
 
 .PHONY: test-kube
 test-kube: setup kube ## everything that is tested against a real kube-apiserver (ARGS= goes to pytest)
+ifeq ($(ARGS),)
+	$(RUN) pytest -m kube --ignore tests/conformance/kubectl
+	$(RUN) pytest -m kube tests/conformance/kubectl # on a cluster that nothing else has used
+else
 	$(RUN) pytest -m kube $(ARGS)
+endif
 
 .PHONY: test-handover
 test-handover: setup kube ## hand-overs of managers and faults of the API on a real kube-apiserver, some minutes of a quiet machine
