@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from metal.api.server import Server
 from metal.kube.client import Client
 from metal.kube.http import HTTPClient
 from metal.kube.kubeconfig import load
-from tests.kubeapi.cluster import KubeCluster, free_ports
+from tests.kubeapi.cluster import KubeCluster, free_ports, scratch
 from tests.migration.site import install
 from tests.sim.plane import is_ready
 
@@ -100,9 +101,22 @@ def _fact(s: Server) -> tuple[object, ...]:
     )
 
 
+@pytest.fixture
+def empty() -> Iterator[KubeCluster]:
+    """A cluster that nobody has used: objects are moved into an empty home only."""
+    folder = scratch()
+    running = KubeCluster(folder)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.mark.kube
 @pytest.mark.timeout(240)
-async def test_a_first_cluster_is_adopted_and_given_back(tmp_path: Path, cluster: KubeCluster) -> None:
+async def test_a_first_cluster_is_adopted_and_given_back(tmp_path: Path, empty: KubeCluster) -> None:
     """Embedded, cluster, embedded: the claim stays Ready, the first boot is the only one, and it can be released."""
     local, running = tmp_path / "data" / "kubeconfig", []
     ports = free_ports(8)
@@ -113,10 +127,10 @@ async def test_a_first_cluster_is_adopted_and_given_back(tmp_path: Path, cluster
         running.append(_spawn(tmp_path, "up", "--data", tmp_path / "data", "--fleet", "2", "--config", up,
                               "--bmc-port", bmc, "--images-port", images))  # fmt: skip
         await _until(lambda: asyncio.to_thread(local.exists))
-        async with _client(local) as here, _client(cluster.kubeconfig) as there:
+        async with _client(local) as here, _client(empty.kubeconfig) as there:
             await install(there, crds(KINDS))
             running.append(
-                _spawn(tmp_path, "manager", "--kubeconfig", cluster.kubeconfig, "--config", manager, "--data",
+                _spawn(tmp_path, "manager", "--kubeconfig", empty.kubeconfig, "--config", manager, "--data",
                        tmp_path / "cache")
             )  # fmt: skip
             await _until_available(here, 2)
@@ -124,11 +138,11 @@ async def test_a_first_cluster_is_adopted_and_given_back(tmp_path: Path, cluster
             await _until_ready(here)
             before = await _facts(here)
 
-            await _move(tmp_path, local, cluster.kubeconfig)
+            await _move(tmp_path, local, empty.kubeconfig)
             await _until_ready(there)
             assert await _facts(there) == before
 
-            await _move(tmp_path, cluster.kubeconfig, local)
+            await _move(tmp_path, empty.kubeconfig, local)
             await _until_ready(here)
             assert await _facts(here) == before
             await here.delete(KINDS.claim, "c1", "default")
