@@ -10,7 +10,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from tests.kubeapi.cluster import KubeCluster, scratch
+from tests.kubeapi.cluster import KubeCluster, running
 
 # On Python 3.11 asking for "the current loop" before one was ever set makes a loop that nobody closes; pytest-asyncio
 # asks, and the ResourceWarning is an error here. Saying "there is none" first avoids it.
@@ -40,14 +40,8 @@ if not os.environ.get("KUBECTL") and not shutil.which("kubectl") and _BUILT_KUBE
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[KubeCluster]:
     """A real kube-apiserver for tests marked `kube`; one for the whole session."""
-    folder = scratch()
-    running = KubeCluster(folder)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with running() as started:
+        yield started
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

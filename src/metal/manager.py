@@ -41,7 +41,7 @@ from metal.kube.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.events import Recorder
 from metal.kube.rbac import Access, Where
 from metal.kube.runtime import Runtime
-from metal.kube.tasks import Crashed, Tasks
+from metal.kube.tasks import Crashed, Tasks, first
 from metal.pause import Pause
 from metal.probe.bundle import zipapp
 from metal.registry.http import routes as registry_routes
@@ -196,15 +196,7 @@ class Manager:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Return when `stop` is set. Raises Crashed when a part dies, or does not stop although it must."""
-        waits = [asyncio.ensure_future(wait) for wait in (stop.wait(), self.runtime.crash(), self._election.crash())]
-        try:
-            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
-                one.result()
-        finally:
-            for one in waits:
-                one.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+        await first(stop.wait(), self.runtime.crash(), self._election.crash())
 
     async def _make_namespace(self) -> None:
         """Only where it is missing: on a cluster the manager's account lives in it, and may not make namespaces."""

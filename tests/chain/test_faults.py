@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import pytest
 
 from tests.chain.enrolment import Enrolment
 from tests.chain.proxy import Counts, Trouble
-from tests.kubeapi.cluster import KubeCluster, scratch
+from tests.kubeapi.cluster import KubeCluster, running
 
 pytestmark = [pytest.mark.handover, pytest.mark.timeout(600)]
 MACHINES = int(os.environ.get("METAL_FAULTS_MACHINES", "40"))
@@ -88,14 +87,8 @@ async def _enrol(fleet: Enrolment, disturb: Callable[[Enrolment], Awaitable[None
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    folder = scratch()
-    running = KubeCluster(folder)
-    try:
-        running.start()
-        yield Stage(running)
-    finally:
-        running.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with running() as started:
+        yield Stage(started)
 
 
 @pytest.fixture(scope="module")

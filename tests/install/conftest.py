@@ -1,7 +1,6 @@
 """A cluster for installations alone: they bring CRDs and roles, which other tests have too."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from tests.apiserver import kubectl
 from tests.install.helm import Helm
-from tests.kubeapi.cluster import KubeCluster, scratch
+from tests.kubeapi.cluster import KubeCluster, running
 
 
 class Site:
@@ -32,11 +31,5 @@ class Site:
 @pytest.fixture(scope="package")
 def site() -> Iterator[Site]:
     """One cluster for this folder; each test leaves it without releases and CRDs."""
-    folder = scratch()
-    cluster = KubeCluster(folder / "cluster")
-    try:
-        cluster.start()
-        yield Site(cluster, folder / "helm")
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with running() as cluster:
+        yield Site(cluster, cluster.folder / "helm")

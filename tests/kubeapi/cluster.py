@@ -12,6 +12,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -196,7 +198,20 @@ class KubeCluster:
         raise RuntimeError(f"{name} is not ready after {READY_WITHIN:.0f} s; the end of its log:\n{tail}")
 
 
-def scratch() -> Path:
+@contextmanager
+def running() -> Iterator[KubeCluster]:
+    """A control plane in a folder of its own, which goes with it, however the block ends."""
+    folder = _scratch()
+    cluster = KubeCluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _scratch() -> Path:
     """A folder for a control plane: in memory where there is /dev/shm, so that etcd waits for no disk."""
     shared = Path("/dev/shm")
     base = shared if shared.is_dir() and os.access(shared, os.W_OK) else None

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -18,7 +17,7 @@ from metal.api.server import Server
 from metal.kube.client import Client
 from metal.kube.http import HTTPClient
 from metal.kube.kubeconfig import load
-from tests.kubeapi.cluster import KubeCluster, free_ports, scratch
+from tests.kubeapi.cluster import KubeCluster, free_ports, running
 from tests.migration.site import install
 from tests.sim.plane import is_ready
 
@@ -104,14 +103,8 @@ def _fact(s: Server) -> tuple[object, ...]:
 @pytest.fixture
 def empty() -> Iterator[KubeCluster]:
     """A cluster that nobody has used: objects are moved into an empty home only."""
-    folder = scratch()
-    running = KubeCluster(folder)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with running() as started:
+        yield started
 
 
 @pytest.mark.kube

@@ -15,7 +15,7 @@ from metal.kube.errors import ApiError
 from metal.kube.informer import Informer
 from metal.kube.metrics import Metrics
 from metal.kube.objects import Kind, Object
-from metal.kube.tasks import Crashed, Tasks
+from metal.kube.tasks import Crashed, Tasks, first
 from metal.kube.workers import Workers
 
 T = TypeVar("T", bound=Object)
@@ -122,7 +122,7 @@ class Runtime:
     async def run(self, stop: asyncio.Event | None = None, *, grace: float = 10.0) -> None:
         """Start, run until `stop` is set, then stop within about `grace` seconds. Raises Crashed if a task dies."""
         try:
-            await _first(self._until(stop), self.crash())
+            await first(self._until(stop), self.crash())
         finally:
             await self.stop(grace=grace)
 
@@ -141,7 +141,7 @@ class Runtime:
 
     async def crash(self) -> None:
         """Wait for the first task that dies, and raise Crashed."""
-        await _first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
+        await first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
 
     async def _synced(self, hopeless: tuple[type[ApiError], ...]) -> None:
         loop = asyncio.get_running_loop()
@@ -159,15 +159,3 @@ class Runtime:
 
     def _fork(self) -> random.Random:
         return random.Random(self._rng.getrandbits(64))
-
-
-async def _first(*runs: Coroutine[Any, Any, None]) -> None:
-    tasks = [asyncio.ensure_future(run) for run in runs]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -100,3 +100,16 @@ class Tasks:
             self._crash = Crashed(f"{task.get_name()}: {cause or 'ended although nobody stopped it'!r}")
             self._crash.__cause__ = cause
             self._crashed.set()
+
+
+async def first(*runs: Coroutine[Any, Any, object]) -> None:
+    """Run all until one ends, then cancel the others. Raises what that one raised."""
+    tasks = [asyncio.ensure_future(run) for run in runs]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
