@@ -8,13 +8,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from metal import rbac
-from metal.api.core import CRD
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.kube.errors import ApiError
 from metal.kube.http import HTTPClient
@@ -24,6 +20,7 @@ from metal.sim.images import ImageRegistry
 from metal.sim.invariants import check_all
 from metal.sim.options import Options
 from metal.sim.watching import ObjectHistory, watched
+from tests.chain.installed import install
 from tests.chain.proxy import Counts, Proxy
 from tests.kubeapi.cluster import KubeCluster, free_ports
 
@@ -57,13 +54,13 @@ class Enrolment:
         """Everything but the leases: CRDs, rights, fleet, proxy and manager."""
         self.folder.mkdir()
         try:
-            await self._install()
+            token = await install(self.cluster, self.client, self.kinds, self.namespace)
             async with self.proxy.run():
                 await self.images.start()
                 await self.objects.start()
                 await self.fleet.serve()
                 await self.fleet.start()
-                self._start_manager()
+                self._start_manager(token)
                 await self._is_up()
                 yield self
                 await self._stop_manager()
@@ -124,31 +121,7 @@ class Enrolment:
         """The end of the manager's log."""
         return self.log.read_text(errors="replace")[-3000:]
 
-    async def _install(self) -> None:
-        for crd in crds(self.kinds):
-            await self.client.apply(CRD, crd, manager="test")
-        made = "".join(rbac.files(self.kinds.group, self.kinds.boot_group, self.namespace).values())
-        self._kubectl("create", "namespace", self.namespace)
-        self._kubectl("apply", "-f", "-", text=made)
-        for kind in self.kinds.all():
-            await self._is_served(kind)
-
-    async def _is_served(self, kind: Any) -> None:
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    await self.client.list(kind)
-                except ApiError:
-                    await asyncio.sleep(0.1)
-                else:
-                    return
-
-    def _kubectl(self, *args: str, text: str = "") -> str:
-        command = ["kubectl", "--kubeconfig", str(self.cluster.kubeconfig), *args]
-        return subprocess.run(command, input=text, text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
-
-    def _start_manager(self) -> None:
-        token = self._kubectl("-n", self.namespace, "create", "token", rbac.NAME)
+    def _start_manager(self, token: str) -> None:
         kubeconfig = self.folder / "kubeconfig"
         kubeconfig.write_text(self.cluster.kubeconfig_of(token, url=self.proxy.url))
         prefixes, config = self.folder / "prefixes.yaml", self.folder / "config.yaml"

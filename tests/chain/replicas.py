@@ -14,9 +14,7 @@ from typing import Any
 
 import yaml
 
-from metal import rbac
-from metal.api.core import CRD, LEASE, SECRET
-from metal.api.crd import crds
+from metal.api.core import LEASE, SECRET
 from metal.api.kinds import kinds
 from metal.api.server import Server
 from metal.kube.errors import ApiError
@@ -29,6 +27,7 @@ from metal.sim.network import Reply, SocketNetwork, Unreachable
 from metal.sim.options import Options
 from metal.sim.watching import ObjectHistory, watched
 from tests.chain.cable import Cable
+from tests.chain.installed import install, kubectl
 from tests.kubeapi.cluster import KubeCluster, free_ports
 
 METALCTL = Path(sys.executable).with_name("metalctl")
@@ -149,7 +148,7 @@ class Site:
     async def run(self) -> AsyncIterator["Site"]:
         """Everything but managers and leases: CRDs, rights, images, BMCs."""
         try:
-            await self._install()
+            self.token = await install(self.cluster, self.client, self.kinds, self.namespace)
             await self.images.start()
             await self.objects.start()
             await self.fleet.serve()
@@ -245,30 +244,6 @@ class Site:
 
     def forbidden(self) -> int:
         """How many requests the API has refused with 403 so far, by its own count."""
-        text = self._kubectl("get", "--raw", "/metrics")
+        text = kubectl(self.cluster, "get", "--raw", "/metrics")
         lines = [line for line in text.splitlines() if line.startswith("apiserver_request_total{")]
         return sum(int(float(line.rpartition(" ")[2])) for line in lines if 'code="403"' in line)
-
-    async def _install(self) -> None:
-        for crd in crds(self.kinds):
-            await self.client.apply(CRD, crd, manager="test")
-        self._kubectl("create", "namespace", self.namespace)
-        files = rbac.files(self.kinds.group, self.kinds.boot_group, self.namespace)
-        self._kubectl("apply", "-f", "-", text="".join(files.values()))
-        self.token = self._kubectl("-n", self.namespace, "create", "token", rbac.NAME).strip()
-        for kind in self.kinds.all():
-            await self._served(kind)
-
-    async def _served(self, kind: Any) -> None:
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    await self.client.list(kind)
-                except ApiError:
-                    await asyncio.sleep(0.1)
-                else:
-                    return
-
-    def _kubectl(self, *args: str, text: str = "") -> str:
-        command = ["kubectl", "--kubeconfig", str(self.cluster.kubeconfig), *args]
-        return subprocess.run(command, input=text, text=True, check=True, stdout=subprocess.PIPE).stdout
