@@ -213,6 +213,7 @@ class Pause:
         await self._say(self._words(mark))
         # Only now: who cannot be heard is taken for dead, and has to stop before that.
         self._seen = asyncio.get_running_loop().time()
+        self._silent = False
 
     def _words(self, mark: Mark | None) -> str:
         return f"{self._clock():%Y-%m-%dT%H:%M:%SZ} {metal.__version__} {mark.id if mark else '-'}"
@@ -232,7 +233,7 @@ class Pause:
         self._stopped = True
 
     def _go_on(self) -> None:
-        self._guard.closed = self._stopped = self._silent = False
+        self._guard.closed = self._stopped = False
         self._runtime.release(HOLD)
 
     async def _say(self, entry: str | None) -> None:
