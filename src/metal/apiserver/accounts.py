@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from metal.apiserver import access, metadata
 from metal.apiserver.causes import Cause, invalid
 from metal.apiserver.jwt import Signer
-from metal.apiserver.records import ObjectKey, Record, ResourceKey
+from metal.apiserver.records import SERVICE_ACCOUNTS, ObjectKey, Record, ResourceKey
 from metal.apiserver.requests import RequestContext, User
 from metal.apiserver.resources import Resource
 from metal.apiserver.reviews import AUTHENTICATION, review, user_info
@@ -23,7 +23,6 @@ Obj = dict[str, Any]
 
 AUDIENCE = "https://kubernetes.default.svc"
 """Issuer of the tokens, and the audience that this API itself is."""
-ACCOUNTS = ResourceKey("", "serviceaccounts")
 SECRETS = ResourceKey("", "secrets")
 _LIFE, _SHORTEST, _LONGEST = 3600, 600, 1 << 32
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -91,7 +90,7 @@ class Accounts:
             raise TokenRefusedError(f"token audiences [{listed}] is invalid for the target audiences")
         about = claims["kubernetes.io"]
         space, name, uid = about["namespace"], about["serviceaccount"]["name"], about["serviceaccount"]["uid"]
-        self._check_living(ACCOUNTS, space, name, uid, "service account")
+        self._check_living(SERVICE_ACCOUNTS, space, name, uid, "service account")
         if (bound := about.get("secret")) is not None:
             self._check_living(SECRETS, space, bound["name"], bound["uid"], "secret")
         user, groups = access.service_account(space, name)
@@ -108,7 +107,7 @@ class Accounts:
             raise TokenRefusedError(f"{what} {space}/{name} has been deleted")
 
     def _issue(self, ctx: RequestContext, obj: Obj) -> Obj:
-        account = self._store.get(ObjectKey(ACCOUNTS, ctx.namespace, ctx.name))
+        account = self._store.get(ObjectKey(SERVICE_ACCOUNTS, ctx.namespace, ctx.name))
         meta = obj["metadata"]
         for field, wanted in (("name", ctx.name), ("namespace", ctx.namespace)):
             if meta.get(field, wanted) != wanted:

@@ -12,7 +12,7 @@ import structlog
 from metal.apiserver.authorizer import CLUSTER_ROLES
 from metal.apiserver.metadata import timestamp
 from metal.apiserver.rbac_bootstrap import AUTOUPDATE, bootstrap
-from metal.apiserver.records import NAMESPACES, Event, ObjectKey, Record, ResourceKey
+from metal.apiserver.records import NAMESPACES, SERVICE_ACCOUNTS, Event, ObjectKey, Record, ResourceKey
 from metal.apiserver.status import StatusError
 from metal.apiserver.store import Store
 from metal.kube.clock import Clock
@@ -20,7 +20,6 @@ from metal.kube.selectors import from_object
 
 Obj = dict[str, Any]
 
-SERVICE_ACCOUNTS = ResourceKey("", "serviceaccounts")
 DEFAULT = "default"
 RETRY_SECONDS = 1.0
 _WATCHED = frozenset({NAMESPACES, SERVICE_ACCOUNTS, CLUSTER_ROLES})

@@ -19,6 +19,7 @@ class ResourceKey(NamedTuple):
 
 
 NAMESPACES = ResourceKey("", "namespaces")
+SERVICE_ACCOUNTS = ResourceKey("", "serviceaccounts")
 CRDS = ResourceKey("apiextensions.k8s.io", "customresourcedefinitions")
 
 

@@ -13,6 +13,11 @@ def system_clock() -> datetime:
     return datetime.now(UTC)
 
 
+def micro_time(moment: datetime) -> str:
+    """A moment as MicroTime (metav1), whose fraction always has six digits."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 class LoopClock:
     """A wall clock that follows the running event loop, so that it advances with virtual time."""
 

@@ -12,13 +12,12 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import structlog
 
 from metal.kube.client import Client
-from metal.kube.clock import Clock
+from metal.kube.clock import Clock, micro_time
 from metal.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Unavailable
 from metal.kube.informer import Informer
 from metal.kube.objects import Kind, Metadata
@@ -31,6 +30,8 @@ _RELEASE_WITHIN = 1.0
 """Seconds that giving the Lease back may take; a Lease that is kept expires by itself."""
 _GAP = 0.05
 """Seconds; less is what reading two clocks one after the other makes."""
+_TICK = 0.01
+"""Seconds that a standby waits at least: what is left of a Lease can be less than a clock can tell."""
 _RELEASED = 1
 """leaseDurationSeconds of a Lease that was given back. The holder of one that somebody emptied may still act."""
 PREDECESSOR = "unknown-predecessor"
@@ -224,7 +225,7 @@ class Elector:
         free = not spec.holder_identity and spec.lease_duration_seconds == _RELEASED
         if not free and spec.holder_identity != self.settings.identity and left > 0:
             self._tell_waiting(spec.holder_identity or "nobody, but it was not given back")
-            return min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2))
+            return max(min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2)), _TICK)
         self._waits_for = ""
         ours = spec.holder_identity == self.settings.identity
         await self._patch(self._renewal() if ours else self._claim(spec.lease_transitions))
@@ -303,10 +304,10 @@ class Elector:
         return int(self.settings.lease_duration)
 
     def _renewal(self) -> dict[str, Any]:
-        return {"renewTime": _micro_time(self._clock())}
+        return {"renewTime": micro_time(self._clock())}
 
     def _claim(self, transitions: int) -> dict[str, Any]:
-        now = _micro_time(self._clock())
+        now = micro_time(self._clock())
         return {
             "holderIdentity": self.settings.identity,
             "leaseDurationSeconds": self._duration,
@@ -330,11 +331,6 @@ class Elector:
             self._trouble = ""
             self._follower.retry()
             self.on_contact()
-
-
-def _micro_time(moment: datetime) -> str:
-    """MicroTime wants six digits."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def access(kind: Kind[Lease], name: str) -> tuple[Access, ...]:

@@ -6,11 +6,10 @@ Two of them would both believe in the same marks, and the slower one would tidy 
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import UTC
 from typing import Any, TypeVar
 
 from metal.api.core import LEASE
-from metal.kube.clock import Clock
+from metal.kube.clock import Clock, micro_time
 from metal.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from metal.move.homes import Home, Refused
 
@@ -50,8 +49,7 @@ class Lock:
         return {"metadata": meta, "spec": {**self._spec(), "leaseDurationSeconds": int(DEAD)}}
 
     def _spec(self) -> dict[str, Any]:
-        now = self._clock().astimezone(UTC)
-        return {"holderIdentity": self._identity, "renewTime": f"{now:%Y-%m-%dT%H:%M:%S.%fZ}"}
+        return {"holderIdentity": self._identity, "renewTime": micro_time(self._clock())}
 
     async def _inherit(self) -> Any:
         client, space = self._home.client, self._home.namespace
