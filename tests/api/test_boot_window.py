@@ -1,5 +1,6 @@
 """The boot window's transitions, alone and in every order."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from metal.api.boot_window import BootWindow, Phase, Purpose, Refused
 from metal.api.common import ObjectRef
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+C, OTHER = "10.0.0.7", "10.0.0.8"
 
 
 def opened(purpose: str = "Discovery") -> BootWindow:
@@ -21,12 +23,12 @@ def opened(purpose: str = "Discovery") -> BootWindow:
 
 
 def served(purpose: str = "Discovery", token: str = "script") -> BootWindow:
-    return windows.serve_script(opened(purpose), NOW, token=token, client="10.0.0.7", lease_known=False)
+    return windows.serve_script(opened(purpose), NOW, token=token, client=C, lease_known=False)
 
 
 def test_a_discovery_goes_from_script_to_ignition_to_report() -> None:
     """Each step spends one token and makes the next."""
-    window = windows.serve_ignition(served(), NOW, token="script", report_token="report")
+    window = windows.serve_ignition(served(), NOW, token="script", report_token="report", client=C)
     assert (window.phase, window.token_digest) == (Phase.IGNITION_SERVED, "")
     done = windows.accept_report(window, NOW, token="report", receipt="r")
     assert (done.phase, done.report_token_digest, done.reported_at, done.receipt) == (Phase.SUCCEEDED, "", NOW, "r")
@@ -34,7 +36,7 @@ def test_a_discovery_goes_from_script_to_ignition_to_report() -> None:
 
 def test_a_claim_has_succeeded_with_its_ignition() -> None:
     """There is no report to wait for, and no token for one."""
-    window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="report")
+    window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="report", client=C)
     assert (window.phase, window.report_token_digest) == (Phase.SUCCEEDED, "")
     with pytest.raises(Refused):
         windows.accept_report(window, NOW, token="report")
@@ -43,7 +45,7 @@ def test_a_claim_has_succeeded_with_its_ignition() -> None:
 def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
     """Neither alone is enough, and it ends with the window."""
     receipt = windows.receipt_of("report", b"content")
-    window = windows.serve_ignition(served(), NOW, token="script", report_token="report")
+    window = windows.serve_ignition(served(), NOW, token="script", report_token="report", client=C)
     assert not windows.is_repeat(window, NOW, receipt)
     done = windows.accept_report(window, NOW, token="report", receipt=receipt)
     assert windows.is_repeat(done, NOW, receipt)
@@ -52,6 +54,46 @@ def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
     assert not windows.is_repeat(done, NOW, windows.receipt_of("other", b"content"))
     assert not windows.is_repeat(done, done.expires_at, receipt)
     assert not windows.is_repeat(None, NOW, receipt)
+
+
+def test_who_missed_the_ignition_gets_it_again_for_a_moment() -> None:
+    """With the same token from the same address; the moment begins with the first, and older report tokens die."""
+    first = windows.serve_ignition(served(), NOW, token="script", report_token="one", client=C)
+    late = NOW + windows.REPEAT - timedelta(seconds=1)
+    again = windows.serve_ignition(first, late, token="script", report_token="two", client=C)
+    assert (again.phase, again.ignition_served_at) == (Phase.IGNITION_SERVED, NOW)
+    with pytest.raises(Refused, match="not the one of this boot"):
+        windows.accept_report(again, late, token="one")
+    assert windows.accept_report(again, late, token="two").phase == Phase.SUCCEEDED
+    with pytest.raises(Refused) as refused:
+        windows.serve_ignition(again, NOW + windows.REPEAT, token="script", report_token="three", client=C)
+    assert refused.value.reason == "TokenSpent"
+
+
+@pytest.mark.parametrize("purpose", ["Discovery", "Claim"])
+@pytest.mark.parametrize(("token", "client"), [("script", OTHER), ("wrong", C), ("", C)])
+def test_nobody_else_gets_the_ignition_again(purpose: str, token: str, client: str) -> None:
+    """Neither another address with the token, nor the address without it."""
+    window = windows.serve_ignition(served(purpose), NOW, token="script", report_token="one", client=C)
+    with pytest.raises(Refused):
+        windows.serve_ignition(window, NOW, token=token, report_token="two", client=client)
+
+
+@pytest.mark.parametrize("over", [windows.close, windows.contest])
+def test_a_boot_that_was_stopped_repeats_nothing(over: Callable[[BootWindow], BootWindow]) -> None:
+    """A claim that ended a moment ago gives its Ignition to nobody."""
+    window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="", client=C)
+    assert windows.serve_ignition(window, NOW, token="script", report_token="", client=C).phase == Phase.SUCCEEDED
+    with pytest.raises(Refused):
+        windows.serve_ignition(over(window), NOW, token="script", report_token="", client=C)
+
+
+def test_a_machine_that_has_reported_does_not_get_its_ignition_again() -> None:
+    """It has it."""
+    window = windows.serve_ignition(served(), NOW, token="script", report_token="one", client=C)
+    done = windows.accept_report(window, NOW, token="one")
+    with pytest.raises(Refused):
+        windows.serve_ignition(done, NOW, token="script", report_token="two", client=C)
 
 
 @pytest.mark.parametrize("phase", [Phase.CLOSED, Phase.CONTESTED])
@@ -63,13 +105,13 @@ def test_a_window_that_is_over_cannot_be_contested(phase: Phase) -> None:
 
 def test_a_finished_boot_is_contestable_for_some_minutes() -> None:
     """Firmware takes minutes to come to its own fetch; a reboot of the tenant's is later."""
-    window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="")
+    window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="", client=C)
     assert windows.is_contestable(window, NOW + windows.REGRET - timedelta(seconds=1))
     assert not windows.is_contestable(window, NOW + windows.REGRET)
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Requests of anybody in any order: whatever happens, a token works once and nothing outlives the window."""
+    """Requests of anybody in any order: whatever happens, a token works for one and nothing outlives the window."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,9 +119,10 @@ class AnyOrder(RuleBasedStateMachine):
         self.window = opened()
         self.script_tokens: list[str] = []
         self.report_tokens: list[str] = []
-        self.ignitions = self.reports = 0
+        self.reports = 0
+        self.ignitions: list[tuple[str, str, datetime]] = []
 
-    @rule(seconds=st.sampled_from([1, 300, 1000]))
+    @rule(seconds=st.sampled_from([1, 19, 300, 1000]))
     def wait(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
 
@@ -92,19 +135,19 @@ class AnyOrder(RuleBasedStateMachine):
             if refused.reason == "BootContested":
                 self.window = windows.contest(self.window)
             return
-        assert self.ignitions == 0
+        assert not self.ignitions
         self.script_tokens.append(token)
 
-    @rule(data=st.data())
-    def ask_ignition(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), client=st.sampled_from([C, OTHER]))
+    def ask_ignition(self, data: st.DataObject, client: str) -> None:
         token = data.draw(st.sampled_from(["", "wrong", *self.script_tokens]))
         report = f"r{len(self.report_tokens)}"
         try:
-            self.window = windows.serve_ignition(self.window, self.now, token=token, report_token=report)
+            self.window = windows.serve_ignition(self.window, self.now, token=token, report_token=report, client=client)
         except Refused:
             return
         assert token == self.script_tokens[-1]
-        self.ignitions += 1
+        self.ignitions.append((token, client, self.now))
         self.report_tokens.append(report)
 
     @rule(data=st.data())
@@ -123,13 +166,15 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def everything_happens_at_most_once(self) -> None:
-        assert self.ignitions <= 1
-        assert self.reports <= self.ignitions
+        assert len({(token, client) for token, client, _ in self.ignitions}) <= 1
+        assert all(at - self.ignitions[0][2] < windows.REPEAT for _, _, at in self.ignitions)
+        assert self.reports <= min(1, len(self.ignitions))
 
     @invariant()
     def what_is_over_has_no_live_token(self) -> None:
         if self.window.phase in (Phase.SUCCEEDED, Phase.CONTESTED, Phase.CLOSED):
             assert (self.window.token_digest, self.window.report_token_digest) == ("", "")
+            assert not self.window.spent_token_digest
         assert windows.is_open(self.window, self.window.expires_at) is False
         assert self.window.purpose == Purpose.DISCOVERY
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from metal.api.boot_window import REPEAT
 from metal.api.boot_window import digest as token_digest
 from metal.api.core import SECRET
 from metal.boot.service import BootService
@@ -269,12 +270,26 @@ async def test_no_ignition_without_the_right_token(world: World, token: str, rea
 
 
 async def test_a_spent_token_is_refused(world: World) -> None:
-    """The Ignition goes out once."""
+    """The Ignition goes out once: to others at once, to its machine after some seconds."""
     await world.open("Discovery")
     token = token_of(await world.boot.script(UUID, MACHINE))
     await world.boot.ignition(UUID, token, MACHINE)
+    assert (await world.boot.ignition(UUID, token, NEIGHBOR)).status == 403
+    world.clock.advance(REPEAT.total_seconds())
     assert (await world.boot.ignition(UUID, token, MACHINE)).status == 403
-    assert world.refused("ignition", "TokenSpent") == 1
+    assert world.refused("ignition", "TokenSpent") == 2
+
+
+@pytest.mark.parametrize("purpose", ["Discovery", "Claim"])
+async def test_a_machine_whose_replica_died_before_it_answered_gets_its_ignition(world: World, purpose: str) -> None:
+    """The token was spent and nothing was sent: any other replica sends it, with a new token for the report."""
+    await world.open(purpose)
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    lost = await world.boot.ignition(UUID, token, MACHINE)
+    world.clock.advance(REPEAT.total_seconds() / 2)
+    answer = await world.replica.ignition(UUID, token, MACHINE)
+    assert answer.status == 200
+    assert (answer.body == lost.body) == (purpose == "Claim")
 
 
 async def test_a_token_before_the_script_is_refused(world: World) -> None:
@@ -355,12 +370,12 @@ async def test_an_api_that_fails_gives_nothing_away(world: World) -> None:
 
 
 async def test_an_ignition_whose_token_was_spent_for_it_is_served(world: World) -> None:
-    """The answer to the write is lost: what it spent the token for goes out, and once."""
+    """The answer to the write is lost: what it spent the token for goes out, and to nobody else."""
     await world.open()
     token = token_of(await world.boot.script(UUID, MACHINE))
     _lose_one_answer(world)
     assert (await world.boot.ignition(UUID, token, MACHINE)).status == 200
-    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 403
+    assert (await world.boot.ignition(UUID, token, NEIGHBOR)).status == 403
 
 
 async def test_a_machine_does_not_notice_an_api_that_restarts(world: World) -> None:

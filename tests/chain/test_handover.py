@@ -27,15 +27,15 @@ def test_twenty_hand_overs_with_work_in_flight(cluster: KubeCluster, capsys: pyt
     """Killed, stopped and cut off, a leader is replaced in time; no machine is switched on or imaged a second time for
     one reason, every claim got its boot, and machines are served by more than one replica."""
     options = Options(power=0.8, boot=1.5, shutdown=0.4, latency=0.01, port=free_ports(1)[0], password=PASSWORD)
-    took, lost = uvloop.run(_twenty(Site(cluster, "handover", MACHINES, options)))
+    took = uvloop.run(_twenty(Site(cluster, "handover", MACHINES, options)))
     with capsys.disabled():
         for kind, times in took.items():
             row = f"{len(times)} times, {min(times):.2f} / {statistics.median(times):.2f} / {max(times):.2f} s"
             print(f"\n  {kind:9} taken over {row}", end="")  # noqa: T201 - the figures are what one runs this for
-        print(f"\n  {lost} boots lost their Ignition; load {_load():.1f} for each CPU", end="")  # noqa: T201 - the same
+        print(f"\n  load {_load():.1f} for each CPU", end="")  # noqa: T201 - the same
 
 
-async def _twenty(site: Site) -> tuple[dict[str, list[float]], int]:
+async def _twenty(site: Site) -> dict[str, list[float]]:
     took: dict[str, list[float]] = defaultdict(list)
     async with site.run():
         handovers, tenants = Handovers(site), Tenants(site, random.Random(4))
@@ -45,11 +45,11 @@ async def _twenty(site: Site) -> tuple[dict[str, list[float]], int]:
             for kind in ORDER:
                 took[kind].append(await _one(handovers, kind))
         await tenants.settle()
-        lost = _check(site, tenants.made)
+        _check(site, tenants.made)
     for kind, times in took.items():
         assert statistics.median(times) <= WITHIN[kind], took
         assert max(times) <= WITHIN[kind] * max(1.0, _load()), took
-    return took, lost
+    return took
 
 
 async def _one(handovers: Handovers, kind: str) -> float:
@@ -58,11 +58,7 @@ async def _one(handovers: Handovers, kind: str) -> float:
     return await (handovers.kill() if kind == "SIGKILL" else handovers.stop())
 
 
-def _check(site: Site, claims: int) -> int:
-    """Returns how many boots came too late for their Ignition: the replica that gave it out died before it had sent it.
-
-    The token was spent then, and whoever gives it out a second time would give it to anybody.
-    """
+def _check(site: Site, claims: int) -> None:
     site.check()
     boots: Counter[str] = Counter()
     for machine in site.fleet.machines:
@@ -71,11 +67,8 @@ def _check(site: Site, claims: int) -> int:
         powered = sum(entry.details["state"] == "On" for entry in history.of(uuid, "power"))
         assert powered == len(systems), f"{uuid} was switched on {powered} times for {systems}"
         boots.update(systems)
-    lost = boots["emergency"]
-    assert boots == {"probe": MACHINES, "tenant": claims - lost} | ({"emergency": lost} if lost else {})
-    assert lost <= sum(kind != "SIGTERM" for kind in ORDER) // 2
+    assert boots == {"probe": MACHINES, "tenant": claims}
     assert len(site.service.served) >= 2
-    return lost
 
 
 def _load() -> float:

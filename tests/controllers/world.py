@@ -152,7 +152,10 @@ class World:
 
     async def fetch_ignition(self, name: str = "s1", token: str = "t") -> None:
         """The machine fetches its Ignition."""
-        await self.window(lambda w: boot_window.serve_ignition(w, self.clock(), token=token, report_token="r"), name)
+        await self.window(
+            lambda w: boot_window.serve_ignition(w, self.clock(), token=token, report_token="r", client="192.0.2.1"),
+            name,
+        )
 
     async def report(self, name: str = "s1", **more: Any) -> None:
         """The probe reports its interface, and `more`."""

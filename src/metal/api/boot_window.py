@@ -66,6 +66,10 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """When the probe's report arrived."""
     token_digest: str = ""
     """SHA-256 of the script's token, hexadecimal; empty once it is spent."""
+    spent_token_digest: str = ""
+    """SHA-256 of the script's token that the Ignition was handed out for: who got it may ask again for a moment."""
+    ignition_address: str = ""
+    """IP address that got the Ignition. The OS may have another lease than the firmware had."""
     report_token_digest: str = ""
     """SHA-256 of the report's token, hexadecimal; empty once it is spent."""
     receipt: str = ""
@@ -74,6 +78,12 @@ class BootWindow(Model, frozen=True, kw_only=True):
 
 REGRET = timedelta(minutes=5)
 """How long after its script went out a finished boot can still turn out to have been somebody else's, by default."""
+
+REPEAT = timedelta(seconds=20)
+"""How long after the Ignition went out who got it may ask again, with the token that it was handed out for.
+
+Ignition waits 10 s for an answer, then asks again; the replica that spent the token may have died before it answered.
+"""
 
 
 class Refused(Exception):
@@ -154,20 +164,36 @@ def check_token(window: BootWindow | None, now: datetime, token: str) -> BootWin
     return window
 
 
-def serve_ignition(window: BootWindow | None, now: datetime, *, token: str, report_token: str) -> BootWindow:
-    """The Ignition goes out once: the script's token is spent, and a token for the report begins its life.
+def serve_ignition(
+    window: BootWindow | None, now: datetime, *, token: str, report_token: str, client: str
+) -> BootWindow:
+    """The Ignition goes out: the script's token is spent, and a token for the report begins its life.
 
-    For a claim this is the first success: the window is done. Raises Refused.
+    For a claim this is the first success: the window is done. A machine that missed the answer gets it again for a
+    moment, and then only the newest token for the report is alive. Raises Refused.
     """
-    window = check_token(window, now, token)
+    again = _is_repeat_of_ignition(window, now, token, client)
+    window = window if window is not None and again else check_token(window, now, token)
     claim = window.purpose == Purpose.CLAIM
     return msgspec.structs.replace(
         window,
         phase=Phase.SUCCEEDED if claim else Phase.IGNITION_SERVED,
         token_digest="",
+        spent_token_digest=digest(token),
+        ignition_address=client,
         report_token_digest="" if claim else digest(report_token),
-        ignition_served_at=now,
+        ignition_served_at=window.ignition_served_at if again else now,
     )
+
+
+def _is_repeat_of_ignition(window: BootWindow | None, now: datetime, token: str, client: str) -> bool:
+    """True for whom the Ignition was handed out to a moment ago, until the machine showed that it has it."""
+    if window is None or not window.spent_token_digest or window.ignition_served_at is None:
+        return False
+    done = Phase.SUCCEEDED if window.purpose == Purpose.CLAIM else Phase.IGNITION_SERVED
+    if window.phase != done or not now - window.ignition_served_at < REPEAT or now >= window.expires_at:
+        return False
+    return client == window.ignition_address and hmac.compare_digest(window.spent_token_digest, digest(token))
 
 
 def check_report_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
@@ -195,20 +221,24 @@ def accept_report(window: BootWindow | None, now: datetime, *, token: str, recei
     """The probe's report arrived: the discovery boot has succeeded and its token is spent. Raises Refused."""
     window = check_report_token(window, now, token)
     return msgspec.structs.replace(
-        window, phase=Phase.SUCCEEDED, report_token_digest="", reported_at=now, receipt=receipt
+        window, phase=Phase.SUCCEEDED, report_token_digest="", spent_token_digest="", reported_at=now, receipt=receipt
     )
 
 
 def succeed(window: BootWindow) -> BootWindow:
     """The boot needed no Ignition and has fetched everything it needed."""
-    return msgspec.structs.replace(window, phase=Phase.SUCCEEDED, token_digest="", report_token_digest="")
+    return _spend_all(window, Phase.SUCCEEDED)
 
 
 def contest(window: BootWindow) -> BootWindow:
     """Two parties asked for the same boot: nothing more is served; the Server's controller stops and restarts it."""
-    return msgspec.structs.replace(window, phase=Phase.CONTESTED, token_digest="", report_token_digest="")
+    return _spend_all(window, Phase.CONTESTED)
 
 
 def close(window: BootWindow) -> BootWindow:
     """Nothing more is served."""
-    return msgspec.structs.replace(window, phase=Phase.CLOSED, token_digest="", report_token_digest="")
+    return _spend_all(window, Phase.CLOSED)
+
+
+def _spend_all(window: BootWindow, phase: Phase) -> BootWindow:
+    return msgspec.structs.replace(window, phase=phase, token_digest="", spent_token_digest="", report_token_digest="")

@@ -99,24 +99,24 @@ class BootService:
         return step
 
     async def ignition(self, uuid: str, token: str, client: str) -> Answer:
-        """The Ignition, once, to whoever got the script."""
+        """The Ignition, once, to whoever got the script; who missed the answer may ask again for a moment."""
         server = await self._find(uuid)
         if server is None:
             return self._refuse("ignition", "UnknownMachine", client, "no server has this UUID")
         try:
-            return await self._ignition(server, token)
+            return await self._ignition(server, token, client)
         except Refused as refused:
             return self._refuse("ignition", refused.reason, client, str(refused), server)
         except NotReady as exc:
             return self._unready("ignition", client, exc, server)
 
-    async def _ignition(self, server: Server, token: str) -> Answer:
+    async def _ignition(self, server: Server, token: str, client: str) -> Answer:
         if not token:
             raise Refused("TokenMissing", "the request has no token")
         report = self._token()
 
         def step(window: BootWindow | None) -> BootWindow:
-            return boot_window.serve_ignition(window, self._clock(), token=token, report_token=report)
+            return boot_window.serve_ignition(window, self._clock(), token=token, report_token=report, client=client)
 
         window = step(server.status.boot_window)  # refused before any Secret is read
         bootable = await self._bootables.of(window)
