@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from metal.api.core import CONFIG_MAP, EVENT
 from metal.api.kinds import kinds
 from metal.kube.errors import ApiError
 from metal.kube.http import HTTPClient
@@ -20,6 +21,7 @@ from metal.sim.images import ImageRegistry
 from metal.sim.invariants import check_all
 from metal.sim.options import Options
 from metal.sim.watching import ObjectHistory, watched
+from tests.chain.etcd_history import EtcdHistory
 from tests.chain.installed import install
 from tests.chain.proxy import Counts, Proxy
 from tests.kubeapi.cluster import KubeCluster, free_ports
@@ -45,7 +47,9 @@ class Enrolment:
         )
         self.fleet = Fleet(machines, seed=number, options=options, settings=settings)
         self.images = ImageRegistry(port=0)
-        self.objects = ObjectHistory(self.client, self.fleet.history, watched(self.kinds))
+        ours = [kind for kind in watched(self.kinds) if kind.group in (self.kinds.group, self.kinds.boot_group)]
+        self.objects = EtcdHistory(cluster.etcd_url, self.fleet.history, ours)
+        self.told = ObjectHistory(self.client, self.fleet.history, (CONFIG_MAP, EVENT))
         self.manager: subprocess.Popen[bytes] | None = None
         self.log = self.folder / "manager.log"
 
@@ -58,6 +62,7 @@ class Enrolment:
             async with self.proxy.run():
                 await self.images.start()
                 await self.objects.start()
+                await self.told.start()
                 await self.fleet.serve()
                 await self.fleet.start()
                 self._start_manager(token)
@@ -68,6 +73,7 @@ class Enrolment:
             if self.manager is not None:
                 self.manager.kill()
                 self.manager.wait()
+            await self.told.stop()
             await self.objects.stop()
             await self.fleet.stop()
             await self.images.stop()
@@ -93,9 +99,16 @@ class Enrolment:
         return sum(server.status.state == "Available" for server in servers)
 
     async def objects_there(self) -> dict[str, int]:
-        """How many objects of each kind that a machine has one of, or two with its host's lease."""
-        lasting = (self.kinds.endpoint, self.kinds.bmc, self.kinds.bmc_secret, self.kinds.server)
-        return {kind.kind: len((await self.client.list(kind)).items) for kind in lasting}
+        """How many objects of each kind that a machine has one of.
+
+        Leases of hosts are left out: one that was told while the API was away is told again when the machine renews it,
+        which none does that is switched off soon.
+        """
+        lasting = (self.kinds.bmc, self.kinds.bmc_secret, self.kinds.server)
+        found = {kind.kind: len((await self.client.list(kind)).items) for kind in lasting}
+        bmcs = {machine.identity.bmc_ip for machine in self.fleet.machines}
+        endpoints = (await self.client.list(self.kinds.endpoint)).items
+        return found | {"Endpoint": sum(endpoint.spec.ip in bmcs for endpoint in endpoints)}
 
     async def settled(self) -> Counts:
         """Wait until Events, too, are written; returns the counts of everything so far."""

@@ -37,7 +37,7 @@ class Tenants:
     async def _come_and_go(self) -> None:
         while True:
             await asyncio.sleep(self.rng.uniform(0.2, 1.0))
-            running = await self.site.ready_claims()
+            running = await self.site.running_claims()
             ready = [name for name in self.active if name in running]
             if len(self.active) < _MOST and (not ready or self.rng.random() < 0.6):
                 self.made += 1

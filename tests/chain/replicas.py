@@ -23,6 +23,7 @@ from metal.kube.kubeconfig import load
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.images import ImageRegistry
 from metal.sim.invariants import check_all
+from metal.sim.machine import Machine
 from metal.sim.network import Reply, SocketNetwork, Unreachable
 from metal.sim.options import Options
 from metal.sim.watching import ObjectHistory, watched
@@ -234,6 +235,13 @@ class Site:
             if any(c.type == "Ready" and c.status == "True" for c in claim.status.conditions)
         }
 
+    async def running_claims(self) -> set[str]:
+        """Names of the claims whose machine has come up: later than Ready, which says that it fetched all it needs."""
+        up = {machine.identity.uuid for machine in self.fleet.machines if _runs_tenant(machine)}
+        held = {server.spec.server_claim_ref.name for server in await self.servers()
+                if server.spec.server_claim_ref is not None and server.uuid in up}  # fmt: skip
+        return held & await self.ready_claims()
+
     async def holder(self) -> str:
         """Who has the Lease, as it is stored."""
         return (await self.client.get(LEASE, "metal-operator", self.namespace)).spec.holder_identity
@@ -247,3 +255,8 @@ class Site:
         text = kubectl(self.cluster, "get", "--raw", "/metrics")
         lines = [line for line in text.splitlines() if line.startswith("apiserver_request_total{")]
         return sum(int(float(line.rpartition(" ")[2])) for line in lines if 'code="403"' in line)
+
+
+def _runs_tenant(machine: Machine) -> bool:
+    system = machine.state.os
+    return machine.state.power == "On" and system is not None and system.kind == "tenant"

@@ -65,7 +65,8 @@ def _check(site: Site, claims: int) -> None:
         history, uuid = site.fleet.history, machine.identity.uuid
         systems = [entry.details["kind"] for entry in history.of(uuid, "os")]
         powered = sum(entry.details["state"] == "On" for entry in history.of(uuid, "power"))
-        assert powered == len(systems), f"{uuid} was switched on {powered} times for {systems}"
+        story = "\n".join(map(str, history.of(uuid)))
+        assert powered == len(systems), f"{uuid} was switched on {powered} times for {systems}:\n{story}"
         boots.update(systems)
     assert boots == {"probe": MACHINES, "tenant": claims}
     assert len(site.service.served) >= 2

@@ -61,9 +61,12 @@ class Story:
         self.history.changed("Server", "", name, obj)
         return self
 
-    def claim(self, name: str = "c1", power: str = "On", uid: str = "u1", *, going: bool = False) -> "Story":
+    def claim(
+        self, name: str = "c1", power: str = "On", uid: str = "u1", *, going: bool = False, bound: str = ""
+    ) -> "Story":
         meta = ObjectMeta(name=name, namespace="default", uid=uid, deletion_timestamp=NOW if going else None)
-        obj = ServerClaim(metadata=meta, spec=ServerClaimSpec(power=power))
+        ref = LocalRef(name=bound) if bound else None
+        obj = ServerClaim(metadata=meta, spec=ServerClaimSpec(power=power, server_ref=ref))
         self.history.changed("ServerClaim", "default", name, obj)
         return self
 
@@ -97,6 +100,10 @@ def tenant_follows_tenant(story: Story) -> None:
 
 def claim_holds_two(story: Story) -> None:
     story.server("Reserved", CLAIM, name="s1").server("Reserved", CLAIM, name="s2", uuid="other")
+
+
+def on_for_a_claim_that_has_another(story: Story) -> None:
+    story.claim(bound="s2").server("Reserved", CLAIM, tenant="u1").later().machine("reset", type="On", power="Off")
 
 
 def off_under_a_claim(story: Story) -> None:
@@ -191,6 +198,7 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
     (check_one_claim, claimed_twice),
     (check_one_claim, tenant_follows_tenant),
     (check_one_claim, claim_holds_two),
+    (check_untouched, on_for_a_claim_that_has_another),
     (check_untouched, off_under_a_claim),
     (check_untouched, button_under_a_claim),
     (check_untouched, on_against_the_claim),
@@ -243,6 +251,14 @@ def test_an_honest_life_passes() -> None:
     story.claim("c2", uid="u2").config("Ready", "c2").server("Reserved", OTHER, tenant="u2", boot_window=window("u2"))
     story.machine("reset", type="On", power="Off").machine("os", kind="tenant", source="network")
     check_all(story.history, {"never-said"})
+
+
+def test_a_request_of_a_former_leader_that_arrives_late_gives_a_claim_no_second_server() -> None:
+    """The claim names the server that it has; the other one is given back untouched."""
+    story = Story()
+    story.server("Available", CLAIM, name="s2", uuid="other").claim(bound="s2").server("Available", CLAIM)
+    story.server("Reserved", CLAIM).server("Cleanup", CLAIM).server("Available")
+    check_all(story.history)
 
 
 def test_a_maintenance_may_do_what_it_likes() -> None:

@@ -321,6 +321,19 @@ async def test_an_ignored_server_can_be_deleted() -> None:
     assert not [a for a in w.pool.accesses if a.key == "server/s1"]
 
 
+async def test_a_server_bound_late_for_a_claim_that_has_another_is_given_back_untouched() -> None:
+    """A leader that was cut off while it bound a claim is heard late: its heir had bound that claim elsewhere."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        w.bmc.calls.clear()
+        await w.add_claim(serverRef={"name": "elsewhere"})
+        ref = {"namespace": "default", "name": "c1"}
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": ref}})
+        server = await w.until_true(lambda s: s.spec.server_claim_ref is None and s.status.state == "Available")
+    assert (server.status.tenant, w.bmc.writes()) == ("", [])
+
+
 async def test_a_server_that_is_available_never_has_a_tenant() -> None:
     """Whatever put it there, what a tenant left is cleaned up first."""
     async with world() as w:

@@ -33,6 +33,9 @@ def _second_server(world: World, new: Server) -> str:
     ref, name = new.spec.server_claim_ref, new.metadata.name
     if ref is None or new.status.state == State.CLEANUP:
         return ""
+    known = world.claims.get((ref.namespace, ref.name))
+    if known is not None and known.spec.server_ref is not None:
+        return ""  # it has the server that it names
     for other in world.servers.values():
         same = other.spec.server_claim_ref == ref and other.status.tenant in ("", new.status.tenant)
         if same and other.metadata.name != name and other.status.state != State.CLEANUP:

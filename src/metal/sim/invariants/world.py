@@ -42,10 +42,17 @@ class World:
         return next((server for server in self.servers.values() if server.uuid == uuid), None)
 
     def claim(self, server: Server) -> ServerClaim | None:
-        """The claim that holds a server, unless it is gone or going."""
+        """The claim that holds a server, unless it is gone or going, or has another server.
+
+        A leader that was cut off while it bound a claim may have its request arrive after its heir has bound that claim
+        elsewhere. What it wrote then holds nothing, and is undone.
+        """
         ref = server.spec.server_claim_ref
         claim = self.claims.get((ref.namespace, ref.name)) if ref else None
-        return None if claim is None or claim.metadata.deletion_timestamp else claim
+        if claim is None or claim.metadata.deletion_timestamp:
+            return None
+        named = claim.spec.server_ref
+        return claim if named is None or named.name == server.metadata.name else None
 
     def config(self, ref: ObjectRef | None) -> ServerBootConfiguration | None:
         """The boot configuration behind a reference."""
