@@ -9,6 +9,7 @@ import msgspec
 from metal.api.bmc import ConsoleProtocol, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
+from metal.api.inventory import Inventory
 from metal.api.markers import (
     IP,
     Choice,
@@ -324,6 +325,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """Storage controllers."""
     network_interfaces: tuple[NetworkInterface, ...] = ()
     """Network interfaces."""
+    inventory: Inventory | None = None
+    """What the last complete discovery has found, to compare the next one with."""
     boot_window: BootWindow | None = None
     """The network boot that is under way, or was last."""
     claim_boot: ClaimBoot | None = None

@@ -1,12 +1,14 @@
 """Available: discovered, owing nothing, kept off, until a claim or a maintenance comes."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from metal.api.boot_window import Phase
+from metal.api.common import ObjectRef
 from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import power, trim
+from metal.controllers.server import inventory, power, trim
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -25,7 +27,7 @@ async def run(scope: Scope) -> Requeue:
         return scope.go(State.INITIAL, message, warning=True)
     if scope.server.spec.server_claim_ref is not None:
         return scope.go(State.RESERVED, "claimed")
-    await _drop_discovery(scope)
+    await _settle(scope)
     busy = await power.converge(scope, PowerState.OFF, "an available server is kept off")
     if busy is not None:
         return busy
@@ -41,11 +43,20 @@ def _was_contested(scope: Scope) -> bool:
     return window is not None and window.phase == Phase.CONTESTED
 
 
-async def _drop_discovery(scope: Scope) -> None:
-    """Remove the discovery boot configuration; that it is gone already is no trouble."""
-    ref = scope.server.spec.boot_configuration_ref
-    if ref is None:
-        return
+async def _settle(scope: Scope) -> None:
+    """Remove the discovery boot configuration, and label the server with what the discovery has found."""
+    changes: dict[str, Any] = {}
+    if labels := inventory.label_changes(scope):
+        changes["metadata"] = {"labels": labels}
+    if scope.server.spec.boot_configuration_ref is not None:
+        await _drop_discovery(scope, scope.server.spec.boot_configuration_ref)
+        changes["spec"] = {"bootConfigurationRef": None}
+    if changes:
+        await scope.patch(changes)
+
+
+async def _drop_discovery(scope: Scope, ref: ObjectRef) -> None:
+    """Remove our boot configuration; that it is gone already is no trouble."""
     config = scope.boot_config()
     if config is not None and config.metadata.annotations.get(scope.context.kinds.key("type")) == "Internal":
         try:
@@ -54,7 +65,6 @@ async def _drop_discovery(scope: Scope) -> None:
             )
         except NotFound:
             scope.tell("BootConfigurationGone", "the discovery boot configuration was deleted by somebody else")
-    await scope.patch({"spec": {"bootConfigurationRef": None}})
 
 
 def access(kinds: Kinds) -> tuple[Access, ...]:
