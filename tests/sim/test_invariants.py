@@ -8,21 +8,32 @@ import msgspec
 import pytest
 
 from metal.api.boot_window import BootWindow
-from metal.api.claim import ServerBootConfiguration, ServerBootConfigurationSpec, ServerClaim, ServerClaimSpec
-from metal.api.common import LocalRef, ObjectRef
+from metal.api.claim import (
+    ServerBootConfiguration,
+    ServerBootConfigurationSpec,
+    ServerClaim,
+    ServerClaimSpec,
+    ServerClaimStatus,
+)
+from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.core import ConfigMap
-from metal.api.meta import ObjectMeta
+from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import ClaimBoot, Server, ServerSpec, ServerStatus, Wait
 from metal.sim.history import History
 from metal.sim.invariants import (
     InvariantViolation,
     check_all,
     check_available_is_off,
+    check_discovered,
+    check_eligible,
     check_one_claim,
+    check_one_machine,
     check_one_network_boot,
     check_power_after_configuration,
+    check_ready,
     check_sanitized,
     check_secrets,
+    check_strangers,
     check_untouched,
     check_waits,
 )
@@ -53,20 +64,27 @@ class Story:
 
     def server(
         self, state: str, claim: ObjectRef | None = None, *, name: str = "s1", uuid: str = UUID,
-        config: ObjectRef | None = None, **status: Any,
+        config: ObjectRef | None = None, spec: dict[str, Any] | None = None, **status: Any,
     ) -> "Story":  # fmt: skip
         self.now += timedelta(seconds=1)
-        spec = ServerSpec(system_uuid=uuid, server_claim_ref=claim, boot_configuration_ref=config or claim)
-        obj = Server(metadata=ObjectMeta(name=name), spec=spec, status=ServerStatus(state=state, **status))
+        made = ServerSpec(
+            system_uuid=uuid, server_claim_ref=claim, boot_configuration_ref=config or claim, **(spec or {})
+        )
+        status = {"power_state": "Off", **status}
+        obj = Server(metadata=ObjectMeta(name=name), spec=made, status=ServerStatus(state=state, **status))
         self.history.changed("Server", "", name, obj)
         return self
 
     def claim(
-        self, name: str = "c1", power: str = "On", uid: str = "u1", *, going: bool = False, bound: str = ""
-    ) -> "Story":
+        self, name: str = "c1", power: str = "On", uid: str = "u1", *, going: bool = False, bound: str = "",
+        ready: bool = False,
+    ) -> "Story":  # fmt: skip
         meta = ObjectMeta(name=name, namespace="default", uid=uid, deletion_timestamp=NOW if going else None)
         ref = LocalRef(name=bound) if bound else None
         obj = ServerClaim(metadata=meta, spec=ServerClaimSpec(power=power, server_ref=ref))
+        if ready:
+            now_ready = (Condition(type="Ready", status="True"),)
+            obj = msgspec.structs.replace(obj, status=ServerClaimStatus(conditions=now_ready))
         self.history.changed("ServerClaim", "default", name, obj)
         return self
 
@@ -100,6 +118,47 @@ def tenant_follows_tenant(story: Story) -> None:
 
 def claim_holds_two(story: Story) -> None:
     story.server("Reserved", CLAIM, name="s1").server("Reserved", CLAIM, name="s2", uuid="other")
+
+
+def cordoned_and_taken(story: Story) -> None:
+    story.claim().server("Available", spec={"unclaimable": True}).server("Available", CLAIM)
+
+
+def tainted_and_taken(story: Story) -> None:
+    story.claim().server("Available", spec={"taints": (Taint(key="k", effect="NoBind"),)}).server("Available", CLAIM)
+
+
+def maintained_and_taken(story: Story) -> None:
+    story.claim().server("Available", spec={"server_maintenance_ref": OTHER}).server("Available", CLAIM)
+
+
+def on_and_taken(story: Story) -> None:
+    story.claim().server("Available", power_state="On").server("Available", CLAIM)
+
+
+def undiscovered_and_taken(story: Story) -> None:
+    story.claim().server("Discovery").server("Discovery", CLAIM)
+
+
+def ready_before_its_boot(story: Story) -> None:
+    story.claim(bound="s1", ready=True).later().server("Reserved", CLAIM, claim_boot=BOOTED)
+
+
+def another_machine_under_its_name(story: Story) -> None:
+    story.server("Available").server("Available", uuid="other")
+
+
+def machine_with_two_servers(story: Story) -> None:
+    story.server("Available").server("Initial", name="s2")
+
+
+def available_by_an_old_report(story: Story) -> None:
+    story.server("Discovery").machine("power", state="On").machine("report", status=201).machine("power", state="Off")
+    story.machine("power", state="On").machine("power", state="Off").server("Available")
+
+
+def served_to_a_stranger(story: Story) -> None:
+    story.machine("fetch", path="/ignition/99999999-2222-3333-4444-555555555599", status=200)
 
 
 def on_for_a_claim_that_has_another(story: Story) -> None:
@@ -198,6 +257,16 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
     (check_one_claim, claimed_twice),
     (check_one_claim, tenant_follows_tenant),
     (check_one_claim, claim_holds_two),
+    (check_eligible, cordoned_and_taken),
+    (check_eligible, tainted_and_taken),
+    (check_eligible, maintained_and_taken),
+    (check_eligible, on_and_taken),
+    (check_eligible, undiscovered_and_taken),
+    (check_ready, ready_before_its_boot),
+    (check_one_machine, another_machine_under_its_name),
+    (check_one_machine, machine_with_two_servers),
+    (check_discovered, available_by_an_old_report),
+    (check_strangers, served_to_a_stranger),
     (check_untouched, on_for_a_claim_that_has_another),
     (check_untouched, off_under_a_claim),
     (check_untouched, button_under_a_claim),
@@ -238,8 +307,8 @@ def test_an_honest_life_passes() -> None:
     story = Story()
     story.config("Ready", "probe").server("Discovery", config=ObjectRef(namespace="default", name="probe"))
     story.machine("reset", type="On", power="Off").machine("power", state="On")
-    story.machine("os", kind="probe", source="network").machine("reset", type="GracefulShutdown", power="On")
-    story.machine("power", state="Off").server("Available")
+    story.machine("os", kind="probe", source="network").machine("report", status=201)
+    story.machine("reset", type="GracefulShutdown", power="On").machine("power", state="Off").server("Available")
     story.claim().config("Ready").server("Reserved", CLAIM, tenant="u1", boot_window=window())
     story.machine("reset", type="On", power="Off").machine("power", state="On")
     story.machine("os", kind="tenant", source="network").server("Reserved", CLAIM, tenant="u1", claim_boot=BOOTED)

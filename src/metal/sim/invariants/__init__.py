@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from metal.sim.history import History
+from metal.sim.invariants.binding import check_eligible, check_ready
 from metal.sim.invariants.claims import check_one_claim, check_one_network_boot, check_untouched
+from metal.sim.invariants.identity import check_discovered, check_one_machine, check_strangers
 from metal.sim.invariants.life import check_available_is_off, check_sanitized, check_waits
 from metal.sim.invariants.power import check_power_after_configuration
 from metal.sim.invariants.secrets import check_secrets
@@ -17,6 +19,11 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_sanitized,
     check_waits,
     check_power_after_configuration,
+    check_eligible,
+    check_ready,
+    check_one_machine,
+    check_discovered,
+    check_strangers,
 )
 """All checks that need nothing but a history."""
 
@@ -25,11 +32,16 @@ __all__ = [
     "InvariantViolation",
     "check_all",
     "check_available_is_off",
+    "check_discovered",
+    "check_eligible",
     "check_one_claim",
+    "check_one_machine",
     "check_one_network_boot",
     "check_power_after_configuration",
+    "check_ready",
     "check_sanitized",
     "check_secrets",
+    "check_strangers",
     "check_untouched",
     "check_waits",
 ]

@@ -1,0 +1,72 @@
+"""A claim gets a server that it may have, and is told that it is ready only when it is."""
+
+from datetime import datetime, timedelta
+
+from metal.api.claim import ServerClaim
+from metal.api.server import Server, State
+from metal.controllers.claim.matching import blocking_taints
+from metal.kube.conditions import is_true
+from metal.sim.history import Change, History
+from metal.sim.invariants.world import World, replay, violation
+
+_WATCHES = timedelta(seconds=1)
+"""How much later than a claim's a server's change may be written down: each kind has a watch of its own."""
+
+
+def check_eligible(history: History) -> None:
+    """A server is taken only while it is Available and off, and no cordon, taint or maintenance keeps it."""
+    for entry, world in replay(history):
+        if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+            continue
+        old, ref = world.servers.get(entry.name), entry.obj.spec.server_claim_ref
+        if old is None or ref is None or old.spec.server_claim_ref is not None:
+            continue
+        problem = _forbidden(old, world.claims.get((ref.namespace, ref.name)))
+        if problem:
+            text = f"claim {ref.namespace}/{ref.name} took server {entry.name} although {problem}"
+            raise violation(history, entry, text, server=entry.name, machine=old.uuid)
+
+
+def _forbidden(server: Server, claim: ServerClaim | None) -> str:
+    if server.status.state not in (State.AVAILABLE, ""):  # without a state: a restored server goes back to its claim
+        return f"it was in state {server.status.state}"
+    if server.status.state and server.status.power_state != "Off":
+        return f"its power was {server.status.power_state or 'unknown'}"
+    if server.spec.unclaimable:
+        return "it was cordoned"
+    if server.spec.server_maintenance_ref is not None:
+        return "a maintenance held it"
+    if claim is not None and blocking_taints(server.spec.taints, claim.spec.tolerations):
+        return "it has a taint that the claim does not tolerate"
+    return ""
+
+
+def check_ready(history: History) -> None:
+    """A claim is Ready only when its own boot is written down on its server."""
+    booted = _boots(history)
+    for entry, world in replay(history):
+        if not isinstance(entry, Change) or entry.kind != "ServerClaim" or entry.obj is None:
+            continue
+        claim: ServerClaim = entry.obj
+        if not is_true(claim.status.conditions, "Ready") or _was_ready(world, entry):
+            continue
+        at = booted.get(claim.metadata.uid)
+        if at is None or at > entry.at + _WATCHES:
+            named = claim.spec.server_ref.name if claim.spec.server_ref else ""
+            raise violation(history, entry, f"claim {entry.name} was Ready before it had booted", server=named)
+
+
+def _boots(history: History) -> dict[str, datetime]:
+    """By claim UID, when its boot was first written down."""
+    found: dict[str, datetime] = {}
+    for entry in history:
+        if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
+            boot = entry.obj.status.claim_boot
+            if boot is not None and boot.booted_at is not None:
+                found.setdefault(boot.claim_uid, entry.at)
+    return found
+
+
+def _was_ready(world: World, entry: Change) -> bool:
+    old = world.claims.get((entry.namespace, entry.name))
+    return old is not None and is_true(old.status.conditions, "Ready")

@@ -1,0 +1,64 @@
+"""A Server is one machine for ever, and what one machine may fetch no other one gets."""
+
+import re
+
+from metal.api.server import Server, State
+from metal.sim.history import Change, Happening, History
+from metal.sim.invariants.world import Entry, replay, violation
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def check_one_machine(history: History) -> None:
+    """A name belongs to one UUID, also after its Server was deleted, and a UUID has one Server at a time."""
+    owners: dict[str, str] = {}
+    for entry, world in replay(history):
+        if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+            continue
+        server: Server = entry.obj
+        if owners.setdefault(entry.name, server.uuid) != server.uuid:
+            text = f"server {entry.name} was {owners[entry.name]} and is {server.uuid} now"
+            raise violation(history, entry, text, server=entry.name, machine=server.uuid)
+        twin = world.server(server.uuid)
+        if twin is not None and twin.metadata.name != entry.name:
+            text = f"machine {server.uuid} has two servers, {twin.metadata.name} and {entry.name}"
+            raise violation(history, entry, text, server=entry.name, machine=server.uuid)
+
+
+def check_discovered(history: History) -> None:
+    """A server leaves Discovery for Available only by a report that its machine sent since it was last switched on."""
+    switched_on: set[str] = set()
+    reported: set[str] = set()
+    for entry, world in replay(history):
+        if isinstance(entry, Happening):
+            _follow(entry, switched_on, reported)
+            continue
+        old = world.servers.get(entry.name) if entry.kind == "Server" else None
+        if old is None or entry.obj is None or old.status.state != State.DISCOVERY:
+            continue
+        if entry.obj.status.state == State.AVAILABLE and entry.obj.uuid not in reported:
+            text = f"server {entry.name} became Available without a report of its present boot"
+            raise violation(history, entry, text, server=entry.name, machine=entry.obj.uuid)
+
+
+def _follow(entry: Happening, switched_on: set[str], reported: set[str]) -> None:
+    if entry.what == "power" and entry.details["state"] == "On":
+        switched_on.add(entry.machine)
+        reported.discard(entry.machine)
+    elif entry.what == "report" and entry.details["status"] in (200, 201) and entry.machine in switched_on:
+        reported.add(entry.machine)
+
+
+def check_strangers(history: History) -> None:
+    """A machine is answered for its own UUID only: nobody gets another one's script, token or Ignition."""
+    for entry in history:
+        if not isinstance(entry, Happening) or entry.what != "fetch" or entry.details["status"] != 200:
+            continue
+        asked = _UUID.search(str(entry.details["path"]))
+        if asked is not None and asked[0] != entry.machine:
+            raise _served(history, entry, asked[0])
+
+
+def _served(history: History, entry: Entry, asked: str) -> Exception:
+    machine = entry.machine if isinstance(entry, Happening) else ""
+    return violation(history, entry, f"machine {machine} got what is served to {asked}", machine=machine)
