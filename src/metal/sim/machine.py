@@ -120,6 +120,15 @@ class Machine:
         if not (self.faults.lies_power or self.faults.ignores_reset):
             self._act(kind)
 
+    def lose_power(self) -> None:
+        """The mains fail: nobody asked for it, and nothing is shut down."""
+        if self.state.power != "Off":
+            self._begin(self._switch_off(0.0))
+
+    def press_the_button(self) -> None:
+        """Somebody stands before the machine and switches it on."""
+        self._on()
+
     def _act(self, kind: str) -> None:
         if kind in ("On", "ForceOn"):
             self._on()

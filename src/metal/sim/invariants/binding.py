@@ -15,12 +15,16 @@ _WATCHES = timedelta(seconds=1)
 
 def check_eligible(history: History) -> None:
     """A server is taken only while it is Available and off, and no cordon, taint or maintenance keeps it."""
+    lived: set[str] = set()
     for entry, world in replay(history):
         if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
             continue
         old, ref = world.servers.get(entry.name), entry.obj.spec.server_claim_ref
+        lived |= {entry.name} if entry.obj.status.state else set()
         if old is None or ref is None or old.spec.server_claim_ref is not None:
             continue
+        if not old.status.state and entry.name in lived:
+            continue  # it lost its status, and goes back to its claim
         problem = _forbidden(old, world.claims.get((ref.namespace, ref.name)))
         if problem:
             text = f"claim {ref.namespace}/{ref.name} took server {entry.name} although {problem}"
@@ -28,9 +32,9 @@ def check_eligible(history: History) -> None:
 
 
 def _forbidden(server: Server, claim: ServerClaim | None) -> str:
-    if server.status.state not in (State.AVAILABLE, ""):  # without a state: a restored server goes back to its claim
-        return f"it was in state {server.status.state}"
-    if server.status.state and server.status.power_state != "Off":
+    if server.status.state != State.AVAILABLE:
+        return f"it was in state {server.status.state or 'Initial'}"
+    if server.status.power_state != "Off":
         return f"its power was {server.status.power_state or 'unknown'}"
     if server.spec.unclaimable:
         return "it was cordoned"

@@ -1,0 +1,337 @@
+"""Bugs of the Go operator and their kin, each put back by a small switch, with the story that gives it its chance.
+
+The numbers are those of its issues and of its weaknesses (W), in the project's reference of that operator.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from metal.api import boot_window
+from metal.api.boot_window import Refused
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.boot.service import BootService
+from metal.controllers.claim import matching
+from metal.controllers.claim import reconciler as claims
+from metal.controllers.server import (
+    available,
+    boot,
+    claimed,
+    cleanup,
+    discovery,
+    doubt,
+    maintenance,
+    operation,
+    power,
+    readiness,
+    reserved,
+)
+from metal.controllers.server.scope import Scope
+from metal.kube.controller import Requeue
+from tests.mutants import stories
+from tests.mutants.stories import Story
+
+Switch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One bug: its switch puts it back; caught by an invariant, or because something never comes to rest."""
+
+    name: str
+    switch: Switch
+    story: Story
+    caught: str
+    """A regular expression of what the violation says."""
+    machines: int = 1
+
+
+BUGS: list[Bug] = []
+
+
+def bug(story: Story, caught: str, machines: int = 1) -> Callable[[Switch], Switch]:
+    """Add a bug; the switch's docstring tells of it."""
+
+    def add(switch: Switch) -> Switch:
+        BUGS.append(Bug(switch.__name__, switch, story, caught, machines))
+        return switch
+
+    return add
+
+
+async def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+@bug(stories.power_loss, "imaged a second time")
+def boots_the_network_after_a_power_loss(patch: pytest.MonkeyPatch) -> None:
+    """W14: a tenant's machine that lost its power is sent to the network again."""
+
+    async def follow(scope: Scope, claim: Any) -> Requeue:
+        if scope.status.power_state == "Off":
+            scope.set(claim_boot=None, boot_window=None)
+            return Requeue(1)
+        await scope.observe(max_age=0)
+        return Requeue(5)
+
+    patch.setattr(reserved, "_follow_power", follow)
+
+
+@bug(stories.late_ignition, "before its boot configuration was Ready")
+def switches_on_before_the_boot_configuration_is_ready(patch: pytest.MonkeyPatch) -> None:
+    """#247: a reserved server is power-cycled before its boot configuration is Ready."""
+    patch.setattr(readiness, "is_ready", lambda _: True)
+
+
+@bug(stories.old_report, "without a report of its present boot")
+def takes_the_report_of_a_former_boot(patch: pytest.MonkeyPatch) -> None:
+    """W10, #101: whoever reports for a UUID is believed, whichever boot it was."""
+    patch.setattr(boot_window, "_require_token", lambda *_: None)
+
+
+@bug(stories.deaf_system, "Cleanup and On|is Error and On")
+def asks_gracefully_and_never_cuts_power(patch: pytest.MonkeyPatch) -> None:
+    """W15: an operating system that ignores the request blocks the server for ever."""
+
+    async def ask_again(scope: Scope, request: Any, why: str) -> Requeue:
+        return await power._act(scope, request)
+
+    patch.setattr(power, "_force", ask_again)
+
+
+@bug(stories.plain_life, "became Available while its power was")
+def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """#1039, #1048: the claim is forgotten while its machine still runs."""
+    patch.setattr(cleanup, "power", SimpleNamespace(converge=_nothing))
+
+
+@bug(stories.stale_off, "became Available while its power was")
+def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
+    """#1048: a BMC's old reading counts as confirmation."""
+    patch.setattr(doubt, "is_old_off", lambda *_: False)
+
+
+@bug(stories.lost_status, "imaged a second time")
+def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
+    """#1108: a restored server is treated as a new one."""
+    patch.setattr(operation, "assume_booted", lambda _: None)
+
+
+@bug(stories.same_name_again, "without being cleaned up")
+def takes_a_new_claim_for_the_old_one(patch: pytest.MonkeyPatch) -> None:
+    """#773: a claim of the same name inherits the server as its last tenant left it."""
+    patch.setattr(claimed, "_holds", lambda claim, _: claim.metadata.deletion_timestamp is None)
+    patch.setattr(claims, "_is_mine", _same_name)
+
+
+def _same_name(claim: Any, server: Any) -> bool:
+    ref = server.spec.server_claim_ref
+    return ref is not None and (ref.namespace, ref.name) == (claim.metadata.namespace, claim.metadata.name)
+
+
+@bug(stories.plain_life, "without a Cleanup|is Reserved|which is gone")
+def skips_cleanup(patch: pytest.MonkeyPatch) -> None:
+    """The Go operator has no Cleanup: Reserved goes to Available."""
+    go = Scope.go
+
+    def shortcut(self: Scope, state: State, message: str, *, warning: bool = False) -> Requeue:
+        if state is State.CLEANUP:
+            self.set(tenant="", claim_boot=None)
+            state = State.AVAILABLE
+        return go(self, state, message, warning=warning)
+
+    patch.setattr(Scope, "go", shortcut)
+
+
+@bug(stories.kept_away, "it was cordoned", 2)
+def takes_a_cordoned_server(patch: pytest.MonkeyPatch) -> None:
+    """#140, #141: a cordon keeps nobody away."""
+    patch.setattr(matching, "_cordoned", lambda *_: None)
+
+
+@bug(stories.kept_away, "taint that the claim does not tolerate", 2)
+def takes_a_tainted_server(patch: pytest.MonkeyPatch) -> None:
+    """#137, #878: a taint keeps nobody away."""
+    patch.setattr(matching, "_tainted", lambda *_: None)
+
+
+@bug(stories.impatient_claims, "it was in state", 2)
+def takes_a_server_that_is_not_available(patch: pytest.MonkeyPatch) -> None:
+    """#133: a claim binds to a server in Discovery."""
+    patch.setattr(matching, "_not_available", lambda *_: None)
+
+
+@bug(stories.maintained, "a maintenance held it|in state Maintenance", 2)
+def takes_a_server_in_maintenance(patch: pytest.MonkeyPatch) -> None:
+    """#300, #301: a claim binds under a maintenance."""
+    judge = matching._not_available
+
+    def blind(claim: Any, server: Any) -> Any:
+        plain = msgspec.structs.replace(server.spec, server_maintenance_ref=None)
+        state = "Available" if server.status.state == "Maintenance" else server.status.state
+        status = msgspec.structs.replace(server.status, state=state)
+        return judge(claim, msgspec.structs.replace(server, spec=plain, status=status))
+
+    patch.setattr(matching, "_not_available", blind)
+
+
+@bug(stories.impatient_claims, "claim|imaged|took", 2)
+def takes_what_another_claim_has_taken(patch: pytest.MonkeyPatch) -> None:
+    """#158, #190, #230, #356, #374, #389, #391: two claims believe their caches, and the last writer wins."""
+
+    async def take(self: Any, scope: Any, name: str) -> Any:
+        client, kind = self.deps.context.client, self.deps.context.kinds.server
+        await client.patch(kind, name, {"spec": {"serverClaimRef": None}})
+        ref = {"namespace": scope.claim.metadata.namespace, "name": scope.claim.metadata.name}
+        return await client.patch(kind, name, {"spec": {"serverClaimRef": ref, "bootConfigurationRef": ref}})
+
+    patch.setattr(matching, "_held", lambda *_: None)
+    patch.setattr(matching, "_not_available", lambda *_: None)
+    patch.setattr(claims.ServerClaimReconciler, "_take", take)
+
+
+@bug(stories.plain_life, "without a deadline")
+def waits_without_a_deadline(patch: pytest.MonkeyPatch) -> None:
+    """W12, W27: waits have no end."""
+    wait = Scope.wait
+
+    def endless(self: Scope, name: str, text: str, **more: Any) -> Requeue:
+        return wait(self, name, text, poll=more.get("poll"))
+
+    patch.setattr(Scope, "wait", endless)
+
+
+@bug(stories.dead_power, "after the deadline")
+def never_enters_error(patch: pytest.MonkeyPatch) -> None:
+    """W16: nothing ever sets Error; a missed deadline is silence."""
+    patch.setattr(Scope, "fail", lambda *_: Requeue(30))
+
+
+@bug(stories.curious_neighbour, "got what is served to", 2)
+def serves_an_ignition_to_whoever_asks(patch: pytest.MonkeyPatch) -> None:
+    """#749: what is served for a UUID is served to anybody who knows it."""
+    patch.setattr(boot_window, "_require_token", lambda *_: None)
+
+
+@bug(stories.curious_neighbour, "got what is served to", 2)
+def serves_a_script_to_whoever_asks(patch: pytest.MonkeyPatch) -> None:
+    """#749: the script carries the token, and its reader is not looked at."""
+
+    async def nobody(*_: object) -> frozenset[str]:
+        return frozenset()
+
+    patch.setattr(BootService, "_leases", nobody)
+
+
+@bug(stories.new_image, "imaged a second time")
+def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> None:
+    """#153 without a limit: a change of the claim's image re-images the machine at once."""
+    run = reserved.run
+
+    async def eager(scope: Scope) -> Requeue:
+        claim = await claimed.find_claim(scope)
+        done = scope.status.claim_boot
+        if claim is not None and done is not None and done.image not in ("", claim.spec.image):
+            scope.set(claim_boot=None, boot_window=None)
+            await scope.commit()
+        return await run(scope)
+
+    patch.setattr(reserved, "run", eager)
+
+
+@bug(stories.pressed_button, "is Available and On")
+def leaves_an_available_server_on(patch: pytest.MonkeyPatch) -> None:
+    """W13, #135: a server that is on stays on, and nobody can claim it."""
+    patch.setattr(available, "power", SimpleNamespace(converge=_nothing))
+
+
+@bug(stories.plain_life, "was Ready before it had booted")
+def says_ready_when_it_is_bound(patch: pytest.MonkeyPatch) -> None:
+    """W16: a claim tells nothing of its boot."""
+    patch.setattr(claims, "_booted", lambda scope, _: scope.say("Ready", True, "Bound", "bound"))
+
+
+@bug(stories.maintained, "claim does not want power|runs the probe|reached a claimed server", 2)
+def discovers_a_tenants_server_after_its_maintenance(patch: pytest.MonkeyPatch) -> None:
+    """#264, #455: what ends a maintenance forgets whose server it was."""
+    patch.setattr(maintenance, "_leave", lambda scope: scope.go(State.INITIAL, "ended"))
+
+
+@bug(stories.plain_life, "imaged a second time|is Reserved")
+def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
+    """W14: the override is written again and again, and each reboot boots the network."""
+
+    async def again(scope: Scope, window: Any) -> None:
+        if window.purpose == "Claim":
+            scope.set(boot_window=None, claim_boot=None)
+
+    patch.setattr(boot, "_succeeded", again)
+    patch.setattr(reserved, "_note_success", _nothing)
+
+
+@bug(stories.off_claim, "claim does not want power|runs None")
+def boots_a_claim_that_wants_its_server_off(patch: pytest.MonkeyPatch) -> None:
+    """#96: the claim's power is not looked at before its first boot."""
+    patch.setattr(reserved, "_stay_off", _boot_anyway)
+
+
+async def _boot_anyway(scope: Scope) -> Requeue:
+    claim = await claimed.find_claim(scope)
+    assert claim is not None
+    return await reserved._first_boot(scope, claim)
+
+
+@bug(stories.switched_off, "is Reserved and On")
+def does_not_follow_the_claims_power(patch: pytest.MonkeyPatch) -> None:
+    """#96: once booted, the machine stays as it is."""
+
+    async def rest(scope: Scope, _: Any) -> Requeue:
+        await scope.observe()
+        return await reserved._rest(scope, "as it is")
+
+    patch.setattr(reserved, "_follow_power", rest)
+
+
+@bug(stories.spent_token, "password or token")
+def tells_a_token_in_an_event(patch: pytest.MonkeyPatch) -> None:
+    """W23: what is refused is quoted."""
+
+    def quote(expected: str, token: str) -> None:
+        if not expected or expected != boot_window.digest(token):
+            raise Refused("TokenSpent", f"the token {token} was used before")
+
+    patch.setattr(boot_window, "_require_token", quote)
+    patch.setattr(boot_window, "require_open", lambda window, _: window)
+
+
+@bug(stories.plain_life, "which is gone")
+def forgets_to_say_who_used_the_server(patch: pytest.MonkeyPatch) -> None:
+    """#87: a claim that is gone leaves its reference behind, and nobody gets the server again."""
+
+    async def stay(scope: Scope) -> Requeue:
+        if await claimed.find_claim(scope) is None:
+            await power.converge(scope, PowerState.OFF, "released")
+            return Requeue(60)
+        return await _RUN(scope)
+
+    patch.setattr(reserved, "run", stay)
+
+
+_RUN: Callable[[Scope], Awaitable[Requeue]] = reserved.run
+
+
+@bug(stories.old_report, "ReportLost|is Error|is Discovery|without a report")
+def believes_whatever_report_is_stored(patch: pytest.MonkeyPatch) -> None:
+    """W10: fresh enough is good enough; whose boot it was is not asked."""
+    patch.setattr(boot, "has_succeeded", lambda *_: True)
+    patch.setattr(discovery, "boot", SimpleNamespace(has_succeeded=lambda *_: True, network_boot=_nothing))
+
+    async def stored(scope: Scope) -> dict[str, object]:
+        return {}
+
+    patch.setattr(discovery, "_report", stored)

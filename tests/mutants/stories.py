@@ -1,0 +1,272 @@
+"""Short lives of simulated servers, each of which gives one sort of bug its chance. None of them judges by itself.
+
+What must hold is said by the invariants over the history, and by `at_rest`: all comes to rest.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import msgspec
+
+from metal.kube.errors import AlreadyExists, ApiError, NotFound
+from metal.sim.machine import Machine
+from tests.sim.plane import KINDS, Plane, is_ready
+
+Story = Callable[[Plane], Awaitable[None]]
+PATIENCE = 9000.0
+"""Seconds of virtual time until everything that can come to rest has."""
+
+
+class Restless(AssertionError):
+    """The faults have stopped, and something is still not as it was asked for."""
+
+
+async def at_rest(world: Plane) -> None:
+    """Every server is Available and off, or has what its claim wants; no claim is without a word. Raises Restless."""
+    end = asyncio.get_running_loop().time() + PATIENCE
+    while problem := await _restless(world):
+        if asyncio.get_running_loop().time() > end:
+            raise Restless(problem)
+        await asyncio.sleep(30)
+
+
+async def _restless(world: Plane) -> str:
+    claims = {f"{c.metadata.namespace}/{c.metadata.name}": c for c in (await world.client.list(KINDS.claim)).items}
+    for server in await world.servers():
+        name, status, ref = server.metadata.name, server.status, server.spec.server_claim_ref
+        machine = next(m for m in world.fleet.machines if m.identity.uuid == server.uuid)
+        claim = claims.get(f"{ref.namespace}/{ref.name}") if ref is not None else None
+        if ref is not None and claim is None:
+            return f"{name} is held by the claim {ref.name}, which is gone"
+        wanted = claim.spec.power if claim is not None else "Off"
+        expected = "Reserved" if ref is not None else "Available"
+        if (status.state, machine.state.power) != (expected, wanted):
+            return f"{name} is {status.state} and {machine.state.power}: {status.waiting_for}"
+        if wanted == "On" and (machine.state.os is None or machine.state.os.kind not in ("tenant", "disk")):
+            return f"{name} runs {machine.state.os}, not its tenant's system"
+    return next((f"claim {name} says nothing" for name, c in claims.items() if not c.status.conditions), "")
+
+
+async def discovered(world: Plane) -> Machine:
+    """All are Available; returns the first machine."""
+    await world.announce()
+    await world.until_available(len(world.fleet.machines))
+    return world.fleet.machines[0]
+
+
+async def claimed(world: Plane, name: str = "c1", **spec: object) -> Machine:
+    """A claim has its system; returns the machine."""
+    await discovered(world)
+    await world.add_claim(name, **spec)
+    await world.until_claim(is_ready, name)
+    await world.until_true(lambda: bool(world.tenants()), what="the tenant's system")
+    return world.tenants()[0]
+
+
+async def release(world: Plane, name: str = "c1") -> None:
+    with suppress(NotFound):
+        await world.client.delete(KINDS.claim, name, "default")
+
+
+async def change_server(world: Plane, machine: Machine, body: dict[str, object]) -> None:
+    server = await world.server_of(machine)
+    assert server is not None
+    await world.client.patch(KINDS.server, server.metadata.name, body)
+
+
+async def plain_life(world: Plane) -> None:
+    """Claimed, off and on again, given back, claimed by another one."""
+    await claimed(world)
+    for power in ("Off", "On"):
+        await world.client.patch(KINDS.claim, "c1", {"spec": {"power": power}}, "default")
+        await asyncio.sleep(120)
+    await release(world)
+    await asyncio.sleep(300)
+    await world.add_claim("c2")
+    await asyncio.sleep(300)
+
+
+async def power_loss(world: Plane) -> None:
+    """The mains of a tenant's machine fail."""
+    machine = await claimed(world)
+    machine.lose_power()
+    await asyncio.sleep(600)
+
+
+async def switched_off(world: Plane) -> None:
+    """A tenant switches its machine off and leaves it so."""
+    await claimed(world)
+    await world.client.patch(KINDS.claim, "c1", {"spec": {"power": "Off"}}, "default")
+    await asyncio.sleep(300)
+
+
+async def off_claim(world: Plane) -> None:
+    """A claim binds with power Off, as machine controllers do, and is filled in later."""
+    await discovered(world)
+    await world.add_claim(power="Off")
+    await asyncio.sleep(300)
+    await world.client.patch(KINDS.claim, "c1", {"spec": {"power": "On"}}, "default")
+    await asyncio.sleep(300)
+
+
+async def late_ignition(world: Plane) -> None:
+    """The Secret that a claim names comes minutes after it."""
+    await discovered(world)
+    body = {
+        "metadata": {"name": "c1", "namespace": "default"},
+        "spec": {"power": "On", "image": "images.sim/demo:latest", "ignitionSecretRef": {"name": "late"}},
+    }
+    await world.client.create(KINDS.claim, body)
+    await asyncio.sleep(200)
+    await world.add_claim("late", serverSelector={"matchLabels": {"no": "where"}})
+    await asyncio.sleep(300)
+
+
+async def new_image(world: Plane) -> None:
+    """The claim's image changes while its system runs."""
+    await claimed(world)
+    await world.client.patch(KINDS.claim, "c1", {"spec": {"image": "images.sim/probe:latest"}}, "default")
+    await asyncio.sleep(600)
+
+
+async def deaf_system(world: Plane) -> None:
+    """A tenant's system that ignores the shutdown request is given back."""
+    machine = await claimed(world)
+    machine.faults.ignores_graceful = True
+    await release(world)
+    await asyncio.sleep(1200)
+    machine.faults.ignores_graceful = False
+
+
+async def same_name_again(world: Plane) -> None:
+    """A claim is deleted, and one of the same name made in the same moment."""
+    await claimed(world)
+    await release(world)
+    with suppress(AlreadyExists):
+        await world.add_claim("c1")
+    await asyncio.sleep(600)
+
+
+async def lost_status(world: Plane) -> None:
+    """A backup without status is restored under a tenant."""
+    machine = await claimed(world)
+    server = await world.server_of(machine)
+    assert server is not None
+    fields = msgspec.to_builtins(server.status)
+    await world.client.patch_status(KINDS.server, server.metadata.name, {"status": dict.fromkeys(fields)})
+    await asyncio.sleep(900)
+
+
+async def stale_off(world: Plane) -> None:
+    """A BMC that tells old power states, and a claim that goes while its machine is being switched on."""
+    machine = await discovered(world)
+    await asyncio.sleep(60)
+    machine.faults.stale_power = True
+    await world.add_claim()
+    await world.until_true(lambda: machine.state.power != "Off", what="switched on")
+    await asyncio.sleep(2)
+    await release(world)
+    await asyncio.sleep(300)
+    machine.faults.stale_power = False
+
+
+async def kept_away(world: Plane) -> None:
+    """A cordoned, a tainted and a maintained server, and claims for each."""
+    await discovered(world)
+    bodies: list[dict[str, object]] = [
+        {"spec": {"unclaimable": True}}, {"spec": {"taints": [{"key": "k", "effect": "NoBind"}]}},
+    ]  # fmt: skip
+    for machine, body in zip(world.fleet.machines, bodies, strict=False):
+        await change_server(world, machine, body)
+    for name in ("c1", "c2"):
+        await world.add_claim(name)
+    await asyncio.sleep(300)
+
+
+async def impatient_claims(world: Plane) -> None:
+    """Claims come before any server is discovered, and more than there are servers."""
+    for number in range(6):
+        await world.add_claim(f"c{number}")
+    await world.announce()
+    await asyncio.sleep(900)
+
+
+async def maintained(world: Plane) -> None:
+    """A maintenance takes a claimed server and ends; a free one is claimed meanwhile."""
+    machine = await claimed(world)
+    ref = {"namespace": "default", "name": "m"}
+    for one in world.fleet.machines:
+        await change_server(world, one, {"spec": {"serverMaintenanceRef": ref}})
+    await world.add_claim("c2")
+    await asyncio.sleep(300)
+    await change_server(world, machine, {"spec": {"serverMaintenanceRef": None}})
+    await asyncio.sleep(900)
+    for one in world.fleet.machines:
+        await change_server(world, one, {"spec": {"serverMaintenanceRef": None}})
+    await asyncio.sleep(900)
+
+
+async def dead_power(world: Plane) -> None:
+    """A BMC says yes to every reset and does nothing; later it is mended, and somebody says retry."""
+    machine = await discovered(world)
+    machine.faults.ignores_reset = True
+    await world.add_claim()
+    await asyncio.sleep(5000)
+    machine.faults.ignores_reset = False
+    with suppress(ApiError):
+        await change_server(world, machine, {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}})
+    await asyncio.sleep(900)
+
+
+async def pressed_button(world: Plane) -> None:
+    """Somebody switches an available server on."""
+    (await discovered(world)).press_the_button()
+    await asyncio.sleep(900)
+
+
+async def curious_neighbour(world: Plane) -> None:
+    """A machine asks for what another one boots, with a token that it made up."""
+    first, second = (await discovered(world)), world.fleet.machines[1]
+    server = await world.server_of(first)
+    assert server is not None
+    await world.add_claim(serverRef={"name": server.metadata.name})
+    for _ in range(240):
+        for path in (f"/ipxe/{first.identity.uuid}", f"/ignition/{first.identity.uuid}?token=guess"):
+            reply = await world.network.request(
+                "GET", world.config.boot_url + path, headers={}, body=b"", source_ip=second.identity.host_ip
+            )
+            second.note("fetch", path=path.partition("?")[0], status=reply[0], bytes=len(reply[2]))
+        await asyncio.sleep(1)
+    await release(world)
+
+
+async def old_report(world: Plane) -> None:
+    """During a rediscovery whose probe is silent, the report of the former boot is sent again."""
+    machine = await discovered(world)
+    tokens = list(machine.secrets)
+    machine.faults.never_reports = True
+    ref = {"namespace": "default", "name": "m"}
+    await change_server(world, machine, {"spec": {"serverMaintenanceRef": ref}})
+    await asyncio.sleep(60)
+    await change_server(world, machine, {"spec": {"serverMaintenanceRef": None}})
+    for _ in range(30):
+        for token in tokens:
+            body = msgspec.json.encode({"systemUUID": machine.identity.uuid, "data": {"networkInterfaces": []}})
+            await world.network.request(
+                "POST", f"{world.config.registry_url}/register", headers={"authorization": f"Bearer {token}"},
+                body=body, source_ip=machine.identity.host_ip,
+            )  # fmt: skip
+        await asyncio.sleep(10)
+    machine.faults.never_reports = False
+
+
+async def spent_token(world: Plane) -> None:
+    """A tenant's system asks for its Ignition again, long after it had it."""
+    machine = await claimed(world)
+    await asyncio.sleep(60)
+    for token in machine.secrets:
+        await world.network.request(
+            "GET", f"{world.config.boot_url}/ignition/{machine.identity.uuid}?token={token}", headers={}, body=b"",
+            source_ip=machine.identity.host_ip,
+        )  # fmt: skip

@@ -1,0 +1,39 @@
+"""Bugs that others have had are caught when they are put back; without them the same stories end well."""
+
+import pytest
+
+from metal.sim.invariants import InvariantViolation
+from tests.mutants import stories
+from tests.mutants.bugs import BUGS, Bug
+from tests.mutants.stories import Restless, Story, at_rest
+from tests.sim.plane import plane
+
+pytestmark = pytest.mark.looptime
+STORIES = {bug.story: bug.machines for bug in BUGS}
+
+
+async def _told(story: Story, machines: int) -> None:
+    async with plane(machines, seed=7) as world:
+        await story(world)
+        await at_rest(world)
+
+
+@pytest.mark.parametrize(("story", "machines"), STORIES.items(), ids=[story.__name__ for story in STORIES])
+async def test_without_a_bug_each_story_ends_well(story: Story, machines: int) -> None:
+    """No invariant is broken, and once the faults are over everything is as it was asked for."""
+    await _told(story, machines)
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
+async def test_a_bug_that_is_put_back_is_caught(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an invariant over what happened, or because something never comes to rest: the story itself judges nothing."""
+    bug.switch(monkeypatch)
+    with pytest.raises((InvariantViolation, Restless), match=bug.caught):
+        await _told(bug.story, bug.machines)
+
+
+def test_there_are_as_many_bugs_as_were_promised() -> None:
+    """Twenty-five at least, each with a sentence that says whose bug it was."""
+    assert len({bug.name for bug in BUGS}) >= 25
+    assert all(bug.switch.__doc__ for bug in BUGS)
+    assert stories.__doc__
