@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from metal.probe.erase.device import Device
@@ -93,6 +93,7 @@ def test_a_drive_that_did_nothing_is_caught_whatever_it_promised(medium: Path, p
 
 
 @pytest.mark.parametrize("promise", list(Promise))
+@settings(max_examples=20)
 @given(sector=some.integers(0, SIZE // 512 - 1))
 def test_one_sector_that_was_kept_is_enough(
     promise: Promise, sector: int, tmp_path_factory: pytest.TempPathFactory

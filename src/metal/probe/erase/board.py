@@ -80,11 +80,10 @@ class Board:
                 self.version += 1
                 self._changed.notify_all()
 
-    def wait(self, seconds: float) -> None:
-        """Returns at news, or after a time."""
+    def wait(self, seen: int, seconds: float) -> None:
+        """Returns when there is news since the version `seen`, when all is done, or after a time."""
         with self._changed:
-            if not self._done():
-                self._changed.wait(seconds)
+            self._changed.wait_for(lambda: self.version != seen or self._done(), seconds)
 
     def done(self) -> bool:
         """Whether every drive has its result."""

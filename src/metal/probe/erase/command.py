@@ -36,8 +36,9 @@ def parser() -> argparse.ArgumentParser:
         "not; 2 wrong options; 65 task or report malformed; 77 token refused.",
     )
     connection.add_options(made)
-    made.add_argument("--task", type=Path, metavar="FILE", help="the policy and the drives of the inventory, as JSON")
-    made.add_argument("--policy", choices=plan.POLICIES, help=f"without a task (default {CLEAR})")
+    what = made.add_mutually_exclusive_group()
+    what.add_argument("--task", type=Path, metavar="FILE", help="the policy and the drives of the inventory, as JSON")
+    what.add_argument("--policy", choices=plan.POLICIES, help=f"without a task (default {CLEAR})")
     made.add_argument("--only", action="append", default=[], metavar="NAME", help="erase this drive alone; repeatable")
     made.add_argument(
         "--yes-erase", action="store_true", help="needed without a task: everything on the drives is lost"
@@ -77,7 +78,7 @@ def erase(kit: Kit, task: Task, found: list[drives.Drive], send: Callable[[dict[
         reporter.progress()
         session.start(kit, task, board)
         while not board.done():
-            board.wait(1.0)
+            board.wait(reporter.seen, 1.0)
             reporter.progress()
     except Refused as refused:
         log.error("the registry refuses this run: %s", refused)

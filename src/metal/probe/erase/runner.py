@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 QUESTION_SECONDS = 60.0
 """For a question to a drive; a disk that has to spin up needs half of it."""
+KILL_SECONDS = 5.0
+"""In which a killed tool is gone, unless the kernel holds it."""
 
 
 class ToolFailed(Exception):
@@ -46,9 +48,11 @@ def run(command: Sequence[str], seconds: float) -> Answer:
     try:
         out, error = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as late:
-        # Whoever waits for a drive inside the kernel cannot be killed: nobody may wait for its end.
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
+        # Whoever waits for a drive inside the kernel cannot be killed: nobody may wait long for its end.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=KILL_SECONDS)
         raise ToolFailed(f"{command[0]} did not end in {seconds:.0f} s") from late
     return Answer(process.returncode, out, error.decode("utf-8", "replace").strip())
 

@@ -49,8 +49,9 @@ class Reporter:
     send: Callable[[dict[str, Any]], None]
     """Hands over a report; raises as Registry.sanitized does."""
     kit: Kit
+    seen: int = -1
+    """The version of the board that was told last."""
     _next: float = 0.0
-    _version: int = -1
 
     def progress(self) -> None:
         """Sends what is due. A registry that is not there costs nothing but this report.
@@ -59,7 +60,7 @@ class Reporter:
             Refused, Malformed: the registry takes no report of this run.
         """
         now, version = self.kit.now(), self.board.version
-        if version == self._version and now < self._next:
+        if version == self.seen and now < self._next:
             return
         wait = PROGRESS_SECONDS
         try:
@@ -67,7 +68,7 @@ class Reporter:
         except NotNow as failure:
             log.warning("no progress reported: %s", failure)
             wait = max(wait, failure.retry_after)
-        self._next, self._version = self.kit.now() + wait, version
+        self._next, self.seen = self.kit.now() + wait, version
 
     def final(self) -> int:
         """Sends the end until it is taken; returns an exit code as Agent does."""

@@ -182,9 +182,9 @@ class Worker:
         if self.policy != PURGE:
             return ""
         if method.reaches != PURGE:
-            return f"the policy asks for Purge, and {method.name} is the best that did: " + (
-                offer.frozen or "the drive offers nothing that purges"
-            )
+            purging = any(each.reaches == PURGE for each in offer.methods)
+            why = offer.frozen or ("what would purge did not do" if purging else "the drive offers nothing that purges")
+            return f"the policy asks for Purge, and {method.name} is the best that did: {why}"
         return "" if method.whole else offer.hidden
 
     def _end(self, result: str, message: str, reached: str = "") -> None:
