@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.erase.machine import MIB, tenant_data
+from tests.probe.erase.machine import MIB, Machine, tenant_data
 
 
 @pytest.fixture
@@ -28,3 +28,8 @@ def loop(medium: Path) -> Iterator[Path]:
         pytest.skip(f"no loop device: {made.stderr.strip()}")
     yield Path(made.stdout.strip())
     subprocess.run(["losetup", "--detach", made.stdout.strip()], check=True)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path / "root")

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.probe.erase.machine import MIB, Fails, Machine, erase_file
 
@@ -167,6 +168,17 @@ class Ata:
         return f"\n/dev/sda:\n max sectors   = {shown}/{there}, HPA is {state}\n".encode()
 
 
+def add_sas(machine: Machine, rotational: str = "1") -> Path:
+    """The SAS drive sda."""
+    medium = machine.add("sdx", queue__rotational=rotational)
+    target = machine.host.path("/sys/devices/host0/end_device-0:0/sda")
+    target.parent.mkdir(parents=True)
+    machine.host.path("/sys/block/sdx").rename(target)
+    machine.host.path("/sys/block/sda").symlink_to(target)
+    machine.faults["sda"] = machine.faults.pop("sdx")
+    return medium.rename(medium.with_name("sda"))
+
+
 @dataclass
 class Scsi:
     """A SCSI drive, behind sg3-utils."""
@@ -174,6 +186,7 @@ class Scsi:
     machine: Machine
     name: str = "sda"
     supports: tuple[int, ...] = ()
+    unreadable_afterwards: bool = False
     lies: bool = False
     fails: bool = False
     _polls: int = 0
@@ -191,6 +204,7 @@ class Scsi:
         self._polls = 3
         if "--fail" not in command and not self.lies and not self.fails:
             erase_file(self.machine.medium(self.name), random_bytes="--crypto" in command)
+            self.machine.faults[self.name].unreadable_until_written = self.unreadable_afterwards
         return b""
 
     def _sense(self) -> bytes:

@@ -28,6 +28,7 @@ class Faults:
     dies_at: int | None = None
     """Writes from this byte on fail with EIO."""
     unreadable: bool = False
+    unreadable_until_written: bool = False
     protected: bool = False
     """Opening it for writing fails."""
     swallows: bool = False
@@ -53,13 +54,14 @@ class FaultyDevice(Device):
         super().__init__(path)
 
     def read(self, offset: int, length: int) -> bytes:
-        if self.faults.unreadable:
+        if self.faults.unreadable or self.faults.unreadable_until_written:
             raise OSError(errno.EIO, "Input/output error")
         return super().read(offset, length)
 
     def _write(self, data: Any, offset: int) -> None:
         if self.faults.dies_at is not None and offset + len(data) > self.faults.dies_at:
             raise OSError(errno.EIO, "Input/output error")
+        self.faults.unreadable_until_written = False
         if not self.faults.swallows:
             super()._write(data, offset)
 

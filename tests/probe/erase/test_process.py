@@ -25,11 +25,6 @@ def archive(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path / "root")
-
-
 def command(archive: Path, *arguments: object) -> list[str]:
     return [sys.executable, "-I", "-W", "error", str(archive), "sanitize", *map(str, arguments)]
 
@@ -120,14 +115,13 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
 @pytest.mark.needs("losetup")
 def test_a_block_device_is_erased_by_hand(archive: Path, loop: Path, medium: Path) -> None:
     """Without a registry the result is printed; discard was proven on a real block device."""
-    if Path("/sys/block", loop.name).exists():
-        done = start(archive, "--only", loop.name, "--yes-erase")
+    done = start(archive, "--only", loop.name, "--yes-erase")
 
-        assert done.returncode == 0, done.stderr
-        (told,) = json.loads(done.stdout)["drives"]
-        assert (told["result"], told["class"], told["size"]) == ("Succeeded", "Clear", 9 * MIB)
-        assert told["method"] in ("Discard", "Overwrite")
-        assert is_zero(medium)
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)["drives"]
+    assert (told["result"], told["class"], told["size"]) == ("Succeeded", "Clear", 9 * MIB)
+    assert told["method"] in ("Discard", "Overwrite")
+    assert is_zero(medium)
 
 
 def test_nothing_is_erased_without_yes(archive: Path, machine: Machine) -> None:

@@ -1,7 +1,6 @@
 """What the registry is told, and when."""
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,6 @@ FIELDS = {
     "name", "serialNumber", "wwn", "model", "transport", "size", "rotational", "slot", "method", "class", "startedAt",
     "endedAt", "percent", "secondsLeft", "samplesRead", "samplesDiffer", "result", "message",
 }  # fmt: skip
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path / "root")
 
 
 class Peer:

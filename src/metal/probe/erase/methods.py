@@ -110,6 +110,8 @@ class Method:
     """Whether it takes minutes whatever the drive's size."""
     whole: bool = False
     """Whether it also reaches what no device shows."""
+    unreadable: bool = False
+    """Whether the drive says beforehand that it answers no read of what it erased so, until that is written anew."""
 
 
 @dataclass

@@ -77,7 +77,7 @@ class Samples:
 
     def remember(self, device: Device) -> None:
         """Takes a fingerprint of what is there now. What cannot be read has none: its proof is the marker alone."""
-        self._before = {place: _digests(device, place) for place in self.places}
+        self._before = {place: list(map(_digest, _sectors(_read(device, place)))) for place in self.places}
 
     def mark(self, device: Device) -> None:
         """Writes a marker that never was on any drive at every place, so that whoever keeps data keeps it, too.
@@ -92,25 +92,23 @@ class Samples:
         device.flush()
 
     def marked(self, device: Device) -> bool:
-        """Whether the marker can be read back at all: a drive that swallows writes cannot be erased by writing."""
-        return any(self._holds_marker(device, place) for place in self.places)
+        """Whether the marker can be read anywhere."""
+        return any(_read(device, place) == self._marker(place) for place in self.places)
 
-    def _holds_marker(self, device: Device, place: Place) -> bool:
-        try:
-            return device.read(place.offset, place.length) == self._marker(place)
-        except OSError:
-            return False
+    def swallowed(self, device: Device) -> bool:
+        """Whether the drive answers reads, and not with what was written: no writing will ever erase it."""
+        return any(_read(device, place) for place in self.places) and not self.marked(device)
 
-    def check(self, device: Device, promise: Promise) -> Finding:
-        """Reads every place and compares."""
-        wrong = [sentence for place in self.places if (sentence := self._wrong(device, place, promise))]
+    def check(self, device: Device, promise: Promise, *, unreadable: bool = False) -> Finding:
+        """Reads every place and compares; `unreadable` takes no answer for a good one."""
+        wrong = [sentence for place in self.places if (sentence := self._wrong(device, place, promise, unreadable))]
         return Finding(len(self.places), len(wrong), wrong[0] if wrong else "")
 
-    def _wrong(self, device: Device, place: Place, promise: Promise) -> str:
+    def _wrong(self, device: Device, place: Place, promise: Promise, unreadable: bool) -> str:
         try:
             data = device.read(place.offset, place.length)
         except OSError as failure:
-            return f"byte {place.offset} could not be read back: {failure.strerror}"
+            return "" if unreadable else f"byte {place.offset} could not be read back: {failure.strerror}"
         if data.count(0) == len(data):
             return ""
         if any(new == marker for new, marker in zip(_sectors(data), _sectors(self._marker(place)))):
@@ -125,11 +123,11 @@ class Samples:
         return hashlib.shake_128(self._key + place.offset.to_bytes(8, "big")).digest(place.length)
 
 
-def _digests(device: Device, place: Place) -> list[bytes]:
+def _read(device: Device, place: Place) -> bytes:
     try:
-        return [_digest(sector) for sector in _sectors(device.read(place.offset, place.length))]
+        return device.read(place.offset, place.length)
     except OSError:
-        return []
+        return b""
 
 
 def _written(device: Device, place: Place, data: bytes) -> OSError | None:

@@ -11,13 +11,15 @@ from metal.probe.erase.runner import ToolFailed, ask
 from metal.probe.erase.samples import Promise
 
 SANITIZE = 0x48
+OVERWRITE, BLOCK_ERASE, CRYPTO_ERASE = 1, 2, 3
+READ_FAILS = 2
+"""Of the fields WABEREQ and WACEREQ: a read before a write ends in an error. 0 says nothing, 1 that it does not."""
 KNOWN = (
-    (3, "SCSISanitizeCryptoErase", ("--crypto",), Promise.CHANGED),
-    (2, "SCSISanitizeBlockErase", ("--block",), Promise.CHANGED),
-    (1, "SCSISanitizeOverwrite", ("--overwrite", "--zero"), Promise.UNIFORM),
+    (CRYPTO_ERASE, "SCSISanitizeCryptoErase", ("--crypto",), Promise.CHANGED),
+    (BLOCK_ERASE, "SCSISanitizeBlockErase", ("--block",), Promise.CHANGED),
+    (OVERWRITE, "SCSISanitizeOverwrite", ("--overwrite", "--zero"), Promise.UNIFORM),
 )
 """Service actions, best first."""
-OVERWRITE = 1
 SUPPORTED = 3
 """Of the SUPPORT field of REPORT SUPPORTED OPERATION CODES: as the standard has it."""
 IN_PROGRESS, FAILED = (0x04, 0x1B), (0x31, 0x03)
@@ -40,7 +42,7 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
     methods = [
         Method(
             name, _reaches(drive, action), promise, _sanitizer(kit, drive, flags), by_size(drives),
-            quick=action != OVERWRITE,
+            quick=action != OVERWRITE, unreadable=_unreadable(kit, drive, action),
         )
         for action, name, flags, promise in supported
     ]  # fmt: skip
@@ -50,6 +52,13 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
 def _reaches(drive: Drive, action: int) -> str:
     """Tables A-5 and A-8 of SP 800-88 revision 1: overwriting purges a disk, and flash only loses by blocks or keys."""
     return CLEAR if action == OVERWRITE and not drive.rotational else PURGE
+
+
+def _unreadable(kit: Kit, drive: Drive, action: int) -> bool:
+    """Read off the Block Device Characteristics page (B1h), byte 7."""
+    page = kit.host.data(f"/sys/block/{drive.name}/device/vpd_pgb1")
+    shift = {BLOCK_ERASE: 6, CRYPTO_ERASE: 4}.get(action)
+    return shift is not None and len(page) > 7 and page[7] >> shift & 3 >= READ_FAILS
 
 
 def _supports(kit: Kit, drive: Drive, action: int) -> bool:

@@ -15,7 +15,7 @@ from metal.probe.erase.device import Device
 from metal.probe.erase.drives import Drive
 from metal.probe.erase.methods import PURGE, Blocked, Course, Kit, Method, MethodFailed, Offer
 from metal.probe.erase.runner import ToolFailed
-from metal.probe.erase.samples import Finding, Promise, Samples, places
+from metal.probe.erase.samples import Finding, Samples, places
 
 EDGE = 16 * 1024 * 1024
 """Bytes at both ends of a drive where partition tables, file systems and RAID metadata sign."""
@@ -118,7 +118,7 @@ class Worker:
             for drive in self.drives:
                 self._mark(drive)
             method.apply(Course(self.kit, method.deadline, self._progress))
-            return self._prove(method.promise) or self._clean_ends()
+            return self._prove(method) or self._clean_ends()
         except (MethodFailed, ToolFailed, OSError) as failure:
             return _words(failure)
 
@@ -132,7 +132,7 @@ class Worker:
                     raise Blocked(READ_ONLY, f"the drive takes no writes: {_words(failure)}") from failure
                 log.warning("%s cannot be marked, its proof is the fingerprint alone: %s", drive.name, failure)
                 return
-            if not samples.marked(opened):
+            if samples.swallowed(opened):
                 raise Blocked(READ_ONLY, "the drive says that it has written, and does not keep what was written")
         for path in drive.paths:
             with self.kit.device(path) as second:
@@ -143,21 +143,21 @@ class Worker:
         fields = {} if seconds_left is None else {"seconds_left": seconds_left}
         self._tell(percent=min(percent, 99.0), **fields)
 
-    def _prove(self, promise: Promise) -> str:
+    def _prove(self, method: Method) -> str:
         """Reads back through every path; returns a sentence when something is left."""
         sentences = []
         for record in self.records:
-            findings = [self._look(record.drive, path, promise) for path in (record.drive.path, *record.drive.paths)]
+            findings = [self._look(record.drive, path, method) for path in (record.drive.path, *record.drive.paths)]
             worst = max(findings, key=lambda finding: finding.differ)
             self.board.update(record, samples_read=worst.read, samples_differ=worst.differ)
             if worst.differ:
                 sentences.append(f"{worst.differ} of {worst.read} samples are not erased: {worst.sentence}")
         return "; ".join(sentences)
 
-    def _look(self, drive: Drive, path: str, promise: Promise) -> Finding:
+    def _look(self, drive: Drive, path: str, method: Method) -> Finding:
         with self._open(drive) if path == drive.path else self.kit.device(path) as opened:
             opened.flush()
-            return self._samples[drive.name].check(opened, promise)
+            return self._samples[drive.name].check(opened, method.promise, unreadable=method.unreadable)
 
     def _clean_ends(self) -> str:
         """Leaves no random bytes of a discarded key where somebody could take them for a signature."""
