@@ -21,6 +21,8 @@ class Nvme:
     fails: bool = False
     """Sanitize operations end in failure."""
     never_ends: bool = False
+    refuses: tuple[str, ...] = ()
+    """Questions to which there is no answer."""
     allocated: tuple[int, ...] = ()
     namespaces: list[str] = field(default_factory=list)
     _polls: int = 0
@@ -41,6 +43,8 @@ class Nvme:
 
     def __call__(self, command: Sequence[str]) -> bytes:
         options = dict(word.split("=") for word in command if "=" in word)
+        if command[1] in self.refuses:
+            raise Fails("Invalid Field in Command")
         answers: dict[str, Callable[[], bytes]] = {
             "id-ctrl": self._identify,
             "sanitize-log": self._log,
@@ -96,6 +100,7 @@ class Ata:
     lies: bool = False
     erase_fails: bool = False
     sanitize_frozen: bool = False
+    refuses_status: bool = False
     sectors: tuple[int, int] = (2048, 2048)
     keeps_hidden: bool = False
     real_sectors: int = 0
@@ -130,6 +135,8 @@ class Ata:
         return ("\n/dev/sda:\n" + "\n".join(lines) + "\n").encode()
 
     def _status(self) -> bytes:
+        if self.refuses_status:
+            raise Fails("Input/output error")
         told = "SD1 Sanitize Frozen" if self.sanitize_frozen else self.status
         if "In Process" in self.status:
             self.status = "SD0 Sanitize Idle\n    Last Sanitize Operation Completed Without Error"

@@ -222,3 +222,26 @@ def test_a_drive_that_answers_no_reads_after_its_erasure_has_to_say_so_before(
 
     assert told["result"] == result
     assert (told["method"] == "SCSISanitizeCryptoErase") == (result == "Succeeded")
+
+
+def test_an_nvme_question_without_an_answer_costs_no_method(machine: Machine) -> None:
+    """Estimates and the list of namespaces are asked for; Format needs neither."""
+    controller = Nvme(machine, sanitizes=1, formats=True, allocated=(1,), refuses=("sanitize-log", "admin-passthru"))
+    controller.add("nvme0n1")
+
+    told = machine.told(PURGE)
+
+    assert (told["result"], told["method"]) == ("Succeeded", "NVMeFormatUserDataErase")
+    assert "NVMeSanitizeCryptoErase: nvme ended with exit code 5" in told["message"]
+    assert "not attached is not known" in told["message"]
+
+
+def test_a_sanitize_status_without_an_answer_leaves_security_erase(machine: Machine) -> None:
+    """The message has the tool's word."""
+    machine.add("sda", transport="ATA", queue__rotational="1")
+    Ata(machine, sanitize=7 << 13, security=0x21, refuses_status=True)
+
+    told = machine.told(PURGE)
+
+    assert (told["result"], told["method"]) == ("Succeeded", "ATASecurityEraseEnhanced")
+    assert "Input/output error" in told["message"]

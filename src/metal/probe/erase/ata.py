@@ -46,11 +46,14 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
     try:
         identity = identify(kit, drive)
         made = Offer(hidden=_hidden(kit, drive, identity))
-        if identity.locked:
-            made.locked = "the drive is locked by a password that we do not know; unlock it, or replace it"
-        _add_sanitizers(made, kit, drive, identity)
     except ToolFailed as failure:
         return Offer(notes=[str(failure)])
+    if identity.locked:
+        made.locked = "the drive is locked by a password that we do not know; unlock it, or replace it"
+    try:
+        _add_sanitizers(made, kit, drive, identity)
+    except ToolFailed as failure:
+        made.notes.append(str(failure))
     _add_security(made, kit, drive, identity)
     return made
 

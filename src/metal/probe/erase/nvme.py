@@ -76,18 +76,26 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
     """Sanitize, which is one operation for all namespaces, before Format, which is one for each."""
     try:
         controller = _controller(kit, drives)
-        kept = _not_attached(kit, drives, controller)
-        methods = _sanitizers(kit, drives, controller) + _formats(kit, drives, controller)
     except ToolFailed as failure:
         return Offer(notes=[str(failure)])
-    return Offer(methods, [] if methods else ["the controller knows neither Sanitize nor Format"], kept=kept)
+    made = Offer(_sanitizers(kit, drives, controller) + _formats(kit, drives, controller))
+    if not made.methods:
+        made.notes.append("the controller knows neither Sanitize nor Format")
+    try:
+        made.kept = _not_attached(kit, drives, controller)
+    except ToolFailed as failure:
+        made.notes.append(f"whether there are namespaces that are not attached is not known: {failure}")
+    return made
 
 
 def _sanitizers(kit: Kit, drives: Sequence[Drive], controller: Controller) -> list[Method]:
     """All are Purge: revision 1 of SP 800-88 is older than the command, IEEE 2883-2022 says so."""
     if not controller.sanitizes:
         return []
-    log = SanitizeLog.parse(_log(kit, drives))
+    try:
+        log = SanitizeLog.parse(_log(kit, drives))
+    except ToolFailed:  # without estimates the deadline goes by size
+        log = SanitizeLog(0.0, 0, None, None, None)
     known = [
         (1, "NVMeSanitizeCryptoErase", CRYPTO_ERASE, log.crypto_erase, Promise.CHANGED),
         (2, "NVMeSanitizeBlockErase", BLOCK_ERASE, log.block_erase, Promise.CHANGED),
