@@ -1,5 +1,6 @@
 """Drives as their own commands show them: an NVMe controller, a SATA and a SCSI drive, each a tool of the machine."""
 
+import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -103,6 +104,8 @@ class Ata:
     refuses_status: bool = False
     sectors: tuple[int, int] = (2048, 2048)
     keeps_hidden: bool = False
+    kernel_is_blind: bool = False
+    """The kernel does not look again when the drive shows more."""
     real_sectors: int = 0
     password: str = ""
     status: str = "SD0 Sanitize Idle"
@@ -169,8 +172,9 @@ class Ata:
         if setting and not self.keeps_hidden:
             shown = int(setting[0].lstrip("p"))
             self.sectors = (shown, there)
-            with open(self.machine.medium(self.name), "r+b") as stream:
-                stream.truncate(shown * 512)
+            if not self.kernel_is_blind:
+                self.machine.host.write(f"/sys/block/{self.name}/size", f"{shown}\n")
+                os.truncate(self.machine.medium(self.name), shown * 512)
         state = "disabled" if shown == there else "enabled"
         return f"\n/dev/sda:\n max sectors   = {shown}/{there}, HPA is {state}\n".encode()
 

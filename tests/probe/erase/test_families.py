@@ -158,6 +158,17 @@ def test_a_hidden_area_that_stays_is_no_purge(machine: Machine, abilities: dict[
     assert "hides 2048 sectors" in cleared["message"]
 
 
+def test_an_area_that_the_kernel_has_not_taken_up_is_owed(machine: Machine) -> None:
+    """It was shown just now: the next to boot would find what it holds."""
+    machine.add("sda", transport="ATA")
+    Ata(machine, sectors=(2048, 4096), kernel_is_blind=True)
+
+    first = machine.told(CLEAR)
+
+    assert first["result"] == "Failed"
+    assert "does not see 1048576 bytes" in first["message"]
+
+
 def test_a_namespace_that_is_not_attached_is_reached_by_sanitize_alone(machine: Machine) -> None:
     """Whoever attaches it next would find what it holds: no policy lets that pass."""
     controller = Nvme(machine, formats=True, allocated=(1, 7))

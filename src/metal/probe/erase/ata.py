@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 
+from metal.probe.collectors import storage
 from metal.probe.erase.drives import Drive
 from metal.probe.erase.identify import Identity
 from metal.probe.erase.methods import (
@@ -45,7 +46,7 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
     (drive,) = drives
     try:
         identity = identify(kit, drive)
-        made = Offer(hidden=_hidden(kit, drive, identity))
+        made = Offer(hidden=_hidden(kit, drive, identity), kept=_not_taken_up(kit, drive, identity))
     except ToolFailed as failure:
         return Offer(notes=[str(failure)])
     if identity.locked:
@@ -175,6 +176,17 @@ def _hidden(kit: Kit, drive: Drive, identity: Identity) -> str:
     if real and there and int(real[1]) > there:
         return f"a device configuration overlay hides {int(real[1]) - there} sectors; hdparm --dco-restore shows them"
     return ""
+
+
+def _not_taken_up(kit: Kit, drive: Drive, identity: Identity) -> str:
+    """Whoever boots next sees what the kernel has not taken up since the area was shown."""
+    top = f"/sys/block/{drive.name}/"
+    sector = kit.host.number(top + "queue/logical_block_size", storage.SECTOR)
+    shown = _sectors(kit, drive)[0] * sector if identity.host_protected_area else 0
+    missing = shown - kit.host.number(top + "size") * storage.SECTOR
+    if missing <= 0:
+        return ""
+    return f"the kernel does not see {missing} bytes that the drive now shows; erase it again after a power cycle"
 
 
 def _sectors(kit: Kit, drive: Drive) -> tuple[int, int]:
