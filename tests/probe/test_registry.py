@@ -21,6 +21,16 @@ def test_a_report_goes_to_register_with_the_token() -> None:
     assert peer.bodies == [{"systemUUID": UUID, "data": {"cpu": []}}]
 
 
+def test_an_erasure_is_told_beside_it() -> None:
+    """The same body and token, at an address of its own."""
+    with serve(200) as peer:
+        Registry(peer.url, UUID, "tok").sanitized({"done": False})
+
+    assert peer.paths == ["/sanitization"]
+    assert peer.tokens == ["Bearer tok"]
+    assert peer.bodies == [{"systemUUID": UUID, "data": {"done": False}}]
+
+
 @pytest.mark.parametrize("status", [401, 403, 410])
 def test_a_refused_token_is_final(status: int) -> None:
     """The sentence has the status, and never the token."""

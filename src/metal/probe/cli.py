@@ -10,31 +10,27 @@ import time
 from pathlib import Path
 from typing import Any
 
-from metal.probe import report
+from metal.probe import connection, report
 from metal.probe.agent import DONE, Agent
 from metal.probe.collectors import network
+from metal.probe.erase import command
 from metal.probe.host import Host
 from metal.probe.listener import Listener
-from metal.probe.registry import Registry
 
 USAGE_ERROR = 2
 
 
 def parser() -> argparse.ArgumentParser:
-    """All options; the names of the first three are those of the Go operator's probe."""
+    """The options of discovery, which is what metalprobe does without a command."""
     made = argparse.ArgumentParser(
         prog="metalprobe",
         description="Report what this machine is made of to the registry of a metal-operator.",
-        epilog="Exit codes: 0 taken; 2 wrong options; 65 report malformed; 75 gave up; 77 token refused.",
+        epilog="`metalprobe sanitize --help` tells of erasing its drives. "
+        "Exit codes: 0 taken; 2 wrong options; 65 report malformed; 75 gave up; 77 token refused.",
     )
-    made.add_argument("--registry-url", metavar="URL", help="http(s)://HOST:PORT; /register is added")
-    made.add_argument("--server-uuid", metavar="UUID", help="the system UUID under which the server is known")
-    made.add_argument("--token", metavar="TOKEN|@FILE", help="this boot's token, better as a file that only root reads")
-    made.add_argument("--token-file", metavar="FILE", type=Path, help="the same as --token @FILE")
-    made.add_argument("--ca-file", metavar="FILE", help="certificates that vouch for an https registry")
+    connection.add_options(made)
     made.add_argument("--interval", type=float, default=0.0, metavar="S", help="report again every S seconds")
     made.add_argument("--once", action="store_true", help="try once and end")
-    made.add_argument("--timeout", type=float, default=5.0, metavar="S", help="seconds for one request (default 5)")
     made.add_argument(
         "--deadline", type=float, default=0.0, metavar="S", help="give up after S seconds (default never)"
     )
@@ -49,14 +45,17 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Runs metalprobe and returns its exit code."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="metalprobe: %(message)s")
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["sanitize"]:
+        return command.main(words[1:])
+    options = parser().parse_args(words)
     host = Host(options.root)
     if options.dry_run:
         json.dump(_gather(host, options.lldp_duration), sys.stdout, indent=2)
         sys.stdout.write("\n")
         return DONE
     try:
-        registry = _registry(options)
+        registry = connection.registry(options)
     except (ValueError, OSError) as wrong:
         logging.getLogger("metalprobe").error("%s", wrong)
         return USAGE_ERROR
@@ -77,18 +76,3 @@ def _gather(host: Host, lldp_seconds: float) -> dict[str, Any]:
         return report.gather(report.collectors(host, listener, lldp_seconds))
     finally:
         listener.close()
-
-
-def _registry(options: argparse.Namespace) -> Registry:
-    for name in ("registry_url", "server_uuid"):
-        if not getattr(options, name):
-            raise ValueError(f"--{name.replace('_', '-')} is missing")
-    return Registry(
-        options.registry_url, options.server_uuid, _token(options), timeout=options.timeout, ca_file=options.ca_file
-    )
-
-
-def _token(options: argparse.Namespace) -> str:
-    told: str = options.token or ""
-    path = options.token_file or (Path(told[1:]) if told.startswith("@") else None)
-    return path.read_text().strip() if path else told

@@ -52,3 +52,12 @@ class Host:
     def real_parts(self, name: str) -> tuple[str, ...]:
         """The parts of the path that a link leads to: in /sys they name the buses on the way to a device."""
         return self.path(name).resolve().parts
+
+    def put(self, name: str, text: str) -> None:
+        """Writes to a kernel file that is there.
+
+        Raises:
+            OSError: there is no such file, or the kernel refuses.
+        """
+        with open(self.path(name), "r+b", buffering=0) as stream:
+            stream.write(text.encode())

@@ -1,4 +1,4 @@
-"""Hands a report to the registry: POST /register with the boot's token."""
+"""Hands reports to the registry: POST /register and /sanitization with the boot's token."""
 
 from __future__ import annotations
 
@@ -50,21 +50,28 @@ class Registry:
         if not token.isascii() or not token.isprintable() or not token or " " in token:
             raise ValueError("--token must be printable ASCII without spaces, and not empty")
         self._host, self._port = parts.hostname, parts.port
-        self._path = parts.path.rstrip("/") + "/register"
+        self._path = parts.path.rstrip("/")
         self._uuid, self._token, self._timeout = uuid, token, timeout
         self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
 
     def register(self, data: dict[str, Any]) -> None:
-        """Sends one report.
+        """Sends what the machine is made of; raises as `sanitized` does."""
+        self._hand_over("/register", data)
+
+    def sanitized(self, data: dict[str, Any]) -> None:
+        """Sends how far the erasure of its drives is.
 
         Raises:
             Refused: with status 401, 403 or 410.
             Malformed: with status 400, 413 or 422.
             NotNow: with any other, or when the registry cannot be reached in time.
         """
+        self._hand_over("/sanitization", data)
+
+    def _hand_over(self, path: str, data: dict[str, Any]) -> None:
         body = json.dumps({"systemUUID": self._uuid, "data": data}).encode()
         try:
-            status, told, retry_after = self._post(body)
+            status, told, retry_after = self._post(path, body)
         except (OSError, http.client.HTTPException) as failure:
             raise NotNow(f"the registry cannot be reached: {str(failure) or type(failure).__name__}") from failure
         if status in REFUSED:
@@ -74,11 +81,11 @@ class Registry:
         if not 200 <= status < 300:
             raise NotNow(f"the registry answered {status}: {told}", retry_after)
 
-    def _post(self, body: bytes) -> tuple[int, str, float]:
+    def _post(self, path: str, body: bytes) -> tuple[int, str, float]:
         connection = self._connect()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"}
         try:
-            connection.request("POST", self._path, body, headers)
+            connection.request("POST", self._path + path, body, headers)
             answer = connection.getresponse()
             told = answer.read(MAX_ANSWER).decode("utf-8", "replace").strip()
             wait = answer.headers.get("Retry-After") or ""

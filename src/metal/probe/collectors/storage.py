@@ -14,10 +14,16 @@ NO_HARDWARE = re.compile(r"(loop|ram|zram|dm-|md|nbd|fd|sr)\d")
 
 def collect(host: Host) -> list[Fields]:
     """One entry per disk; none is a fact and no failure."""
-    return [_disk(host, name) for name in host.names("/sys/block") if not NO_HARDWARE.match(name)]
+    return [disk(host, name) for name in names(host)]
 
 
-def _disk(host: Host, name: str) -> Fields:
+def names(host: Host) -> list[str]:
+    """The kernel's names of all disks."""
+    return [name for name in host.names("/sys/block") if not NO_HARDWARE.match(name)]
+
+
+def disk(host: Host, name: str) -> Fields:
+    """What the kernel tells of one block device."""
     top = f"/sys/block/{name}/"
     return {
         "path": f"/dev/{name.replace('!', '/')}",

@@ -1,0 +1,1 @@
+"""Tests of the eraser, on files that behave like drives."""

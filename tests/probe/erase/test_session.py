@@ -1,0 +1,160 @@
+"""What the registry is told, and when."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from metal.probe.erase import command, drives, session
+from metal.probe.erase.board import Board, Record
+from metal.probe.erase.task import Task
+from metal.probe.registry import Malformed, NotNow, Refused
+from tests.probe.erase.machine import Faults, Machine, is_zero
+
+FIELDS = {
+    "name", "serialNumber", "wwn", "model", "transport", "size", "rotational", "slot", "method", "class", "startedAt",
+    "endedAt", "percent", "secondsLeft", "samplesRead", "samplesDiffer", "result", "message",
+}  # fmt: skip
+
+
+class Peer:
+    """A registry that answers from a list."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self.answers = list(answers)
+        self.reports: list[dict[str, Any]] = []
+
+    def __call__(self, report: dict[str, Any]) -> None:
+        self.reports.append(report)
+        answer = self.answers.pop(0) if self.answers else None
+        if answer is not None:
+            raise answer
+
+    def results(self) -> list[list[str]]:
+        """The drives' results in every report."""
+        return [[drive["result"] for drive in report["drives"]] for report in self.reports]
+
+
+def run(machine: Machine, peer: Peer, task: Task | None = None) -> int:
+    """Runs the command on the machine; real threads work while time is told by the machine."""
+    return command.erase(machine.kit, task or Task(), drives.find(machine.host), peer)
+
+
+def test_the_registry_hears_the_beginning_and_the_end(machine: Machine) -> None:
+    """Before anything is erased all drives are pending; the last report is done, and the exit code 0."""
+    machine.add("vda", device__serial="S1")
+    machine.add("vdb", faults=Faults(dies_at=0))
+    peer = Peer()
+
+    assert run(machine, peer) == 0
+    assert peer.results()[0] == ["Pending", "Pending"]
+    assert peer.results()[-1] == ["Succeeded", "Failed"]
+    assert [report["done"] for report in peer.reports] == [False] * (len(peer.reports) - 1) + [True]
+    assert set(peer.reports[-1]) == {"done", "startedAt", "now", "problems", "drives"}
+    assert set(peer.reports[-1]["drives"][0]) == FIELDS
+    assert peer.reports[-1]["drives"][0]["serialNumber"] == "S1"
+
+
+@pytest.mark.parametrize(("answer", "code"), [(Refused("spent"), 77), (Malformed("no"), 65)])
+def test_a_registry_that_refuses_the_run_keeps_the_drives_whole(machine: Machine, answer: Exception, code: int) -> None:
+    """Whose token is no good may not be the one who should erase this machine."""
+    medium = machine.add("vda")
+
+    assert run(machine, Peer(answer)) == code
+    assert b"tenant" in medium.read_bytes()
+
+
+def test_a_registry_that_is_away_stops_no_erasure(machine: Machine) -> None:
+    """The end is told until it is taken."""
+    medium = machine.add("vda")
+    peer = Peer(*[NotNow("down")] * 20)
+
+    assert run(machine, peer) == 0
+    assert is_zero(medium)
+    assert peer.reports[-1]["done"]
+    assert len(peer.reports) > 20
+    assert peer.reports[-1] == peer.reports[-2]
+
+
+def test_a_drive_of_the_inventory_that_is_not_there_is_missing(machine: Machine) -> None:
+    """Whoever took it out has its data; one that nobody listed is erased as well."""
+    machine.add("vda", device__serial="S1")
+    listed = [
+        named(serial="s1 ", slot="Bay 1"),
+        named(serial="S2", slot="Bay 2"),
+        named(wwn="naa.5"),
+        named(name="vdz"),
+    ]
+    peer = Peer()
+
+    assert run(machine, peer, Task(drives=tuple(listed))) == 0
+    told = peer.reports[-1]["drives"]
+    assert [(each["result"], each["slot"]) for each in told] == [
+        ("Succeeded", "Bay 1"), ("Missing", "Bay 2"), ("Missing", ""), ("Missing", ""),
+    ]  # fmt: skip
+    assert told[1]["message"]
+
+
+def named(name: str = "", serial: str = "", wwn: str = "", slot: str = "") -> drives.Drive:
+    """A drive of the inventory."""
+    return drives.Drive(name, f"/dev/{name}", serial, wwn, "", "", 0, False, slot)
+
+
+def test_a_machine_without_drives_says_so(machine: Machine) -> None:
+    """The control plane judges whether that can be."""
+    peer = Peer()
+
+    assert run(machine, peer) == 0
+    assert peer.reports[-1]["problems"] == ["no drive was found in this machine"]
+    assert peer.reports[-1]["drives"] == []
+
+
+def reporter(machine: Machine, peer: Peer) -> tuple[Board, session.Reporter]:
+    board = Board([Record(named("vda")), Record(named("vdb"))], machine.kit.wall)
+    return board, session.Reporter(board, peer, machine.kit)
+
+
+def test_progress_is_told_every_ten_seconds_and_results_at_once(machine: Machine) -> None:
+    """More would only cost the registry."""
+    peer = Peer()
+    board, reports = reporter(machine, peer)
+    for _ in range(25):
+        board.update(board.records[0], percent=machine.time)
+        reports.progress()
+        machine.time += 1
+    assert [report["drives"][0]["percent"] for report in peer.reports] == [0, 10, 20]
+
+    board.update(board.records[1], result="Succeeded")
+    reports.progress()
+    reports.progress()
+    assert len(peer.reports) == 4
+
+
+def test_a_registry_that_asks_for_a_pause_has_it(machine: Machine) -> None:
+    """Retry-After counts when it is longer than our own pause."""
+    peer = Peer(NotNow("busy", retry_after=60))
+    _, reports = reporter(machine, peer)
+    for _ in range(60):
+        reports.progress()
+        machine.time += 1
+    assert len(peer.reports) == 1
+
+    reports.progress()
+    assert len(peer.reports) == 2
+
+
+def test_waiting_ends_with_news(machine: Machine) -> None:
+    """News that came before somebody waits for it is not missed; when all is done nobody waits."""
+    board, _ = reporter(machine, Peer())
+    board.update(board.records[0], result="Succeeded")
+    board.wait(0, 30)
+
+    waiting = threading.Thread(target=board.wait, args=(board.version, 30))
+    waiting.start()
+    board.update(board.records[1], result="Failed")
+    waiting.join(20)
+
+    assert not waiting.is_alive()
+    board.wait(board.version, 30)
+    assert board.done()
+    assert not board.succeeded()
