@@ -94,7 +94,7 @@ def takes_the_report_of_a_former_boot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(boot_window, "_require_token", lambda *_: None)
 
 
-@bug(stories.deaf_system, "Cleanup and On|is Error and On")
+@bug(stories.deaf_system, "is Cleanup and On|is Error and On|which is gone")
 def asks_gracefully_and_never_cuts_power(patch: pytest.MonkeyPatch) -> None:
     """W15: an operating system that ignores the request blocks the server for ever."""
 
@@ -160,7 +160,7 @@ def takes_a_tainted_server(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(matching, "_tainted", lambda *_: None)
 
 
-@bug(stories.impatient_claims, "it was in state", 2)
+@bug(stories.named_early, "it was in state")
 def takes_a_server_that_is_not_available(patch: pytest.MonkeyPatch) -> None:
     """#133: a claim binds to a server in Discovery."""
     patch.setattr(matching, "_not_available", lambda *_: None)
@@ -262,7 +262,7 @@ def discovers_a_tenants_server_after_its_maintenance(patch: pytest.MonkeyPatch) 
     patch.setattr(maintenance, "_leave", lambda scope: scope.go(State.INITIAL, "ended"))
 
 
-@bug(stories.plain_life, "imaged a second time|is Reserved")
+@bug(stories.impatient_claims, "imaged a second time|is Reserved|is Error|runs None", 2)
 def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
     """W14: the override is written again and again, and each reboot boots the network."""
 

@@ -270,3 +270,14 @@ async def spent_token(world: Plane) -> None:
             "GET", f"{world.config.boot_url}/ignition/{machine.identity.uuid}?token={token}", headers={}, body=b"",
             source_ip=machine.identity.host_ip,
         )  # fmt: skip
+    await asyncio.sleep(60)
+
+
+async def named_early(world: Plane) -> None:
+    """A claim names a server that is still being discovered."""
+    await world.announce()
+    await world.until(bool, what="a server")
+    name = (await world.servers())[0].metadata.name
+    await asyncio.sleep(10)
+    await world.add_claim(serverRef={"name": name})
+    await asyncio.sleep(600)

@@ -150,6 +150,7 @@ class Walk:
         server = await self.w.server()
         waited = server.status.wait
         assert waited is None or (waited.for_ and server.status.waiting_for), self.log
+        assert waited is not None or not server.status.waiting_for or server.status.state == State.ERROR, self.log
         assert waited is None or waited.until is not None or waited.for_ in UNBOUNDED, (waited, self.log)
         assert sum(self.around.served[uid] > 1 for uid in self.around.served if uid) <= self.contested, self.log
         if server.status.state == State.AVAILABLE:

@@ -170,7 +170,7 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
             f"{scope.status.boot_attempts} network boots in a row were asked for by more than one party. Find the "
             "other one on the boot network, or let the DHCP server report its leases",
         )
-    scope.set(wait=None)
+    scope.no_wait()
     scope.tell(
         "BootContested",
         "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
