@@ -1,8 +1,10 @@
 """Steps that many tests of the Server begin with."""
 
+import contextlib
 from typing import Any
 
 from metal.api.server import Server
+from metal.kube.errors import AlreadyExists, NotFound
 from tests.controllers.world import KINDS, World
 
 
@@ -31,10 +33,18 @@ async def retry(w: World, name: str = "s1") -> None:
     await w.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}})
 
 
-async def maintain(w: World, on: bool = True) -> None:
-    """A maintenance takes hold of the server, or lets it go."""
-    ref = {"namespace": "default", "name": "m1"} if on else None
-    await w.client.patch(KINDS.server, "s1", {"spec": {"serverMaintenanceRef": ref}})
+async def maintain(w: World, on: bool = True, name: str = "m1", **spec: Any) -> None:
+    """An enforced maintenance takes hold of the server, or lets it go."""
+    if not on:
+        with contextlib.suppress(NotFound):
+            await w.client.delete(KINDS.maintenance, name, "default")
+        return
+    body = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"policy": "Enforced", "serverRef": {"name": "s1"}, **spec},
+    }
+    with contextlib.suppress(AlreadyExists):
+        await w.client.create(KINDS.maintenance, body)
 
 
 def condition(server: Server, type: str) -> tuple[str, str]:
