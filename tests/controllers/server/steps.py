@@ -1,5 +1,6 @@
 """Steps that many tests of the Server begin with."""
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -28,9 +29,20 @@ async def claimed_and_booting(w: World) -> Server:
     return await w.until_true(lambda s: s.status.power_state == "On" and s.status.state == "Reserved")
 
 
+async def operate(w: World, operation: str, name: str = "s1") -> None:
+    """Somebody annotates the server with an operation."""
+    await w.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key("operation"): operation}}})
+
+
+async def reasons(w: World) -> set[str]:
+    """Reasons of all Events so far, once they have been sent."""
+    await asyncio.sleep(5)
+    return {event.reason for event in await w.events()}
+
+
 async def retry(w: World, name: str = "s1") -> None:
     """Somebody annotates the server with operation=retry."""
-    await w.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}})
+    await operate(w, "retry", name)
 
 
 async def maintain(w: World, on: bool = True, name: str = "m1", **spec: Any) -> None:

@@ -18,8 +18,6 @@ from metal.kube.objects import Key, key_of
 from metal.kube.rbac import Access, follows
 from metal.kube.runtime import Runtime
 
-FINALIZER = f"{rules.PREFIX}/cleanup-taints"
-
 
 @dataclass
 class ServerReadinessReconciler:
@@ -29,6 +27,9 @@ class ServerReadinessReconciler:
     rules: Informer[ServerReadinessRule]
     servers: Informer[Server]
 
+    def __post_init__(self) -> None:
+        self._keys = rules.Keys(self.context.kinds.group)
+
     async def reconcile_server(self, key: Key) -> Result:
         """Taint the server for the rules that it does not satisfy. Raises Conflict when it has changed meanwhile."""
         server = self.servers.get(key)
@@ -37,7 +38,7 @@ class ServerReadinessReconciler:
         return Done()
 
     async def _apply(self, server: Server) -> None:
-        outcome = rules.judge(self.rules.items(), server)
+        outcome = rules.judge(self.rules.items(), server, self._keys)
         if outcome.taints == server.spec.taints and not outcome.annotations:
             return
         body = {
@@ -61,8 +62,8 @@ class ServerReadinessReconciler:
             self.context, self.context.kinds.readiness_rule, self.rules, rule, ServerReadinessRuleStatus()
         )
         finalizers = list(rule.metadata.finalizers)
-        if FINALIZER not in finalizers:
-            await scope.patch({"metadata": {"finalizers": [*finalizers, FINALIZER]}})
+        if self._keys.finalizer not in finalizers:
+            await scope.patch({"metadata": {"finalizers": [*finalizers, self._keys.finalizer]}})
         problem = rules.problem(rule)
         scope.state("Error" if problem else "Active", problem)
         scope.report("Valid", not problem, "Invalid" if problem else "Valid", problem or "the rule is applied")
@@ -70,18 +71,17 @@ class ServerReadinessReconciler:
         return Done()
 
     async def _end(self, rule: ServerReadinessRule) -> None:
-        if FINALIZER not in rule.metadata.finalizers:
+        if self._keys.finalizer not in rule.metadata.finalizers:
             return
         for server in self._touched(rule):
             await self._apply(server)
-        await remove_finalizer(self.context.client, self.context.kinds.readiness_rule, rule, FINALIZER)
+        await remove_finalizer(self.context.client, self.context.kinds.readiness_rule, rule, self._keys.finalizer)
 
     def _touched(self, rule: ServerReadinessRule) -> Iterable[Server]:
         """Servers that the rule has tainted, and those that it selected and another operator may have tainted."""
         alive = msgspec.structs.replace(rule, metadata=msgspec.structs.replace(rule.metadata, deletion_timestamp=None))
         for server in self.servers.items():
-            tainted = rule.metadata.name in server.metadata.annotations.get(rules.TAINTED_BY, "").split(",")
-            if tainted or rules.selects(alive, server):
+            if rule.metadata.name in self._keys.tainting(server) or rules.selects(alive, server):
                 yield server
 
 

@@ -9,9 +9,23 @@ from metal.api.server import Server
 from metal.kube import conditions
 from metal.kube.selectors import from_object
 
-PREFIX = "readiness.metal.ironcore.dev"
-TAINTED_BY = f"{PREFIX}/tainted-by"
-"""Annotation with the names of the rules whose taints the server has, so that they go when a selector moves on."""
+
+class Keys:
+    """Annotations and the finalizer of readiness rules, under an API group."""
+
+    def __init__(self, group: str) -> None:
+        self._prefix = f"readiness.{group}"
+        self.finalizer = f"{self._prefix}/cleanup-taints"
+        self.tainted_by = f"{self._prefix}/tainted-by"
+        """Names of the rules whose taints a server has, so that they go when its labels change."""
+
+    def completed(self, rule: ServerReadinessRule) -> str:
+        """Says that a rule with enforcementMode BootstrapOnly is done with a server."""
+        return f"{self._prefix}/bootstrap-completed-{rule.metadata.name}"
+
+    def tainting(self, server: Server) -> set[str]:
+        """The rules that have tainted a server."""
+        return set(filter(None, server.metadata.annotations.get(self.tainted_by, "").split(",")))
 
 
 @dataclass(frozen=True)
@@ -20,11 +34,6 @@ class Outcome:
 
     taints: tuple[Taint, ...]
     annotations: dict[str, str | None]
-
-
-def completed(rule: ServerReadinessRule) -> str:
-    """The annotation that says that a rule with enforcementMode BootstrapOnly is done with a server."""
-    return f"{PREFIX}/bootstrap-completed-{rule.metadata.name}"
 
 
 def problem(rule: ServerReadinessRule) -> str:
@@ -51,10 +60,9 @@ def holds(rule: ServerReadinessRule, server: Server) -> bool:
     return all(known is not None and known.status == one.required_status for known, one in found)
 
 
-def judge(rules: Iterable[ServerReadinessRule], server: Server) -> Outcome:
+def judge(rules: Iterable[ServerReadinessRule], server: Server, keys: Keys) -> Outcome:
     """What the server is to have. Taints of users stay; those that a rule names belong to the rule where it selects."""
-    notes = server.metadata.annotations
-    before = set(filter(None, notes.get(TAINTED_BY, "").split(",")))
+    before = keys.tainting(server)
     wanted: dict[str, RuleTaint] = {}
     dropped: list[RuleTaint] = []
     changes: dict[str, str | None] = {}
@@ -62,25 +70,24 @@ def judge(rules: Iterable[ServerReadinessRule], server: Server) -> Outcome:
         taint, name = rule.spec.taint, rule.metadata.name
         if taint is None:
             continue
-        if selects(rule, server) and not _is_satisfied(rule, server, changes):
+        if selects(rule, server) and not _is_satisfied(rule, server, keys, changes):
             wanted[name] = taint
         elif name in before or selects(rule, server):
             dropped.append(taint)
-    by = ",".join(wanted) or None
-    if by != (notes.get(TAINTED_BY) or None):
-        changes[TAINTED_BY] = by
+    if before != wanted.keys():
+        changes[keys.tainted_by] = ",".join(wanted) or None
     return Outcome(_taints(server.spec.taints, list(wanted.values()), dropped), changes)
 
 
-def _is_satisfied(rule: ServerReadinessRule, server: Server, changes: dict[str, str | None]) -> bool:
+def _is_satisfied(rule: ServerReadinessRule, server: Server, keys: Keys, changes: dict[str, str | None]) -> bool:
     """True when the rule asks for no taint; notes that a rule of BootstrapOnly is done."""
     once = rule.spec.enforcement_mode == EnforcementMode.BOOTSTRAP_ONLY
-    if once and server.metadata.annotations.get(completed(rule)):
+    if once and server.metadata.annotations.get(keys.completed(rule)):
         return True
     if not holds(rule, server):
         return False
     if once:
-        changes[completed(rule)] = "true"
+        changes[keys.completed(rule)] = "true"
     return True
 
 

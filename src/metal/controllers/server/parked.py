@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from metal.api.interruption import Interruption
 from metal.api.server import State
+from metal.controllers.server.claimed import assume_booted
 from metal.controllers.server.parking import is_marked
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -44,6 +45,8 @@ def _resume(scope: Scope) -> Requeue:
     scope.condition(_CONDITION, False, "Unparked", "the server is looked after again")
     scope.tell("Resumed", "unparked; the server is looked after again")
     if scope.server.spec.server_claim_ref is not None:
+        if visit is None and not scope.status.tenant:
+            assume_booted(scope)
         return scope.go(State.RESERVED, "unparked; the claim has its server back")
     if scope.status.tenant:
         return scope.go(State.CLEANUP, "unparked; its claim is gone, so the server is being cleaned up")
