@@ -1,4 +1,4 @@
-"""Parking: hands off a server until somebody says otherwise, whatever happens to its status, its claim or its machine."""
+"""Parking: hands off a server until somebody unparks it, whatever happens to its status, claim or machine."""
 
 import asyncio
 from typing import Any
