@@ -13,7 +13,7 @@ from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
 NEEDED, APPROVED = KINDS.key("maintenance-needed"), KINDS.key("maintenance-approved")
-OWNER = {"policy": "OwnerApproval"}
+OWNER: dict[str, Any] = {"policy": "OwnerApproval"}
 
 
 async def until(w: World, state: str, reason: str, name: str = "m1") -> ServerMaintenance:

@@ -56,7 +56,7 @@ async def test_a_server_that_was_on_is_discovered_again(by_hand: bool) -> None:
     """By the maintenance or by somebody at the machine: the hardware may have changed."""
     async with world() as w:
         await _free(w)
-        await maintain(w, **({} if by_hand else {"serverPower": "On"}))
+        await maintain(w, serverPower="" if by_hand else "On")
         await w.until("Maintenance")
         if by_hand:
             w.bmc._arrive(PowerState.ON)
