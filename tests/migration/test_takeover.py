@@ -18,7 +18,7 @@ HELD = {
     15: "Reserved", 19: "Error",
 }  # fmt: skip
 """Servers that wait for the word to go on: number and state."""
-OURS = ("ServerMaintenance", "BIOSVersion", "HTTPBootConfig", "Secret", "Namespace")
+OURS = ("BIOSVersion", "HTTPBootConfig", "Secret", "Namespace")
 """Kinds of which every object stays exactly as it was."""
 BOUND = tuple(number for number, entry in enumerate(LEFT) if entry.claim)
 
@@ -83,6 +83,8 @@ def _same_or_more(key: str, old: Doc, new: Doc) -> None:
     assert new["metadata"].get("ownerReferences") == old["metadata"].get("ownerReferences"), key
     if old["kind"] != "IPXEBootConfig":  # says where our boot server serves the same image
         assert new.get("spec") == old.get("spec"), key
+    if old["kind"] == "ServerMaintenance":
+        assert new["status"].items() >= old["status"].items(), key
     if old["kind"] == "Server":
         status = {name: value for name, value in old["status"].items() if name not in ("conditions", "state")}
         assert new["status"].items() >= status.items(), key
