@@ -7,7 +7,7 @@ import pytest
 
 from metal.api.boot_window import Phase
 from metal.api.server import Server
-from metal.bmc.errors import BMCNotSupported
+from metal.bmc.errors import BMCForbidden, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import BootOverride, PowerState
 from metal.kube.errors import NotFound
 from tests.controllers.maintenance.test_queue import until
@@ -298,3 +298,64 @@ async def test_a_reset_in_a_maintenance_makes_the_hardware_worth_a_look() -> Non
         w.bmc._arrive(PowerState.OFF)
         await maintain(w, on=False)
         await w.until("Discovery")
+
+
+async def test_a_refusal_of_the_bmc_is_error_and_not_a_silent_wait() -> None:
+    """What the account may not do fails the maintenance; ended, the claim has its server back."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        w.bmc.refuses["graceful_off"] = BMCForbidden("the account may not reset systems")
+        await maintain(w, serverPower="Off")
+        await w.until("Error")
+        await until(w, "Failed", "Forbidden")
+        await maintain(w, on=False)
+        await w.until("Reserved")
+
+
+async def test_a_maintenances_system_that_cannot_be_switched_off_never_passes_for_the_claims() -> None:
+    """Error without flapping until the machine is off, by whomever; then the tenant's disk."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        await maintain(w, serverBootConfigurationTemplate=TEMPLATE)
+        await _boot(w)
+        w.bmc.refuses["graceful_off"] = BMCForbidden("the account may not reset systems")
+        await maintain(w, on=False)
+        await w.until("Error")
+        before = w.passes()
+        await asyncio.sleep(600)
+        spent, held = w.passes() - before, await w.server()
+        w.bmc.lose_power()
+        await w.until_true(lambda s: s.status.state == "Reserved" and s.status.power_state == "On")
+    assert (held.status.state, spent < 20) == ("Error", True)
+    assert (w.bmc.network_boots, w.bmc.last_boot) == (3, "disk")
+
+
+async def test_a_lost_bmc_is_told_to_the_maintenance() -> None:
+    """The server stays calm in Maintenance; whoever looks at the maintenance sees why nothing happens."""
+    async with world() as w:
+        await _free(w)
+        await maintain(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        w.bmc.failure = BMCTimeout("no answer")
+        await asyncio.sleep(300)
+        found = await w.client.get(KINDS.maintenance, "m1", "default")
+    assert (found.status.state, "no answer" in found.status.waiting_for) == ("InMaintenance", True)
+
+
+async def test_a_released_server_is_not_cleaned_twice_for_a_maintenance_that_did_nothing() -> None:
+    """Released before, Released after."""
+    async with world() as w:
+        await w.add_server(reclaimPolicy="Retain")
+        await w.discover()
+        await w.add_claim()
+        await w.boot_claim()
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Released")
+        await maintain(w)
+        await w.until("Maintenance")
+        before = len([e for e in await w.events() if e.reason == "Cleanup"])
+        await maintain(w, on=False)
+        await w.until("Released")
+        await asyncio.sleep(5)
+        after = len([e for e in await w.events() if e.reason == "Cleanup"])
+    assert before == after == 1

@@ -9,6 +9,7 @@ from metal.api.server import Server, State
 from metal.controllers.maintenance import boot_config, hold, marks, order
 from metal.controllers.maintenance.order import Obstacle
 from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScope
+from metal.kube import conditions
 from metal.kube.controller import Done, Requeue, Result
 from metal.kube.errors import NotFound
 from metal.kube.finalizers import remove_finalizer
@@ -115,7 +116,8 @@ class ServerMaintenanceReconciler:
             return Requeue(left + 1)
         hours = allowed / 3600
         message = f"it has lasted for more than {hours:g} h; delete it when its work is done"
-        scope.report("Overdue", True, "Overdue", message)
+        if scope.condition("Overdue", True, "Overdue", message):
+            scope.event("Warning", "Overdue", message)
         return Done()
 
     async def _end(self, maintenance: ServerMaintenance) -> None:
@@ -138,7 +140,9 @@ class ServerMaintenanceReconciler:
 
 def _in_maintenance(scope: MaintenanceScope, server: Server) -> None:
     awaited = server.status.wait
-    waiting_for = server.status.waiting_for if awaited is not None and awaited.for_ != "Maintenance" else ""
+    lost = conditions.find(server.status.conditions, "BMCReachable")
+    busy = (awaited is not None and awaited.for_ != "Maintenance") or (lost is not None and lost.status == "False")
+    waiting_for = server.status.waiting_for if busy else ""
     scope.state(MaintenanceState.IN_MAINTENANCE, waiting_for)
     scope.say(True, "InMaintenance", f"server {server.metadata.name} is in Maintenance for it")
 

@@ -35,7 +35,7 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     """Why the server may go on, or nothing."""
     in_maintenance = failure.state == State.MAINTENANCE
     config = scope.maintenance_config() if in_maintenance else scope.boot_config()
-    if in_maintenance and maintenance.is_over(scope) and failure.reason != "PowerOffTimeout":
+    if in_maintenance and maintenance.is_over(scope, failure.reason, system):
         return "the maintenance in which it failed is over"
     if failure.reason.startswith("BMC"):
         return "the BMC answers again"

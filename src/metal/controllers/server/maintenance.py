@@ -9,7 +9,7 @@ from metal.api.claim import ServerBootConfiguration
 from metal.api.interruption import Interruption
 from metal.api.maintenance import ServerMaintenance
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.protocols import PowerState, SystemInfo
 from metal.controllers.server import boot, power, reserved, takeover, trim
 from metal.controllers.server.claimed import find_claim
 from metal.controllers.server.override import clear_override, is_kept
@@ -30,6 +30,8 @@ WAITS: Mapping[str, str] = {
 }
 _YIELDING = (State.DISCOVERY, State.AVAILABLE, State.RESERVED, State.RELEASED, State.ERROR)
 """States that a maintenance interrupts. Initial touches nothing, and Cleanup owes something that comes first."""
+_OF_LEAVING = ("PowerOffTimeout", "NotSupported", "BadRequest", "Forbidden")
+"""Failures that switching a machine off may end in."""
 
 
 async def enter(scope: Scope) -> Requeue | None:
@@ -45,11 +47,15 @@ async def enter(scope: Scope) -> Requeue | None:
     return scope.go(State.MAINTENANCE, "a maintenance holds the server")
 
 
-def is_over(scope: Scope) -> bool:
-    """True when the maintenance that the server went to Error in does not hold it any more."""
+def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
+    """True when the maintenance in which the server failed for `reason` is gone, and leaving it cannot fail like that.
+
+    A machine that cannot be switched off keeps the maintenance's system from a tenant's disk only while it stays here.
+    """
     ref, visit = scope.server.spec.server_maintenance_ref, scope.status.interruption
     if ref is None:
-        return True
+        stuck = reason in _OF_LEAVING and _is_claimed(scope) and _has_own_window(scope)
+        return not stuck or system.power_state is PowerState.OFF
     found = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
     return found is not None and visit is not None and found.metadata.uid != visit.maintenance_uid
 
@@ -147,7 +153,7 @@ async def _leave(scope: Scope) -> Requeue:
     """Back to where the server came from; a claimed machine is off first when the maintenance had booted it."""
     scope.close_window()
     await _give_led_back(scope)
-    claimed = scope.server.spec.server_claim_ref is not None or bool(scope.status.tenant)
+    claimed = _is_claimed(scope)
     if _has_own_window(scope):
         busy = await _end_own_system(scope) if claimed else None
         if busy is not None:
@@ -155,11 +161,17 @@ async def _leave(scope: Scope) -> Requeue:
         scope.set(boot_window=None)
     visit = scope.status.interruption
     scope.set(boot_attempts=0, interruption=None)
+    if visit is not None and visit.state == State.RELEASED and not visit.touched:
+        return scope.go(State.RELEASED, "the maintenance ended without switching the machine on")
     if claimed:
         return scope.go(State.RESERVED, "the maintenance ended; the claim has its server back")
     if visit is not None and visit.state == State.AVAILABLE and not visit.touched:
         return scope.go(State.AVAILABLE, "the maintenance ended without switching the machine on; it can be claimed")
     return scope.go(State.INITIAL, "the maintenance ended; the hardware may have changed, so discovery runs again")
+
+
+def _is_claimed(scope: Scope) -> bool:
+    return scope.server.spec.server_claim_ref is not None or bool(scope.status.tenant)
 
 
 async def _end_own_system(scope: Scope) -> Requeue | None:
