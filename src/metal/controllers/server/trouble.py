@@ -48,9 +48,8 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
         _unreachable(scope, reason, message)
     if scope.status.state == State.ERROR:
         return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
-    if scope.status.state == State.MAINTENANCE and not isinstance(
-        exc, _REFUSALS
-    ):  # whoever maintains the machine may well have taken its BMC away
+    away = not isinstance(exc, _REFUSALS)
+    if scope.status.state == State.MAINTENANCE and away:  # whoever maintains the machine may well have taken it
         return scope.wait("Maintenance", f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
     if hopeless:
         return scope.fail(reason, f"{message}. Waiting cannot mend that: change it")
