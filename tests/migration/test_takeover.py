@@ -92,6 +92,20 @@ def _same_or_more(key: str, old: Doc, new: Doc) -> None:
         assert kept == old["status"]["conditions"], key
 
 
+async def test_a_maintenance_that_the_go_operator_began_is_watched_and_says_how_it_is_taken_up() -> None:
+    """It holds its server as before; the machine is moved by nobody before the word."""
+    async with takeover() as site:
+        await site.begin()
+        number = next(n for n, entry in enumerate(LEFT) if entry.maintained)
+        server = await site.server(number)
+        held = server.spec.server_maintenance_ref
+        assert held is not None
+        found = await site.client.get(site.kinds.maintenance, held.name, held.namespace)
+
+        assert "metal.ironcore.dev/operation=retry" in server.status.waiting_for
+        assert (found.status.state, found.status.waiting_for) == ("InMaintenance", server.status.waiting_for)
+
+
 async def test_plain_text_of_a_bmcsecret_goes_into_data_and_says_the_same() -> None:
     """stringData, which the Go operator never folded, becomes data: the one thing that is written anew."""
     async with takeover() as site:

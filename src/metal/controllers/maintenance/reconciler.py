@@ -9,7 +9,6 @@ from metal.api.server import Server, State
 from metal.controllers.maintenance import boot_config, hold, marks, order
 from metal.controllers.maintenance.order import Obstacle
 from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScope
-from metal.kube import conditions
 from metal.kube.controller import Done, Requeue, Result
 from metal.kube.errors import NotFound
 from metal.kube.finalizers import remove_finalizer
@@ -140,8 +139,8 @@ class ServerMaintenanceReconciler:
 
 def _in_maintenance(scope: MaintenanceScope, server: Server) -> None:
     awaited = server.status.wait
-    lost = conditions.find(server.status.conditions, "BMCReachable")
-    busy = (awaited is not None and awaited.for_ != "Maintenance") or (lost is not None and lost.status == "False")
+    hindered = any(c.type in ("BMCReachable", "TakenOver") and c.status == "False" for c in server.status.conditions)
+    busy = hindered or (awaited is not None and awaited.for_ != "Maintenance")
     waiting_for = server.status.waiting_for if busy else ""
     scope.state(MaintenanceState.IN_MAINTENANCE, waiting_for)
     scope.say(True, "InMaintenance", f"server {server.metadata.name} is in Maintenance for it")

@@ -67,12 +67,18 @@ async def run(scope: Scope) -> Requeue:
         return await _leave(scope)
     system = await scope.observe()
     asked = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
-    if asked is not None and asked.metadata.deletion_timestamp is None and not takeover.is_undecided(scope):
+    to_end = f"the maintenance {ref.namespace}/{ref.name} to end"
+    if takeover.is_undecided(scope):
+        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+        return scope.wait(
+            "Maintenance", f"{to_end}, only watched, because another operator began it; to go on: {retry}"
+        )
+    if asked is not None and asked.metadata.deletion_timestamp is None:
         _take_note(scope, asked, on=system.power_state is not PowerState.OFF)
         busy = await _do(scope, asked)
         if busy is not None:
             return busy
-    return scope.wait("Maintenance", f"the maintenance {ref.namespace}/{ref.name} to end")
+    return scope.wait("Maintenance", to_end)
 
 
 def _take_note(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
