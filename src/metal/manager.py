@@ -27,9 +27,11 @@ from metal.config.check import split_listen
 from metal.controllers import bmcsecret, endpoint
 from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import reconciler as bmc
+from metal.controllers.maintenance.setup import setup_maintenances
 from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.readiness.reconciler import setup_readiness
 from metal.controllers.scope import Context
-from metal.controllers.settings import BMCSettings, ClaimSettings, EndpointSettings
+from metal.controllers.settings import BMCSettings, ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.gate.directory import CachedDirectory
 from metal.gate.http import Listening, make_app, serve
@@ -165,6 +167,8 @@ class Manager:
         env = Environment(context, runtime, parts.pool, defaults)
         setup_servers(env, config.server_settings(zipapp()))
         setup_claims(env, ClaimSettings(namespace=config.namespace))
+        setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
+        setup_readiness(context, runtime)
         setup_boot(
             runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
         )

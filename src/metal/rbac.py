@@ -20,6 +20,10 @@ from metal.controllers.bmc import enrol, presence, reach
 from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.claim import boot_config
 from metal.controllers.claim import reconciler as claim
+from metal.controllers.maintenance import boot_config as maintenance_boot
+from metal.controllers.maintenance import hold, marks
+from metal.controllers.maintenance import reconciler as maintenance
+from metal.controllers.readiness import reconciler as readiness
 from metal.controllers.server import available, claimed, discovery, finalize, initial
 from metal.controllers.server import reconciler as server
 from metal.gate import directory, windows
@@ -44,6 +48,8 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *server.access(kinds), *initial.access(kinds), *discovery.access(), *finalize.access(kinds),
         *available.access(kinds), *claimed.access(kinds),
         *claim.access(kinds), *boot_config.access(kinds),
+        *maintenance.access(kinds), *maintenance_boot.access(kinds), *hold.access(kinds), *marks.access(kinds),
+        *readiness.access(kinds),
         *boot_operator.access(kinds), *bootable.access(kinds), *windows.access(kinds), *directory.access(kinds),
         *registry.access(), *bootstate.access(kinds), *events.access(EVENT),
     )  # fmt: skip

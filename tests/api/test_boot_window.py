@@ -70,7 +70,7 @@ def test_who_missed_the_ignition_gets_it_again_for_a_moment() -> None:
     assert refused.value.reason == "TokenSpent"
 
 
-@pytest.mark.parametrize("purpose", ["Discovery", "Claim"])
+@pytest.mark.parametrize("purpose", ["Discovery", "Claim", "Maintenance"])
 @pytest.mark.parametrize(("token", "client"), [("script", OTHER), ("wrong", C), ("", C)])
 def test_nobody_else_gets_the_ignition_again(purpose: str, token: str, client: str) -> None:
     """Neither another address with the token, nor the address without it."""

@@ -19,8 +19,10 @@ from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
+from metal.controllers.maintenance.setup import setup_maintenances
+from metal.controllers.readiness.reconciler import setup_readiness
 from metal.controllers.scope import Context
-from metal.controllers.settings import ClaimSettings, ServerSettings
+from metal.controllers.settings import ClaimSettings, MaintenanceSettings, ServerSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.kube.clock import LoopClock
 from metal.kube.errors import AlreadyExists
@@ -60,6 +62,8 @@ class World:
         env = Environment(context, runtime, self.pool)
         setup_servers(env, self.settings, workers=8)
         setup_claims(env, ClaimSettings(), workers=8)
+        setup_maintenances(context, runtime, MaintenanceSettings())
+        setup_readiness(context, runtime)
         return runtime
 
     async def restart(self, seed: int = 2) -> None:

@@ -23,7 +23,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOWS = st.builds(
     BootWindow,
     id=st.text("ab", min_size=1, max_size=3),
-    purpose=st.sampled_from(["Discovery", "Claim"]),
+    purpose=st.sampled_from(["Discovery", "Claim", "Maintenance"]),
     config_ref=st.just(ObjectRef(namespace="n", name="c")),
     phase=st.sampled_from([phase.value for phase in Phase]),
     opened_at=st.just(NOW),

@@ -78,7 +78,6 @@ def _foreign(group: str, name: str, plural: str, *, namespaced: bool) -> Kind[An
 
 
 FOREIGN = (
-    _foreign(KINDS.group, "ServerMaintenance", "servermaintenances", namespaced=True),
     _foreign(KINDS.group, "BIOSVersion", "biosversions", namespaced=False),
     _foreign(KINDS.boot_group, "HTTPBootConfig", "httpbootconfigs", namespaced=True),
 )

@@ -18,7 +18,7 @@ HELD = {
     15: "Reserved", 19: "Error",
 }  # fmt: skip
 """Servers that wait for the word to go on: number and state."""
-OURS = ("ServerMaintenance", "BIOSVersion", "HTTPBootConfig", "Secret", "Namespace")
+OURS = ("BIOSVersion", "HTTPBootConfig", "Secret", "Namespace")
 """Kinds of which every object stays exactly as it was."""
 BOUND = tuple(number for number, entry in enumerate(LEFT) if entry.claim)
 
@@ -83,11 +83,27 @@ def _same_or_more(key: str, old: Doc, new: Doc) -> None:
     assert new["metadata"].get("ownerReferences") == old["metadata"].get("ownerReferences"), key
     if old["kind"] != "IPXEBootConfig":  # says where our boot server serves the same image
         assert new.get("spec") == old.get("spec"), key
+    if old["kind"] == "ServerMaintenance":
+        assert new["status"].items() >= old["status"].items(), key
     if old["kind"] == "Server":
         status = {name: value for name, value in old["status"].items() if name not in ("conditions", "state")}
         assert new["status"].items() >= status.items(), key
         kept = [condition for condition in old["status"]["conditions"] if condition in new["status"]["conditions"]]
         assert kept == old["status"]["conditions"], key
+
+
+async def test_a_maintenance_that_the_go_operator_began_is_watched_and_says_how_it_is_taken_up() -> None:
+    """It holds its server as before; the machine is moved by nobody before the word."""
+    async with takeover() as site:
+        await site.begin()
+        number = next(n for n, entry in enumerate(LEFT) if entry.maintained)
+        server = await site.server(number)
+        held = server.spec.server_maintenance_ref
+        assert held is not None
+        found = await site.client.get(site.kinds.maintenance, held.name, held.namespace)
+
+        assert "metal.ironcore.dev/operation=retry" in server.status.waiting_for
+        assert (found.status.state, found.status.waiting_for) == ("InMaintenance", server.status.waiting_for)
 
 
 async def test_plain_text_of_a_bmcsecret_goes_into_data_and_says_the_same() -> None:

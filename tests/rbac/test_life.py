@@ -22,6 +22,7 @@ from metal.rbac import NAME, files, roles
 from tests.rbac.apply import apply_all
 from tests.rbac.guard import Guard
 from tests.sim.plane import KINDS, OPTIONS, START, Plane, is_ready
+from tests.sim.steps import approve, maintain, rule, until_server
 
 pytestmark = pytest.mark.looptime
 HOME = Config().namespace
@@ -69,6 +70,7 @@ async def test_a_whole_life_needs_every_right_and_no_other() -> None:
         await _a_bmc_dies_again_and_again(world)
         await _leftovers_of_older_operators(world)
         await _names_that_were_used_before(world)
+        await _maintenances_and_rules(world)
         await _everything_goes(world)
     assert guard.refused == []
     unused = [right for right in guard.rights if right not in guard.used and right.resource not in ELSEWHERE]
@@ -145,6 +147,28 @@ async def _names_that_were_used_before(world: Plane) -> None:
     await _a_machine_says_that_it_booted(world)
     await world.until_available(3)
     await _claim_and_release(world)
+
+
+async def _maintenances_and_rules(world: Plane) -> None:
+    """One with a boot of its own that ends, one that goes without its finalizer, one that a claim's owner approves."""
+    name = (await world.servers())[0].metadata.name
+    template = {"name": "m1", "spec": {"serverRef": {"name": name}, "image": "images.sim/demo:latest"}}
+    await maintain(world, name, serverBootConfigurationTemplate=template)
+    await until_server(world, name, lambda s: s.spec.maintenance_boot_configuration_ref is not None)
+    await world.client.patch(KINDS.maintenance, "m1", {"metadata": {"finalizers": None}}, "default")
+    await world.client.delete(KINDS.maintenance, "m1", "default")
+    await until_server(world, name, lambda s: s.spec.server_maintenance_ref is None)
+    await world.until_available(3)
+    await world.add_claim(serverRef={"name": name})
+    await world.until_claim(is_ready)
+    await maintain(world, name, "m2")
+    await approve(world)
+    await until_server(world, name, lambda s: s.status.state == "Maintenance")
+    await world.client.delete(KINDS.maintenance, "m2", "default")
+    await until_server(world, name, lambda s: s.status.state == "Reserved")
+    await world.client.delete(KINDS.claim, "c1", "default")
+    await world.until_available(3)
+    await rule(world)
 
 
 async def _a_machine_says_that_it_booted(world: Plane) -> None:

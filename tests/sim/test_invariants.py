@@ -17,8 +17,9 @@ from metal.api.claim import (
 )
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.core import ConfigMap
+from metal.api.interruption import OperationRequest
 from metal.api.meta import Condition, ObjectMeta
-from metal.api.server import ClaimBoot, Server, ServerSpec, ServerStatus, Wait
+from metal.api.server import ClaimBoot, PowerRequest, Server, ServerSpec, ServerStatus, Wait
 from metal.sim.history import History
 from metal.sim.invariants import (
     InvariantViolation,
@@ -339,6 +340,27 @@ def test_a_maintenance_may_do_what_it_likes() -> None:
     held.changed("Server", "", "s1", msgspec.structs.replace(server.obj, spec=spec))  # type: ignore[union-attr]  # likewise
     story.machine("reset", type="ForceOff", power="On")
     check_untouched(held)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"operation_request": OperationRequest(operation="force-off-server", asked_at=NOW)},
+        {"power_request": PowerRequest(target="Off", reason="parking")},
+        {"state": "Maintenance"},
+    ],
+)
+def test_what_somebody_asked_for_is_nobodys_concern(told: dict[str, Any]) -> None:
+    """A reset by annotation, parking, and the end of a maintenance may stop a tenant's machine; nothing else may."""
+    story = reserved(Story())
+    server = [entry for entry in story.history if getattr(entry, "kind", "") == "Server"][-1].obj  # type: ignore[union-attr]  # a Change
+    status = msgspec.structs.replace(server.status, **told)
+    story.history.changed("Server", "", "s1", msgspec.structs.replace(server, status=status))
+    story.machine("reset", type="ForceOff", power="On")
+    check_untouched(story.history)
+    story.history.changed("Server", "", "s1", server)
+    with pytest.raises(InvariantViolation):
+        check_untouched(story.later().machine("reset", type="ForceOff", power="On").history)
 
 
 def test_a_pass_under_way_may_still_act() -> None:

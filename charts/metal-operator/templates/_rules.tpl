@@ -61,6 +61,7 @@
   - {{ include "metal.group" . }}
   resources:
   - serverclaims
+  - servermaintenances
   verbs:
   - get
   - list
@@ -70,6 +71,7 @@
   - {{ include "metal.group" . }}
   resources:
   - endpoints
+  - serverreadinessrules
   verbs:
   - list
   - patch
@@ -82,6 +84,8 @@
   - endpoints/status
   - serverbootconfigurations/status
   - serverclaims/status
+  - servermaintenances/status
+  - serverreadinessrules/status
   - servers/status
   verbs:
   - patch
@@ -91,6 +95,7 @@
   - bmcs/finalizers
   - serverbootconfigurations/finalizers
   - serverclaims/finalizers
+  - servermaintenances/finalizers
   - servers/finalizers
   verbs:
   - update

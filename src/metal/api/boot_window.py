@@ -20,6 +20,7 @@ class Purpose(StrEnum):
 
     DISCOVERY = "Discovery"
     CLAIM = "Claim"
+    MAINTENANCE = "Maintenance"
 
 
 class Phase(StrEnum):
@@ -39,7 +40,7 @@ class BootWindow(Model, frozen=True, kw_only=True):
     id: str
     """Random name of this boot; a report must carry a token of it."""
     purpose: str
-    """Discovery or Claim."""
+    """Discovery, Claim or Maintenance."""
     config_ref: ObjectRef
     """ServerBootConfiguration that is booted."""
     config_uid: str = msgspec.field(name="configUID", default="")
@@ -169,28 +170,33 @@ def serve_ignition(
 ) -> BootWindow:
     """The Ignition goes out: the script's token is spent, and a token for the report begins its life.
 
-    For a claim this is the first success: the window is done. A machine that missed the answer gets it again for a
-    moment, and then only the newest token for the report is alive. Raises Refused.
+    For a claim or a maintenance this is the first success: the window is done. A machine that missed the answer gets it
+    again for a moment, and then only the newest token for the report is alive. Raises Refused.
     """
     again = _is_repeat_of_ignition(window, now, token, client)
     window = window if window is not None and again else check_token(window, now, token)
-    claim = window.purpose == Purpose.CLAIM
+    done = not _reports(window)
     return msgspec.structs.replace(
         window,
-        phase=Phase.SUCCEEDED if claim else Phase.IGNITION_SERVED,
+        phase=Phase.SUCCEEDED if done else Phase.IGNITION_SERVED,
         token_digest="",
         spent_token_digest=digest(token),
         ignition_address=client,
-        report_token_digest="" if claim else digest(report_token),
+        report_token_digest="" if done else digest(report_token),
         ignition_served_at=window.ignition_served_at if again else now,
     )
+
+
+def _reports(window: BootWindow) -> bool:
+    """True when what boots reports back; else the boot is done with its Ignition."""
+    return window.purpose not in (Purpose.CLAIM, Purpose.MAINTENANCE)
 
 
 def _is_repeat_of_ignition(window: BootWindow | None, now: datetime, token: str, client: str) -> bool:
     """True for whom the Ignition was handed out to a moment ago, until the machine showed that it has it."""
     if window is None or not window.spent_token_digest or window.ignition_served_at is None:
         return False
-    done = Phase.SUCCEEDED if window.purpose == Purpose.CLAIM else Phase.IGNITION_SERVED
+    done = Phase.IGNITION_SERVED if _reports(window) else Phase.SUCCEEDED
     if window.phase != done or not now - window.ignition_served_at < REPEAT or now >= window.expires_at:
         return False
     return client == window.ignition_address and hmac.compare_digest(window.spent_token_digest, digest(token))

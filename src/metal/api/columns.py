@@ -75,9 +75,34 @@ SERVER_BOOT_CONFIGURATION = (
     _AGE,
 )
 
+SERVER_READINESS_RULE = (
+    Column("Mode", ".spec.enforcementMode"),
+    Column("Taint", ".spec.taint.key"),
+    Column("State", ".status.state"),
+    _SINCE,
+    _WAITING_FOR,
+    _AGE,
+)
+
 IPXE_BOOT_CONFIG = (
     Column("State", ".status.state"),
     _SINCE,
     _WAITING_FOR,
     _AGE,
 )
+
+
+def server_maintenance(group: str) -> tuple[Column, ...]:
+    """Columns of a ServerMaintenance; its reason stands in an annotation that carries the group's name."""
+    escaped = group.replace(".", r"\.")
+    return (
+        Column("Server", ".spec.serverRef.name"),
+        Column("Policy", ".spec.policy"),
+        Column("BootConfiguration", ".spec.serverBootConfigurationTemplate.name"),
+        Column("Reason", rf".metadata.annotations['{escaped}/reason']"),
+        Column("State", ".status.state"),
+        _SINCE,
+        _WAITING_FOR,
+        Column("Priority", ".spec.priority", "integer"),
+        _AGE,
+    )

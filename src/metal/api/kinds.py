@@ -8,7 +8,9 @@ from metal.api.bmc import BMC, BMCSecret
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.ipxe import IPXEBootConfig
+from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Column, Kind
+from metal.api.readiness import ServerReadinessRule
 from metal.api.server import Server
 
 METAL_GROUP = "metal.ironcore.dev"
@@ -29,6 +31,8 @@ class Kinds:
     server: Kind[Server]
     claim: Kind[ServerClaim]
     boot_config: Kind[ServerBootConfiguration]
+    maintenance: Kind[ServerMaintenance]
+    readiness_rule: Kind[ServerReadinessRule]
     ipxe: Kind[IPXEBootConfig]
 
     def key(self, name: str) -> str:
@@ -38,7 +42,8 @@ class Kinds:
     def all(self) -> tuple[Kind[Any], ...]:
         """Every kind."""
         return (
-            self.endpoint, self.bmc, self.bmc_secret, self.server, self.claim, self.boot_config, self.ipxe,
+            self.endpoint, self.bmc, self.bmc_secret, self.server, self.claim, self.boot_config, self.maintenance,
+            self.readiness_rule, self.ipxe,
         )  # fmt: skip
 
 
@@ -54,6 +59,10 @@ def kinds(group: str = METAL_GROUP, boot_group: str = BOOT_GROUP) -> Kinds:
         claim=_kind(group, "serverclaims", ServerClaim, columns.SERVER_CLAIM, "scl"),
         boot_config=_kind(
             group, "serverbootconfigurations", ServerBootConfiguration, columns.SERVER_BOOT_CONFIGURATION, "sbc"
+        ),
+        maintenance=_kind(group, "servermaintenances", ServerMaintenance, columns.server_maintenance(group), "sm"),
+        readiness_rule=_kind(
+            group, "serverreadinessrules", ServerReadinessRule, columns.SERVER_READINESS_RULE, namespaced=False
         ),
         ipxe=_kind(boot_group, "ipxebootconfigs", IPXEBootConfig, columns.IPXE_BOOT_CONFIG),
     )

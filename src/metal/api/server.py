@@ -10,6 +10,7 @@ from metal.api.bmc import ConsoleProtocol, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.inventory import Inventory
+from metal.api.interruption import Interruption, OperationRequest
 from metal.api.markers import (
     IP,
     Choice,
@@ -299,6 +300,10 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """The wait in detail."""
     failure: Failure | None = None
     """Why the server is in Error."""
+    interruption: Interruption | None = None
+    """What Maintenance or Parked interrupted."""
+    operation_request: OperationRequest | None = None
+    """Reset that was asked for by annotation and not done yet."""
     power_state: str = ""
     """Power state as the BMC last reported it."""
     power_request: "PowerRequest | None" = None

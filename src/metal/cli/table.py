@@ -16,6 +16,7 @@ _COLOURS = {
     "Error": "bold red",
     "Cleanup": "yellow",
     "Maintenance": "magenta",
+    "Parked": "blue",
 }
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
-from metal.controllers.settings import ServerSettings
+from metal.controllers.settings import MaintenanceSettings, ServerSettings
 
 _SERVER = ServerSettings()
 
@@ -81,6 +81,8 @@ class Timeouts:
     """Pause before the second network boot; it doubles with each failure."""
     bmc: float = _SERVER.bmc_timeout
     """How long a BMC may be unreachable before its server goes to Error."""
+    maintenance: float = MaintenanceSettings.overdue
+    """How long a maintenance may hold a server before its condition Overdue says so; it ends when it is deleted."""
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,14 @@ class ClaimSettings:
 
 
 @dataclass(frozen=True)
+class MaintenanceSettings:
+    """How the ServerMaintenance reconciler behaves. Durations are in seconds."""
+
+    overdue: float = 28800.0
+    """How long a maintenance may hold a server before it is called overdue; repairs are done within a working day."""
+
+
+@dataclass(frozen=True)
 class EndpointSettings:
     """How the Endpoint reconciler behaves. Durations are in seconds."""
 

@@ -12,6 +12,7 @@ from metal.controllers.access import AccessDefaults
 from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
 from metal.controllers.claim.scope import ClaimDeps
+from metal.controllers.predicates import matters
 from metal.controllers.scope import Context
 from metal.controllers.server import confirm
 from metal.controllers.server.claimed import BY_SERVER
@@ -59,7 +60,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
         env.context, settings, env.pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
-        access_defaults=env.access_defaults,
+        maintenances=runtime.informer(kinds.maintenance), access_defaults=env.access_defaults,
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
@@ -72,6 +73,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     controller.watches(deps.servers)
     controller.watches(deps.configs, _server_of_config)
     controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim), _is_order)
+    controller.watches(deps.maintenances, lambda one: (Key(one.spec.server_ref.name),), matters)
     controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
     controller.watches(deps.bmcs, lambda bmc: map(key_of, deps.servers.by_index(BY_BMC, bmc.metadata.name)), _came_back)
     return reconciler

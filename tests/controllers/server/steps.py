@@ -1,8 +1,11 @@
 """Steps that many tests of the Server begin with."""
 
+import asyncio
+import contextlib
 from typing import Any
 
 from metal.api.server import Server
+from metal.kube.errors import AlreadyExists, NotFound
 from tests.controllers.world import KINDS, World
 
 
@@ -26,15 +29,34 @@ async def claimed_and_booting(w: World) -> Server:
     return await w.until_true(lambda s: s.status.power_state == "On" and s.status.state == "Reserved")
 
 
+async def operate(w: World, operation: str, name: str = "s1") -> None:
+    """Somebody annotates the server with an operation."""
+    await w.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key("operation"): operation}}})
+
+
+async def reasons(w: World) -> set[str]:
+    """Reasons of all Events so far, once they have been sent."""
+    await asyncio.sleep(5)
+    return {event.reason for event in await w.events()}
+
+
 async def retry(w: World, name: str = "s1") -> None:
     """Somebody annotates the server with operation=retry."""
-    await w.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}})
+    await operate(w, "retry", name)
 
 
-async def maintain(w: World, on: bool = True) -> None:
-    """A maintenance takes hold of the server, or lets it go."""
-    ref = {"namespace": "default", "name": "m1"} if on else None
-    await w.client.patch(KINDS.server, "s1", {"spec": {"serverMaintenanceRef": ref}})
+async def maintain(w: World, on: bool = True, name: str = "m1", **spec: Any) -> None:
+    """An enforced maintenance takes hold of the server, or lets it go."""
+    if not on:
+        with contextlib.suppress(NotFound):
+            await w.client.delete(KINDS.maintenance, name, "default")
+        return
+    body = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"policy": "Enforced", "serverRef": {"name": "s1"}, **spec},
+    }
+    with contextlib.suppress(AlreadyExists):
+        await w.client.create(KINDS.maintenance, body)
 
 
 def condition(server: Server, type: str) -> tuple[str, str]:

@@ -43,7 +43,7 @@ def _old_leader(w: World, server: Server) -> ServerReconciler:
     servers = cast("Informer[Server]", Frozen(server))
     deps = Deps(
         context, w.settings, w.pool, servers, informer(KINDS.claim), informer(KINDS.boot_config), informer(KINDS.bmc),
-        informer(KINDS.bmc_secret), informer(KINDS.endpoint),
+        informer(KINDS.bmc_secret), informer(KINDS.endpoint), informer(KINDS.maintenance),
     )  # fmt: skip
     return ServerReconciler(deps)
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,11 @@ from metal.api import boot_window
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.bmc.errors import BMCTimeout
-from metal.bmc.protocols import PowerState
+from metal.bmc.protocols import PowerState, ResetType
+from metal.controllers.server.resets import RESETS
 from metal.kube.errors import ApiError, Conflict, NotFound
 from tests.controllers.machine import Surroundings
-from tests.controllers.server.steps import maintain, retry
+from tests.controllers.server.steps import maintain, operate, retry
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -22,8 +24,9 @@ FAST = {
     "discovery_timeout": 90.0, "claim_boot_timeout": 90.0, "boot_retry": 5.0, "power_timeout": 90.0,
     "graceful_timeout": 15.0, "bmc_timeout": 60.0, "bmc_retry": 5.0, "resync": 30.0, "boot_config_timeout": 60.0,
 }  # fmt: skip
-UNBOUNDED = ("Repair", "Maintenance", "Release")
+UNBOUNDED = ("Repair", "Maintenance", "Release", "Unpark")
 """Waits that only people end."""
+STARTS = tuple(f"reset {kind}" for kind in RESETS.values() if kind is not ResetType.FORCE_OFF)
 CLAIMS = ("c1", "c2", "c3")
 TARGETS = {"power_on": "On", "graceful_off": "Off", "force_off": "Off"}
 
@@ -41,7 +44,7 @@ class Walk:
         self.acts: list[Callable[[], Awaitable[None]]] = [
             self.claim, self.claim, self.unclaim, self.flip_power, self.change_image, self.bmc, self.lose_power,
             self.ignore_graceful, self.ignore_once, self.contest, self.silence, self.restart, self.label, self.maintain,
-            self.retry, self.press_the_button,
+            self.retry, self.press_the_button, self.operate, self.operate, self.park,
         ]  # fmt: skip
         w.bmc.trap = self._watch_power
 
@@ -54,6 +57,9 @@ class Walk:
         if target and (request is None or request.target != target):
             self.violations.append(f"{what} without a written request")
         booted, ref = server.status.claim_boot, server.spec.server_claim_ref
+        self._watch_network(what, server)
+        if request is not None and request.reason == "parking":
+            return
         claim = await self._get(ref.name) if ref is not None else None
         if server.status.state != State.RESERVED or claim is None or claim.metadata.uid != server.status.tenant:
             return
@@ -61,6 +67,15 @@ class Walk:
             self.violations.append("power_on although the claim wants it off")
         if booted is not None and (what == "set_network_boot" or (target and claim.spec.power != target)):
             self.violations.append(f"{what} although the claim has booted and wants {claim.spec.power}")
+
+    def _watch_network(self, what: str, server: Server) -> None:
+        """A reset never sends a tenant's machine to the network, and only a window of its own lets a maintenance."""
+        window, booted = server.status.boot_window, server.status.claim_boot
+        if what in STARTS and booted is not None and self.w.bmc.boot.is_network:
+            self.violations.append(f"{what} with a network boot override")
+        own = window is not None and window.purpose == "Maintenance"
+        if server.status.state == State.MAINTENANCE and what == "set_network_boot" and not own:
+            self.violations.append("a network boot in Maintenance that is not the maintenance's")
 
     async def _get(self, name: str) -> ServerClaim | None:
         try:
@@ -121,7 +136,22 @@ class Walk:
         await self.w.client.patch(KINDS.server, "s1", change)
 
     async def maintain(self) -> None:
-        await maintain(self.w, on=(await self.w.server()).spec.server_maintenance_ref is None)
+        template = {"name": "m", "spec": {"serverRef": {"name": "s1"}, "image": "reg/firmware:1"}}
+        wanted: dict[str, Any] = {"serverPower": self.rng.choice(("", "On", "Off"))}
+        if self.rng.random() < 0.5:
+            wanted["serverBootConfigurationTemplate"] = template
+        name, held = self.rng.choice(("m1", "m2")), (await self.w.server()).spec.server_maintenance_ref
+        await maintain(self.w, on=held is None or held.name != name, name=name, **wanted)
+
+    async def operate(self) -> None:
+        await operate(self.w, self.rng.choice((*RESETS, "sing")))
+
+    async def park(self) -> None:
+        await operate(self.w, self.rng.choice(("park", "park", "unpark")))
+
+    async def end_maintenances(self) -> None:
+        for name in ("m1", "m2"):
+            await maintain(self.w, on=False, name=name)
 
     async def retry(self) -> None:
         await retry(self.w)
@@ -141,8 +171,11 @@ class Walk:
             self.w.bmc.failure = None
         if self.around.silent and self.rng.random() < 0.4:
             self.around.silent = False
-        if (await self.w.server()).spec.server_maintenance_ref is not None and self.rng.random() < 0.5:
-            await maintain(self.w, on=False)
+        server = await self.w.server()
+        if server.spec.server_maintenance_ref is not None and self.rng.random() < 0.5:
+            await self.end_maintenances()
+        if server.status.state == State.PARKED and self.rng.random() < 0.5:
+            await operate(self.w, "unpark")
 
     async def check(self) -> None:
         """What holds at every moment."""
@@ -175,7 +208,8 @@ class Walk:
         """The faults stop; people do what Error asks for."""
         bmc = self.w.bmc
         bmc.failure, bmc.ignores_graceful, bmc.ignores_once, self.around.silent = None, False, False, False
-        await maintain(self.w, on=False)
+        await self.end_maintenances()
+        await operate(self.w, "unpark")
         for _ in range(3):
             await asyncio.sleep(200)
             if (await self.w.server()).status.state == State.ERROR:

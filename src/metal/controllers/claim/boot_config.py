@@ -8,7 +8,7 @@ from metal.api.server import Server
 from metal.controllers.claim.scope import ClaimScope
 from metal.kube.errors import NotFound
 from metal.kube.objects import key_of
-from metal.kube.ownership import controller_reference
+from metal.kube.ownership import controller_of, controller_reference
 from metal.kube.rbac import APPLY, Access, blocks, disowns
 
 MANAGER = "metal-operator"
@@ -19,6 +19,9 @@ async def follow(scope: ClaimScope, server: Server) -> None:
     claim = scope.claim
     config = scope.deps.configs.get(key_of(claim))
     if config is not None and not _is_ours(scope, config):
+        if not _is_a_claims(scope, config):
+            _say_taken(scope, config)
+            return
         await _drop(scope, config)
         config = None
     if _has_booted(scope, server):
@@ -33,6 +36,20 @@ async def follow(scope: ClaimScope, server: Server) -> None:
 
 def _is_ours(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
     return any(ref.uid == scope.claim.metadata.uid for ref in config.metadata.owner_references)
+
+
+def _is_a_claims(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
+    """Only what a former claim left, or nobody owns, may be replaced; a maintenance may be booting its own."""
+    owner = controller_of(config)
+    return owner is None or owner.kind == scope.context.kinds.claim.kind
+
+
+def _say_taken(scope: ClaimScope, config: ServerBootConfiguration) -> None:
+    owner = controller_of(config)
+    what = f"{owner.kind} {owner.name}" if owner is not None else "something else"
+    name = f"{config.metadata.namespace}/{config.metadata.name}"
+    message = f"the ServerBootConfiguration {name} belongs to {what}: remove that, or make the claim under another name"
+    scope.say("Current", False, "BootConfigurationNameTaken", message)
 
 
 async def _drop(scope: ClaimScope, config: ServerBootConfiguration) -> None:

@@ -122,14 +122,30 @@ class ServerClaimReconciler:
         self.deps.servers.observe(server)
         return server
 
+    def _is_parking(self, server: Server) -> bool:
+        key, notes = self.deps.context.kinds.key, server.metadata.annotations
+        return notes.get(key("parked")) == "true" or notes.get(key("operation")) == "park"
+
     async def _serve(self, scope: ClaimScope, server: Server) -> None:
         if scope.claim.spec.server_ref is None:
             await scope.patch({"spec": {"serverRef": {"name": server.metadata.name}}})
+        if server.status.state == State.PARKED or self._is_parking(server):
+            _stand_down(scope, server)
+            return
         if server.status.state not in _NOT_YET:
             await boot_config.follow(scope, server)
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.say("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _booted(scope, server)
+
+
+def _stand_down(scope: ClaimScope, server: Server) -> None:
+    name = server.metadata.name
+    scope.phase("Bound", f"server {name}, which is parked")
+    scope.say("Bound", True, "Bound", f"bound to server {name}")
+    scope.say(
+        "Ready", False, "ServerParked", f"server {name} is parked: its power is somebody else's until it is unparked"
+    )
 
 
 def _refuse(scope: ClaimScope) -> None:

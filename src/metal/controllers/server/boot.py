@@ -21,6 +21,9 @@ from metal.kube.controller import Requeue
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
 
+_AWAITED: dict[str, str] = {Purpose.DISCOVERY: "ProbeReport", Purpose.MAINTENANCE: "MaintenanceBoot"}
+"""Names of the wait for a boot, by its purpose; any other is a claim's."""
+
 
 def belongs(window: BootWindow | None, config: ServerBootConfiguration, claim_uid: str = "") -> bool:
     """True when the window is a boot of this configuration as it is now (for this claim)."""
@@ -144,8 +147,7 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
         Phase.SCRIPT_SERVED: "the machine to fetch its Ignition",
         Phase.IGNITION_SERVED: "the probe's report",
     }[Phase(window.phase)]
-    name = "ProbeReport" if window.purpose == Purpose.DISCOVERY else "ClaimBoot"
-    return scope.wait(name, awaited, until=window.expires_at, poll=poll)
+    return scope.wait(_AWAITED.get(window.purpose, "ClaimBoot"), awaited, until=window.expires_at, poll=poll)
 
 
 async def _check_override(scope: Scope, window: BootWindow) -> None:

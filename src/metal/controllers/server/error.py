@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metal.api.server import Failure, State
 from metal.bmc.protocols import SystemInfo
-from metal.controllers.server import boot, readiness
+from metal.controllers.server import boot, maintenance, readiness
 from metal.controllers.server.claimed import assume_booted, find_claim
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -33,7 +33,10 @@ async def run(scope: Scope) -> Requeue:
 
 def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     """Why the server may go on, or nothing."""
-    config = scope.boot_config()
+    in_maintenance = failure.state == State.MAINTENANCE
+    config = scope.maintenance_config() if in_maintenance else scope.boot_config()
+    if in_maintenance and maintenance.is_over(scope, failure.reason, system):
+        return "the maintenance in which it failed is over"
     if failure.reason.startswith("BMC"):
         return "the BMC answers again"
     if failure.reason == "BootConfigurationNotReady" and (readiness.is_ready(config) or _other_probe(scope, failure)):

@@ -1,12 +1,13 @@
 """What stands before the states: a Server without state gets one, and operations are obeyed."""
 
 from metal.api.server import State
-from metal.controllers.server import error, takeover
+from metal.controllers.server import error, parking, takeover
 from metal.controllers.server.claimed import assume_booted, tenant_that_booted
+from metal.controllers.server.resets import RESETS, accept
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
-KNOWN = ("ignore", "retry")
+KNOWN = ("ignore", "retry", parking.PARK, parking.UNPARK, *RESETS)
 
 
 async def adopt(scope: Scope) -> Requeue | None:
@@ -37,13 +38,29 @@ async def obey(scope: Scope) -> Requeue | None:
     wanted = scope.server.metadata.annotations.get(annotation)
     if wanted is None:
         return None
-    result = takeover.go_ahead(scope) if wanted == "retry" else None
-    if wanted == "retry" and scope.status.state == State.ERROR:
-        result = error.resume_interrupted(scope)
-    if wanted == "retry":
-        await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
-    if wanted not in KNOWN:
-        known = ", ".join(KNOWN)
-        scope.tell("UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True)
+    if wanted in (parking.PARK, parking.UNPARK):
+        await parking.obey(scope, wanted)
+        return None
+    if wanted in RESETS and not parking.is_marked(scope):
+        await accept(scope, wanted)
+        return None
+    result = _retry(scope) if wanted == "retry" else None
+    _refuse(scope, wanted)
+    await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
     await scope.patch({"metadata": {"annotations": {annotation: None}}})
     return result
+
+
+def _retry(scope: Scope) -> Requeue | None:
+    if scope.status.state == State.ERROR:
+        takeover.go_ahead(scope)
+        return error.resume_interrupted(scope)
+    return takeover.go_ahead(scope)
+
+
+def _refuse(scope: Scope, wanted: str) -> None:
+    if wanted in RESETS:
+        scope.tell("ParkedOperationDropped", f"{wanted} was not done: the server is parked", warning=True)
+    elif wanted not in KNOWN:
+        known = ", ".join(KNOWN)
+        scope.tell("UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True)

@@ -1,4 +1,4 @@
-"""Walks a Server through its life: Initial, Discovery, Available, Reserved, Cleanup, Maintenance, Error."""
+"""Walks a Server through its life: Initial, Discovery, Available, Reserved, Cleanup, Maintenance, Parked, Error."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,8 +18,10 @@ from metal.controllers.server import (
     maintenance,
     operation,
     parked,
+    parking,
     released,
     reserved,
+    resets,
     takeover,
     trouble,
 )
@@ -43,6 +45,10 @@ STATES: dict[State, ModuleType] = {
     State.ERROR: error,
     State.PARKED: parked,
 }
+
+_BEFORE_THE_BMC = (
+    operation.adopt, takeover.adopt, operation.obey, resets.expire, parked.stand_down, maintenance.enter,
+)  # fmt: skip
 
 
 @dataclass
@@ -71,7 +77,7 @@ class ServerReconciler:
         result: Result | None = await finalize.run(scope)
         if result is not None or finalize.is_ignored(scope):
             return result or Done()
-        for phase in (operation.adopt, takeover.adopt, operation.obey, maintenance.enter):
+        for phase in _BEFORE_THE_BMC:
             if (result := await phase(scope)) is not None:
                 return result
         try:
@@ -83,7 +89,10 @@ class ServerReconciler:
             return trouble.bmc_failed(scope, exc)
 
     async def _step(self, scope: Scope) -> Requeue:
-        result = await takeover.hold(scope)
+        result = None
+        for phase in (resets.perform, takeover.hold, parking.park):
+            if (result := await phase(scope)) is not None:
+                break
         if result is None:
             step: Step = STATES[State(scope.status.state)].run
             result = await step(scope)
@@ -106,9 +115,11 @@ class ServerReconciler:
 
 def access(kinds: Kinds) -> tuple[Access, ...]:
     """What the reconciler does with the API, but for what its modules declare."""
-    seen = (kinds.server, kinds.claim, kinds.boot_config, kinds.bmc, kinds.bmc_secret, kinds.endpoint)
+    seen = (
+        kinds.server, kinds.claim, kinds.boot_config, kinds.maintenance, kinds.bmc, kinds.bmc_secret, kinds.endpoint,
+    )  # fmt: skip
     return (
-        *follows(*seen, why="a Server follows its BMC, its claim and its boot configuration"),
+        *follows(*seen, why="a Server follows its BMC, its claim, its boot configuration and its maintenance"),
         Access(kinds.server, ("patch",), "writes finalizer, claim and boot references, and removes obeyed operations"),
         Access(kinds.server, ("patch",), "says what state the server is in and what is awaited", "status"),
     )

@@ -31,7 +31,7 @@ async def run(scope: Scope) -> Requeue:
     if scope.status.tenant != claim.metadata.uid:
         take_tenant(scope, claim.metadata.uid)
         await scope.commit()
-    doubt = await _note_success(scope, claim)
+    doubt = await note_success(scope, claim)
     if doubt is not None:
         return doubt
     booted = scope.status.claim_boot
@@ -42,7 +42,7 @@ async def run(scope: Scope) -> Requeue:
     return await _first_boot(scope, claim)
 
 
-async def _note_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
+async def note_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
     """Write the claim's boot down before anything else is looked at: whatever changed since, it was the only one.
 
     While it is in doubt whose boot it was, nothing is written down and nothing touches the machine: a contested boot
@@ -92,14 +92,14 @@ async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:
     if scope.status.power_request is None:
         system = await clear_override(scope)
         if target is PowerState.ON and system.power_state is not PowerState.ON and is_kept(scope):
-            return _await_override(scope)
+            return await_override(scope)
     busy = await power.converge(scope, target, "the claim's power")
     if busy is not None:
         return busy
     return await _rest(scope, f"{target.value}, as the claim wants")
 
 
-def _await_override(scope: Scope) -> Requeue:
+def await_override(scope: Scope) -> Requeue:
     """Switched on now, the machine would go to the network instead of to its tenant's disk."""
     if scope.overdue("BootOverride"):
         return scope.fail(

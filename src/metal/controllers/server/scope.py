@@ -10,7 +10,9 @@ from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
 from metal.api.boot_window import Phase
 from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.common import ObjectRef
 from metal.api.endpoint import Endpoint
+from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
@@ -23,7 +25,7 @@ from metal.kube.controller import Requeue
 from metal.kube.informer import Informer
 from metal.kube.objects import Key, key_of
 
-_CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE)
+_CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE, State.PARKED)
 """Entering one of these ends a network boot that is under way."""
 
 
@@ -51,6 +53,7 @@ class Deps:
     bmcs: Informer[BMCObject]
     secrets: Informer[BMCSecret]
     endpoints: Informer[Endpoint]
+    maintenances: Informer[ServerMaintenance]
     access_defaults: AccessDefaults = field(default_factory=AccessDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
 
@@ -208,5 +211,11 @@ class Scope(StatusScope[Server]):
 
     def boot_config(self) -> ServerBootConfiguration | None:
         """The boot configuration that spec.bootConfigurationRef names."""
-        ref = self.server.spec.boot_configuration_ref
+        return self._config(self.server.spec.boot_configuration_ref)
+
+    def maintenance_config(self) -> ServerBootConfiguration | None:
+        """The boot configuration that spec.maintenanceBootConfigurationRef names."""
+        return self._config(self.server.spec.maintenance_boot_configuration_ref)
+
+    def _config(self, ref: ObjectRef | None) -> ServerBootConfiguration | None:
         return self.deps.configs.get(Key(ref.name, ref.namespace)) if ref else None

@@ -7,7 +7,6 @@ until somebody gives the word (operation=retry), because nobody here knows what 
 from metal.api.claim import ServerClaim
 from metal.api.server import ClaimBoot, State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import error
 from metal.controllers.server.claimed import find_claim
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -15,7 +14,7 @@ from metal.kube.controller import Requeue
 WAIT = "TakeoverGoAhead"
 """Name of the wait of a server that is left alone."""
 _CONDITION = "TakenOver"
-_UNTOUCHED = (State.INITIAL, State.DISCOVERY, State.PARKED)
+_UNTOUCHED = (State.INITIAL, State.DISCOVERY)
 """States in which the machine is moved next, whatever its power is."""
 
 
@@ -51,8 +50,7 @@ def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
 
 async def hold(scope: Scope) -> Requeue | None:
     """None for a server that may go on; else it is left alone, and says how it goes on. Raises BMCError."""
-    known = scope.find_condition(_CONDITION)
-    if known is None or known.status == "True" or _has_own_way(scope):
+    if not is_undecided(scope) or _has_own_way(scope):
         return None
     system = await scope.observe()
     claim = await find_claim(scope)
@@ -68,7 +66,9 @@ async def hold(scope: Scope) -> Requeue | None:
 
 
 def _has_own_way(scope: Scope) -> bool:
-    """A maintenance only watches the machine; an Error of ours knows what it waits for."""
+    """A maintenance only watches the machine, Parked not even that; an Error of ours knows what it waits for."""
+    if scope.status.state == State.PARKED:
+        return True
     if scope.status.state == State.ERROR:
         return scope.status.failure is not None
     return scope.status.state == State.MAINTENANCE and scope.server.spec.server_maintenance_ref is not None
@@ -104,15 +104,23 @@ def _leave_alone(scope: Scope, power: PowerState, wanted: PowerState | None) -> 
     return scope.wait(WAIT, text)
 
 
+def is_undecided(scope: Scope) -> bool:
+    """True for another operator's server that was not as its state says, until somebody gives the word."""
+    known = scope.find_condition(_CONDITION)
+    return known is not None and known.status == "False"
+
+
+def give_word(scope: Scope) -> bool:
+    """Somebody wants this operator to go on with the server; False when that was clear before."""
+    undecided = is_undecided(scope)
+    if undecided:
+        _settle(scope, "GoAhead", "somebody gave the word")
+    return undecided
+
+
 def go_ahead(scope: Scope) -> Requeue | None:
     """What operation=retry does for a server that is left alone: its state's next step, from the beginning."""
-    known = scope.find_condition(_CONDITION)
-    if known is None or known.status == "True":
-        return None
-    _settle(scope, "GoAhead", "somebody gave the word")
-    state = scope.status.state
-    if state == State.PARKED:
-        return scope.go(error.start_over(scope), "the word to go on was given; it is parked no more")
-    if state == State.DISCOVERY:
+    parked = scope.status.state == State.PARKED
+    if not parked and give_word(scope) and scope.status.state == State.DISCOVERY:
         return scope.go(State.INITIAL, "the word to go on was given; discovery starts from the beginning")
     return None

@@ -11,27 +11,42 @@ async def apply(scope: Scope) -> None:
 
     Neither is worth a machine: a refusal never stops what else is to be done.
     """
+    led = scope.server.spec.indicator_led
     try:
-        changed = [await step(scope) for step in (_indicator, _boot_order)]
+        changed = [await _indicator(scope, led), await _boot_order(scope)]
     except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
         scope.condition(_CONDITION, False, exc.reason, str(exc))
         return
-    if any(changed):
+    await _judge(scope, led, changed=any(changed))
+
+
+async def indicate(scope: Scope, led: str) -> None:
+    """Bring the location LED to `led`, whatever the spec says. A refusal becomes a condition. Raises BMCError."""
+    try:
+        changed = await _indicator(scope, led)
+    except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
+        scope.condition(_CONDITION, False, exc.reason, str(exc))
+        return
+    await _judge(scope, led, changed=changed)
+
+
+async def _judge(scope: Scope, led: str, *, changed: bool) -> None:
+    if changed:
         await scope.observe()
-    if _led_differs(scope):
+    if _led_differs(scope, led):
         scope.condition(_CONDITION, False, "NotTaken", f"the BMC keeps the location LED {scope.status.indicator_led}")
-    elif any(changed) or scope.find_condition(_CONDITION) is not None:
+    elif changed or scope.find_condition(_CONDITION) is not None:
         scope.condition(_CONDITION, True, "Applied", "location LED and boot order are as declared")
 
 
-def _led_differs(scope: Scope) -> bool:
-    return scope.server.spec.indicator_led not in ("", "Unknown", scope.status.indicator_led)
+def _led_differs(scope: Scope, led: str) -> bool:
+    return led not in ("", "Unknown", scope.status.indicator_led)
 
 
-async def _indicator(scope: Scope) -> bool:
-    if not _led_differs(scope):
+async def _indicator(scope: Scope, led: str) -> bool:
+    if not _led_differs(scope, led):
         return False
-    await scope.connected().set_indicator_led(scope.uri, scope.server.spec.indicator_led)
+    await scope.connected().set_indicator_led(scope.uri, led)
     scope.stale()
     return True
 

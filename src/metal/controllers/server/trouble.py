@@ -1,12 +1,22 @@
 """When the BMC does not play along: a condition at once, Error when it lasts or cannot be mended by waiting."""
 
 from metal.api.server import State
-from metal.bmc.errors import BMCAuthError, BMCBusy, BMCError, BMCTLSError
+from metal.bmc.errors import (
+    BMCAuthError,
+    BMCBadRequest,
+    BMCBusy,
+    BMCError,
+    BMCForbidden,
+    BMCNotSupported,
+    BMCTLSError,
+)  # fmt: skip
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
 _MENDABLE = (BMCAuthError, BMCTLSError)
 """Permanent for the client, but a changed Secret or certificate mends them: they get the time of an unreachable BMC."""
+_REFUSALS = (BMCNotSupported, BMCBadRequest, BMCForbidden)
+"""The BMC is there, and does not do what a maintenance asks for."""
 
 
 class NoAccess(BMCError):
@@ -38,7 +48,8 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
         _unreachable(scope, reason, message)
     if scope.status.state == State.ERROR:
         return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
-    if scope.status.state == State.MAINTENANCE:  # whoever maintains the machine may well have taken its BMC away
+    away = not isinstance(exc, _REFUSALS)
+    if scope.status.state == State.MAINTENANCE and away:  # whoever maintains the machine may well have taken it
         return scope.wait("Maintenance", f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
     if hopeless:
         return scope.fail(reason, f"{message}. Waiting cannot mend that: change it")

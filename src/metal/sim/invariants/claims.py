@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.sim.history import Change, Happening, History
@@ -55,7 +56,7 @@ def check_untouched(history: History) -> None:
                 changed[entry.namespace, entry.name] = entry.at
             continue
         server = world.server(entry.machine)
-        if server is None or server.spec.server_claim_ref is None or server.spec.server_maintenance_ref is not None:
+        if server is None or server.spec.server_claim_ref is None or _is_told(server):
             continue
         ref = server.spec.server_claim_ref
         under_way = entry.at - changed.get((ref.namespace, ref.name), LONG_AGO) < PASS
@@ -64,6 +65,15 @@ def check_untouched(history: History) -> None:
         if problem:
             name = server.metadata.name
             raise violation(history, entry, f"{problem} ({name})", server=name, machine=entry.machine)
+
+
+def _is_told(server: Server) -> bool:
+    """True while an approved maintenance has the server, or somebody asked for a reset or for parking."""
+    status = server.status
+    if server.spec.server_maintenance_ref is not None or status.state == State.MAINTENANCE:
+        return True
+    asked, request = status.operation_request, status.power_request
+    return (asked is not None and asked.asked_at is not None) or (request is not None and request.reason == "parking")
 
 
 def _power_problem(entry: Happening, server: Server, world: World) -> str:
@@ -108,6 +118,8 @@ def check_one_network_boot(history: History) -> None:
         server = world.server(entry.machine)
         window = server.status.boot_window if server is not None else None
         if server is None or window is None or entry.details.get("source") != "network":
+            continue
+        if window.purpose == Purpose.MAINTENANCE:
             continue
         if window.claim_uid in booted:
             name = server.metadata.name

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from metal.api.boot_window import Purpose
 from metal.api.server import Server, State
 from metal.sim.history import Change, Happening, History
 from metal.sim.invariants.world import Entry, World, replay, violation
@@ -9,7 +10,7 @@ from metal.sim.invariants.world import Entry, World, replay, violation
 _SYSTEMS = ("tenant", "disk")
 _LATE = timedelta(minutes=5)
 """How much later than its deadline a wait may be noticed: the longest pause between two looks, and then some."""
-_ENDLESS = (State.MAINTENANCE, State.ERROR)
+_ENDLESS = (State.MAINTENANCE, State.PARKED, State.ERROR)
 """States whose wait ends when somebody outside says so."""
 
 
@@ -30,7 +31,7 @@ def check_sanitized(history: History) -> None:
     dirty: set[str] = set()
     cleaned: set[str] = set()
     for entry, world in replay(history):
-        if isinstance(entry, Happening) and entry.what == "os" and entry.details.get("kind") in _SYSTEMS:
+        if isinstance(entry, Happening) and _is_tenants(entry, world):
             dirty.add(entry.machine)
             cleaned.discard(entry.machine)
         if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
@@ -40,6 +41,15 @@ def check_sanitized(history: History) -> None:
             if server is not None and server.uuid in dirty:
                 _require_evidence(history, entry, server, cleaned)
                 dirty.discard(server.uuid)
+
+
+def _is_tenants(entry: Happening, world: World) -> bool:
+    """True for a system that begins to run, unless it is a maintenance's."""
+    if entry.what != "os" or entry.details.get("kind") not in _SYSTEMS:
+        return False
+    server = world.server(entry.machine)
+    window = server.status.boot_window if server is not None else None
+    return window is None or window.purpose != Purpose.MAINTENANCE
 
 
 def _require_evidence(history: History, entry: Entry, server: Server, cleaned: set[str]) -> None:

@@ -1,0 +1,65 @@
+"""Wires the ServerMaintenance reconciler to a runtime: which change wakes which key."""
+
+from collections.abc import Iterable
+
+from metal.api.claim import ServerClaim
+from metal.api.server import Server
+from metal.controllers.claim.reconciler import BY_CLAIM, claim_index
+from metal.controllers.maintenance.reconciler import BY_MAINTENANCE, ServerMaintenanceReconciler
+from metal.controllers.maintenance.scope import BY_SERVER, MaintenanceDeps
+from metal.controllers.scope import Context
+from metal.controllers.settings import MaintenanceSettings
+from metal.kube.controller import owner_keys
+from metal.kube.objects import Key, key_of
+from metal.kube.runtime import Runtime
+
+
+def setup_maintenances(
+    context: Context, runtime: Runtime, settings: MaintenanceSettings, *, workers: int = 8
+) -> ServerMaintenanceReconciler:
+    """Add the ServerMaintenance controller."""
+    kinds = context.kinds
+    deps = MaintenanceDeps(
+        context, settings, maintenances=runtime.informer(kinds.maintenance), servers=runtime.informer(kinds.server),
+        claims=runtime.informer(kinds.claim), configs=runtime.informer(kinds.boot_config),
+    )  # fmt: skip
+    deps.maintenances.add_index(BY_SERVER, lambda one: (one.spec.server_ref.name,))
+    deps.servers.add_index(BY_MAINTENANCE, _holder)
+    deps.servers.add_index(BY_CLAIM, claim_index)
+    reconciler = ServerMaintenanceReconciler(deps)
+    controller = runtime.controller("servermaintenance", reconciler.reconcile, workers=workers)
+    controller.watches(deps.maintenances, lambda one: _queue(deps, one.spec.server_ref.name, key_of(one)))
+    controller.watches(deps.servers, lambda server: _of_server(deps, server))
+    controller.watches(deps.claims, lambda claim: _of_claim(deps, claim), _is_word)
+    controller.watches(deps.configs, owner_keys(kinds.maintenance))
+    return reconciler
+
+
+def _holder(server: Server) -> Iterable[str]:
+    ref = server.spec.server_maintenance_ref
+    return () if ref is None else (f"{ref.namespace}/{ref.name}",)
+
+
+def _queue(deps: MaintenanceDeps, server: str, *more: Key) -> Iterable[Key]:
+    """Everybody in a server's queue: who comes or goes changes whose turn it is."""
+    return {*map(key_of, deps.maintenances.by_index(BY_SERVER, server)), *more}
+
+
+def _of_server(deps: MaintenanceDeps, server: Server) -> Iterable[Key]:
+    ref = server.spec.server_maintenance_ref
+    return _queue(deps, server.metadata.name, *(() if ref is None else (Key(ref.name, ref.namespace),)))
+
+
+def _of_claim(deps: MaintenanceDeps, claim: ServerClaim) -> Iterable[Key]:
+    servers = deps.servers.by_index(BY_CLAIM, str(key_of(claim)))
+    return {key for server in servers for key in _queue(deps, server.metadata.name)}
+
+
+def _is_word(old: ServerClaim | None, new: ServerClaim | None) -> bool:
+    """Whether a claim came, went, or its owner may have said something about a maintenance."""
+    if old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return (before.uid, before.deletion_timestamp, dict(before.labels)) != (
+        after.uid, after.deletion_timestamp, dict(after.labels),
+    )  # fmt: skip

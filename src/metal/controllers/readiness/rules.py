@@ -1,0 +1,104 @@
+"""What readiness rules make of one server's taints and annotations. Pure functions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from metal.api.common import Taint
+from metal.api.readiness import EnforcementMode, RuleTaint, ServerReadinessRule
+from metal.api.server import Server
+from metal.kube import conditions
+from metal.kube.selectors import from_object
+
+
+class Keys:
+    """Annotations and the finalizer of readiness rules, under an API group."""
+
+    def __init__(self, group: str) -> None:
+        self._prefix = f"readiness.{group}"
+        self.finalizer = f"{self._prefix}/cleanup-taints"
+        self.tainted_by = f"{self._prefix}/tainted-by"
+        """Names of the rules whose taints a server has, so that they go when its labels change."""
+
+    def completed(self, rule: ServerReadinessRule) -> str:
+        """Says that a rule with enforcementMode BootstrapOnly is done with a server."""
+        return f"{self._prefix}/bootstrap-completed-{rule.metadata.name}"
+
+    def tainting(self, server: Server) -> set[str]:
+        """The rules that have tainted a server."""
+        return set(filter(None, server.metadata.annotations.get(self.tainted_by, "").split(",")))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Taints and annotations as they are to be. An annotation of None is removed."""
+
+    taints: tuple[Taint, ...]
+    annotations: dict[str, str | None]
+
+
+def problem(rule: ServerReadinessRule) -> str:
+    """Why the rule cannot be applied, or nothing."""
+    if rule.spec.taint is None:
+        return "spec.taint is missing: say which taint servers get that are not ready"
+    try:
+        from_object(rule.spec.server_selector)
+    except ValueError as exc:
+        return f"spec.serverSelector: {exc}"
+    return ""
+
+
+def selects(rule: ServerReadinessRule, server: Server) -> bool:
+    """True when the rule is in force and its selector matches the server's labels."""
+    if rule.metadata.deletion_timestamp is not None or problem(rule):
+        return False
+    return from_object(rule.spec.server_selector).matches(server.metadata.labels)
+
+
+def holds(rule: ServerReadinessRule, server: Server) -> bool:
+    """True when each condition is there and has the status that is asked for."""
+    found = ((conditions.find(server.status.conditions, one.type), one) for one in rule.spec.conditions)
+    return all(known is not None and known.status == one.required_status for known, one in found)
+
+
+def judge(rules: Iterable[ServerReadinessRule], server: Server, keys: Keys) -> Outcome:
+    """What the server is to have. Taints of users stay; those that a rule names belong to the rule where it selects."""
+    before = keys.tainting(server)
+    wanted: dict[str, RuleTaint] = {}
+    dropped: list[RuleTaint] = []
+    changes: dict[str, str | None] = {}
+    for rule in sorted(rules, key=lambda one: one.metadata.name):
+        taint, name = rule.spec.taint, rule.metadata.name
+        if taint is None:
+            continue
+        if selects(rule, server) and not _is_satisfied(rule, server, keys, changes):
+            wanted[name] = taint
+        elif name in before or selects(rule, server):
+            dropped.append(taint)
+    if before != wanted.keys():
+        changes[keys.tainted_by] = ",".join(wanted) or None
+    return Outcome(_taints(server.spec.taints, list(wanted.values()), dropped), changes)
+
+
+def _is_satisfied(rule: ServerReadinessRule, server: Server, keys: Keys, changes: dict[str, str | None]) -> bool:
+    """True when the rule asks for no taint; notes that a rule of BootstrapOnly is done."""
+    once = rule.spec.enforcement_mode == EnforcementMode.BOOTSTRAP_ONLY
+    if once and server.metadata.annotations.get(keys.completed(rule)):
+        return True
+    if not holds(rule, server):
+        return False
+    if once:
+        changes[keys.completed(rule)] = "true"
+    return True
+
+
+def _taints(present: tuple[Taint, ...], wanted: list[RuleTaint], dropped: list[RuleTaint]) -> tuple[Taint, ...]:
+    """Key, effect and value tell taints apart; of one key and effect there can be only one, and a rule's wins."""
+    slots = {(one.key, one.effect) for one in wanted}
+    gone = {(one.key, one.effect, one.value) for one in dropped}
+    kept = [
+        one for one in present if (one.key, one.effect) not in slots and (one.key, one.effect, one.value) not in gone
+    ]
+    unique = {(one.key, one.effect): Taint(key=one.key, value=one.value, effect=one.effect) for one in wanted}
+    fresh = [one for one in unique.values() if one not in present]
+    stay = [one for one in unique.values() if one in present]
+    return tuple(one for one in present if one in kept or one in stay) + tuple(fresh)

@@ -1,0 +1,258 @@
+"""Maintenances line up for a server: whose turn it is, whose approval is missing, and what is left behind."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from metal.api.maintenance import ServerMaintenance
+from metal.kube.conditions import find
+from metal.kube.errors import NotFound
+from tests.controllers.server.steps import claimed_and_booted, maintain, operate, reasons
+from tests.controllers.world import KINDS, World, world
+
+pytestmark = pytest.mark.looptime
+NEEDED, APPROVED = KINDS.key("maintenance-needed"), KINDS.key("maintenance-approved")
+OWNER: dict[str, Any] = {"policy": "OwnerApproval"}
+
+
+async def until(w: World, state: str, reason: str, name: str = "m1") -> ServerMaintenance:
+    """Wait in virtual time until the maintenance is in this state for this reason."""
+    for _ in range(1200):
+        found = await w.client.get(KINDS.maintenance, name, "default")
+        why = find(found.status.conditions, "InMaintenance")
+        if why is not None and (found.status.state, why.reason) == (state, reason):
+            return found
+        await asyncio.sleep(0.25)
+    raise AssertionError(found.status)
+
+
+async def approve(w: World) -> None:
+    await w.client.patch(KINDS.claim, "c1", {"metadata": {"labels": {APPROVED: "true"}}}, "default")
+
+
+async def holder(w: World) -> str:
+    ref = (await w.server()).spec.server_maintenance_ref
+    return ref.name if ref else ""
+
+
+async def test_a_free_server_is_taken_at_once_whatever_the_policy() -> None:
+    """Without a policy it is OwnerApproval, and a free server has no owner."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        body: dict[str, Any] = {
+            "metadata": {"name": "m1", "namespace": "default"},
+            "spec": {"serverRef": {"name": "s1"}},
+        }
+        made = await w.client.create(KINDS.maintenance, body)
+        await until(w, "InMaintenance", "InMaintenance")
+        server = await w.until("Maintenance")
+    assert (made.spec.policy, made.spec.priority) == ("OwnerApproval", 0)
+    assert server.spec.server_maintenance_ref is not None
+
+
+async def test_a_maintenance_for_a_server_that_is_missing_waits_for_it() -> None:
+    """Pending with the name; taken when it comes, from Initial through its way to Maintenance."""
+    async with world() as w:
+        await maintain(w)
+        waiting = await until(w, "Pending", "ServerNotFound")
+        await w.add_server()
+        await w.until("Maintenance")
+        await until(w, "InMaintenance", "InMaintenance")
+    assert "s1" in waiting.status.waiting_for
+
+
+async def test_the_owner_of_a_claim_is_asked_and_answers() -> None:
+    """The claim is labelled, with the reason; nothing happens before the approval; at the end the marks are gone."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        note = {"metadata": {"annotations": {KINDS.key("reason"): "new DIMM"}}}
+        await maintain(w, **OWNER)
+        await w.client.patch(KINDS.maintenance, "m1", note, "default")
+        await until(w, "Pending", "ApprovalMissing")
+        asked = await w.until_claim(lambda c: KINDS.key("maintenance-reason") in c.metadata.annotations)
+        await asyncio.sleep(300)
+        before = (await w.server()).status.state
+        await approve(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        await maintain(w, on=False)
+        claim = await w.until_claim(lambda c: NEEDED not in c.metadata.labels)
+        await w.until("Reserved")
+    assert asked.metadata.labels[NEEDED] == "true"
+    assert asked.metadata.annotations[KINDS.key("maintenance-reason")] == "new DIMM"
+    assert before == "Reserved"
+    assert APPROVED not in claim.metadata.labels
+    assert KINDS.key("maintenance-reason") not in claim.metadata.annotations
+    assert (w.bmc.network_boots, w.bmc.disk_boots) == (2, 0)
+
+
+async def test_an_enforced_maintenance_asks_nobody_and_tells_the_claim() -> None:
+    """Label and condition, no approval."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        await maintain(w)
+        found = await until(w, "InMaintenance", "InMaintenance")
+        claim = await w.claim()
+    approved = find(found.status.conditions, "Approved")
+    assert approved is not None
+    assert (approved.status, approved.reason) == ("True", "Enforced")
+    assert claim.metadata.labels[NEEDED] == "true"
+
+
+async def test_an_enforced_one_does_not_steal_a_server_that_is_being_maintained() -> None:
+    """One at a time, whatever the priority; who waits is told who is ahead."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await maintain(w, **OWNER)
+        await until(w, "InMaintenance", "InMaintenance")
+        await maintain(w, name="m2", priority=100)
+        waiting = await until(w, "Pending", "Queued", "m2")
+        held = await holder(w)
+    assert held == "m1"
+    assert "default/m1" in waiting.status.waiting_for
+
+
+async def test_the_server_stays_in_maintenance_across_the_queue_in_its_order() -> None:
+    """Handed over in one write: no state in between, highest priority first; at the end it is free again."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await maintain(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        await maintain(w, name="low")
+        await maintain(w, name="high", priority=5)
+        await until(w, "Pending", "Queued", "high")
+        entered = (await w.server()).status.since
+        await maintain(w, on=False)
+        await until(w, "InMaintenance", "InMaintenance", "high")
+        await maintain(w, on=False, name="high")
+        await until(w, "InMaintenance", "InMaintenance", "low")
+        between = (await w.server()).status.since
+        await maintain(w, on=False, name="low")
+        await w.until("Available")
+    assert between == entered
+
+
+async def test_a_claimed_server_returns_only_after_the_last_approved_maintenance() -> None:
+    """One approval counts for all that wait; the label goes with the last."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        await maintain(w, **OWNER)
+        await maintain(w, name="m2", **OWNER)
+        await until(w, "Pending", "ApprovalMissing", "m2")
+        await approve(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        await until(w, "Pending", "Queued", "m2")
+        entered = (await w.server()).status.since
+        await maintain(w, on=False)
+        await until(w, "InMaintenance", "InMaintenance", "m2")
+        second, labels = await w.server(), (await w.claim()).metadata.labels
+        await maintain(w, on=False, name="m2")
+        await w.until("Reserved")
+    assert second.status.since == entered
+    assert APPROVED in labels
+
+
+async def test_a_cleanup_that_is_owed_comes_before_a_new_maintenance() -> None:
+    """The maintenance waits, and says for what."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        w.bmc.ignores_graceful = True
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Cleanup")
+        await maintain(w)
+        await until(w, "Pending", "ServerInCleanup")
+        await w.until("Maintenance")
+        server = await w.server()
+    assert server.status.tenant == ""
+
+
+async def test_a_parked_server_is_not_maintained_before_it_is_unparked() -> None:
+    """Parked is hands off, for maintenances as well."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await operate(w, "park")
+        await w.until("Parked")
+        await maintain(w)
+        await until(w, "Pending", "ServerParked")
+        await operate(w, "unpark")
+        await until(w, "InMaintenance", "InMaintenance")
+
+
+async def test_a_server_with_a_maintenance_is_not_bound() -> None:
+    """A claim that waits gets it afterwards."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await maintain(w)
+        await w.until("Maintenance")
+        await w.add_claim()
+        await asyncio.sleep(60)
+        unbound = await w.claim()
+        await maintain(w, on=False)
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+    assert unbound.status.phase == "Unbound"
+
+
+async def test_a_maintenance_whose_server_is_gone_can_be_deleted() -> None:
+    """Nothing holds its finalizer."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await maintain(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        await w.client.delete(KINDS.server, "s1")
+        await until(w, "Pending", "ServerNotFound")
+        await maintain(w, on=False)
+        await w.settle()
+        with pytest.raises(NotFound):
+            await w.client.get(KINDS.maintenance, "m1", "default")
+
+
+@pytest.mark.parametrize("down", [False, True])
+async def test_a_maintenance_that_went_without_its_finalizer_holds_nobody(down: bool) -> None:
+    """Also when no manager was there to see it go: the reference is removed, the marks too."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        await maintain(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        if down:
+            await w.runtime.stop(grace=0.0)
+        await w.client.patch(KINDS.maintenance, "m1", {"metadata": {"finalizers": None}}, "default")
+        await maintain(w, on=False)
+        if down:
+            await w.restart()
+        await w.until("Reserved")
+        await w.until_claim(lambda c: NEEDED not in c.metadata.labels)
+
+
+async def test_an_overdue_maintenance_raises_an_alert_and_goes_on() -> None:
+    """After eight hours a condition and an Event; only a person ends it."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await maintain(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        await asyncio.sleep(8 * 3600 + 60)
+        found = await w.client.get(KINDS.maintenance, "m1", "default")
+        server, told = await w.server(), await reasons(w)
+    overdue = find(found.status.conditions, "Overdue")
+    assert overdue is not None
+    assert (overdue.status, "Overdue" in told, server.status.state) == ("True", True, "Maintenance")
+
+
+async def test_an_ignored_maintenance_is_left_alone() -> None:
+    """operation=ignore keeps it out of the queue's hands, not out of deletion's."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        body = {
+            "metadata": {"name": "m1", "namespace": "default", "annotations": {KINDS.key("operation"): "ignore"}},
+            "spec": {"serverRef": {"name": "s1"}},
+        }
+        await w.client.create(KINDS.maintenance, body)
+        await asyncio.sleep(60)
+        assert await holder(w) == ""

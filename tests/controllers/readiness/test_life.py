@@ -1,0 +1,159 @@
+"""Readiness rules on a running control plane."""
+
+from typing import Any
+
+import pytest
+
+from metal.kube.conditions import is_true
+from metal.kube.errors import Invalid, NotFound
+from tests.controllers.world import KINDS, World, world
+
+pytestmark = pytest.mark.looptime
+TAINT = {"key": "example.com/network", "value": "not-ready", "effect": "NoBind"}
+
+
+async def _rule(w: World, name: str = "network", mode: str = "Continuous", **spec: Any) -> None:
+    body = {
+        "metadata": {"name": name},
+        "spec": {
+            "conditions": [{"type": "NetworkReady", "requiredStatus": "True"}],
+            "enforcementMode": mode,
+            "taint": TAINT,
+            "serverSelector": {"matchLabels": {"rack": "1"}},
+            **spec,
+        },
+    }
+    await w.client.create(KINDS.readiness_rule, body)
+
+
+async def _report(w: World, status: str) -> None:
+    """Another component says something about the server's network."""
+    server = await w.server()
+    found = {"type": "NetworkReady", "status": status, "reason": "Told", "message": "",
+             "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+    others = [
+        {"type": c.type, "status": c.status, "reason": c.reason, "message": c.message,
+         "lastTransitionTime": c.last_transition_time}
+        for c in server.status.conditions if c.type != "NetworkReady"
+    ]  # fmt: skip
+    body = {
+        "metadata": {"resourceVersion": server.metadata.resource_version}, "status": {"conditions": [*others, found]},
+    }  # fmt: skip
+    await w.client.patch_status(KINDS.server, "s1", body)
+
+
+async def _tainted(w: World, tainted: bool, name: str = "s1") -> None:
+    await w.until_true(lambda s: bool(s.spec.taints) is tainted, name)
+
+
+async def test_a_rule_adds_its_taint_and_takes_it_away() -> None:
+    """Continuous: as often as the condition changes; a claim waits meanwhile and gets the server then."""
+    async with world() as w:
+        await _rule(w)
+        await w.add_server(labels={"rack": "1"})
+        await _tainted(w, True)
+        await w.discover()
+        await w.add_claim()
+        await w.settle()
+        waiting = await w.claim()
+        await _report(w, "True")
+        await _tainted(w, False)
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+        await _report(w, "False")
+        await _tainted(w, True)
+        bound = await w.claim()
+    assert (waiting.status.phase, bound.status.phase) == ("Unbound", "Bound")
+
+
+async def test_a_bootstrap_rule_is_done_once() -> None:
+    """What the condition says later adds no taint."""
+    async with world() as w:
+        await w.add_server(labels={"rack": "1"})
+        await w.discover()
+        await _rule(w, mode="BootstrapOnly")
+        await _tainted(w, True)
+        await _report(w, "True")
+        await _tainted(w, False)
+        await _report(w, "False")
+        await w.settle()
+        server = await w.server()
+    assert server.spec.taints == ()
+    assert server.metadata.annotations["readiness.metal.ironcore.dev/bootstrap-completed-network"] == "true"
+
+
+async def test_a_deleted_rule_takes_its_taint_with_it() -> None:
+    """From all servers that it selects, before it goes; taints of others stay."""
+    async with world() as w:
+        await w.add_server(labels={"rack": "1"}, taints=[{"key": "mine"}])
+        await w.add_server("s2", uuid="11111111-2222-3333-4444-555555555502", labels={"rack": "1"})
+        await _rule(w)
+        await w.until_true(lambda s: len(s.spec.taints) == 2)
+        await _tainted(w, True, "s2")
+        await w.client.delete(KINDS.readiness_rule, "network")
+        await w.settle()
+        with pytest.raises(NotFound):
+            await w.client.get(KINDS.readiness_rule, "network")
+        first, second = await w.server(), await w.server("s2")
+    assert [t.key for t in first.spec.taints] == ["mine"]
+    assert second.spec.taints == ()
+
+
+async def test_a_rule_deleted_while_nobody_was_there_is_cleaned_up_later() -> None:
+    """Its finalizer keeps it until then."""
+    async with world() as w:
+        await w.add_server(labels={"rack": "1"})
+        await _rule(w)
+        await _tainted(w, True)
+        await w.settle()
+        await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.readiness_rule, "network")
+        await w.restart()
+        await _tainted(w, False)
+        assert (await w.client.list(KINDS.readiness_rule)).items == ()
+
+
+async def test_labels_that_change_take_the_server_out_of_the_rule() -> None:
+    """The taint goes with the label."""
+    async with world() as w:
+        await w.add_server(labels={"rack": "1"})
+        await _rule(w)
+        await _tainted(w, True)
+        await w.client.patch(KINDS.server, "s1", {"metadata": {"labels": {"rack": "2"}}})
+        await _tainted(w, False)
+
+
+async def test_a_rule_says_whether_it_is_applied() -> None:
+    """A selector that cannot be read is named."""
+    async with world() as w:
+        bad = {"matchExpressions": [{"key": "rack", "operator": "In", "values": []}]}
+        await _rule(w, serverSelector=bad)
+        await _rule(w, "good")
+        await w.settle()
+        broken = await w.client.get(KINDS.readiness_rule, "network")
+        good = await w.client.get(KINDS.readiness_rule, "good")
+    assert (broken.status.state, good.status.state) == ("Error", "Active")
+    assert "spec.serverSelector" in broken.status.waiting_for
+    assert is_true(good.status.conditions, "Valid")
+
+
+async def test_a_rule_does_not_change_and_its_name_fits_an_annotation() -> None:
+    """spec is immutable; a name of 44 characters would make an annotation that no API takes."""
+    async with world() as w:
+        await _rule(w)
+        with pytest.raises(Invalid, match="spec is immutable"):
+            await w.client.patch(KINDS.readiness_rule, "network", {"spec": {"enforcementMode": "BootstrapOnly"}})
+        await _rule(w, "n" * 43, "BootstrapOnly")
+        with pytest.raises(Invalid, match="at most 43 characters"):
+            await _rule(w, "n" * 44, "BootstrapOnly")
+
+
+async def test_an_event_storm_of_a_server_writes_nothing() -> None:
+    """What rules do not look at wakes nobody, and what is as it should be is not written."""
+    async with world() as w:
+        await w.add_server(labels={"rack": "1"})
+        await _rule(w)
+        await _tainted(w, True)
+        before = w.passes("readiness")
+        await w.discover()
+        spent = w.passes("readiness") - before
+    assert spent <= 15

@@ -1,0 +1,91 @@
+"""Maintenance, parking, resets and readiness on simulated machines, with the invariants: tenants get theirs back."""
+
+import asyncio
+
+import pytest
+
+from metal.api.server import Server
+from metal.sim.machine import Machine
+from tests.sim.plane import Plane, is_ready, plane
+from tests.sim.steps import approve, maintain, operate, rule, until_server
+
+pytestmark = pytest.mark.looptime
+TEMPLATE = {"name": "m1", "spec": {"serverRef": {"name": "x"}, "image": "images.sim/demo:latest"}}
+
+
+async def _tenant(world: Plane) -> tuple[str, Machine]:
+    """A server whose claim c1 is ready: its name and its machine."""
+    await world.announce()
+    await world.until_available(1)
+    await world.add_claim()
+    await world.until_claim(is_ready)
+    await world.until_true(lambda: bool(world.tenants()), what="the tenant's system")
+    (server,) = await world.servers()
+    return server.metadata.name, world.fleet.machines[0]
+
+
+def _runs(server: Server) -> bool:
+    return server.status.state == "Reserved" and server.status.power_state == "On" and not server.status.waiting_for
+
+
+async def test_a_tenant_has_its_machine_back_after_an_approved_maintenance() -> None:
+    """Off and on again: the system on the disk is the claim's, booted from there."""
+    async with plane() as world:
+        name, machine = await _tenant(world)
+        before = machine.state.os
+        await maintain(world, name, serverPower="Off", locatorLED="Lit")
+        await approve(world)
+        await until_server(world, name, lambda s: s.status.state == "Maintenance" and s.status.power_state == "Off")
+        await world.client.delete(world.kinds.maintenance, "m1", "default")
+        await until_server(world, name, _runs)
+        await world.until_true(lambda: machine.state.os is not None)
+        after = machine.state.os
+    assert before is not None
+    assert after is not None
+    assert (before.kind, after.kind, after.ignition) == ("tenant", "disk", before.ignition)
+
+
+async def test_a_maintenance_boots_its_system_on_a_free_machine_and_discovery_follows() -> None:
+    """In a window of its own, over the real boot server; then the probe looks at the hardware again."""
+    async with plane() as world:
+        await world.announce()
+        await world.until_available(1)
+        (server,) = await world.servers()
+        await maintain(world, server.metadata.name, serverBootConfigurationTemplate=TEMPLATE)
+        await world.until_true(lambda: len(world.tenants()) == 1, what="the maintenance's system")
+        await until_server(world, server.metadata.name, _waits_for_its_end)
+        await world.client.delete(world.kinds.maintenance, "m1", "default")
+        await until_server(world, server.metadata.name, lambda s: s.status.state == "Discovery")
+        await world.until_available(1)
+
+
+def _waits_for_its_end(server: Server) -> bool:
+    return server.status.wait is not None and server.status.wait.for_ == "Maintenance"
+
+
+async def test_a_tenant_survives_parking_and_every_reset() -> None:
+    """The claim stays Bound; the machine always comes back from its disk."""
+    async with plane() as world:
+        name, machine = await _tenant(world)
+        await operate(world, name, "park")
+        await until_server(world, name, lambda s: s.status.state == "Parked")
+        await asyncio.sleep(300)
+        await operate(world, name, "unpark")
+        await until_server(world, name, _runs)
+        for operation in ("graceful-restart-server", "hard-restart-server", "power-cycle-server", "force-off-server"):
+            await operate(world, name, operation)
+            await asyncio.sleep(300)
+            await until_server(world, name, _runs)
+        await world.until_claim(is_ready)
+        system = machine.state.os
+    assert system is not None
+    assert system.kind == "disk"
+
+
+async def test_a_rule_taints_a_fleet_and_lets_it_go() -> None:
+    """Every server, whatever it is doing at the time."""
+    async with plane(3) as world:
+        await world.announce()
+        await world.until(lambda servers: len(servers) == 3)
+        await rule(world)
+        await world.until_available(3)
