@@ -25,12 +25,16 @@ class Live:
     client: InProcessClient
     kubeconfig: Path
 
-    async def metalctl(self, *args: str) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr of a command that ends."""
-        process = await asyncio.create_subprocess_exec(
+    async def process(self, *args: str) -> asyncio.subprocess.Process:
+        """A command that goes on."""
+        return await asyncio.create_subprocess_exec(
             METALCTL, args[0], "--kubeconfig", self.kubeconfig, *args[1:],
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "COLUMNS": "200"},
         )  # fmt: skip
+
+    async def metalctl(self, *args: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of a command that ends."""
+        process = await self.process(*args)
         out, err = await asyncio.wait_for(process.communicate(), 60)
         return process.returncode or 0, out.decode(), err.decode()
 
