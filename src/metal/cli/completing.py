@@ -81,6 +81,25 @@ class KindOrObject(click.ParamType[str]):
         return offered(ctx, incomplete, ask)
 
 
+class Subject(click.ParamType[str]):
+    """server/NAME or claim/NAME."""
+
+    name = "subject"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Kind first, then names."""
+        names = kinds(ctx.params.get("api_group") or METAL_GROUP)
+        word, slash, _ = incomplete.partition("/")
+        kind = {"server": names.server, "claim": names.claim}.get(word)
+        if not slash or kind is None:
+            return [CompletionItem(f"{one}/") for one in ("server", "claim") if one.startswith(incomplete)]
+
+        async def ask(http: HTTPClient, namespace: str) -> list[str]:
+            return [f"{word}/{name}" for name in await _names(http, kind, namespace)]
+
+        return offered(ctx, incomplete, ask)
+
+
 def _kind_words(known: tuple[Resource, ...]) -> list[str]:
     words = [resource.plural for resource in known]
     words += [short for resource in known for short in resource.short_names]
@@ -90,3 +109,4 @@ def _kind_words(known: tuple[Resource, ...]) -> list[str]:
 SERVER = ObjectName(lambda names: names.server)
 CLAIM = ObjectName(lambda names: names.claim)
 KIND_OR_OBJECT = KindOrObject()
+WHY = Subject()

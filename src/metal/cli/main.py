@@ -19,6 +19,7 @@ COMMANDS = {
     "claim": ("metal.cli.machines.claim", "Claim servers and boot an image on them."),
     "release": ("metal.cli.machines.release", "Give claimed servers back."),
     "power": ("metal.cli.machines.power", "Switch or restart the machines of claims, or show their power."),
+    "retry": ("metal.cli.machines.retry", "Let servers in Error go on."),
     "console": ("metal.cli.console.command", "Open a server's serial console over its BMC."),
     "cordon": ("metal.cli.machines.cordon:cordon", "Keep new claims away from servers."),
     "uncordon": ("metal.cli.machines.cordon:uncordon", "Let claims have servers again."),
@@ -33,7 +34,20 @@ COMMANDS = {
     "completion": ("metal.cli.completion", "Have bash or zsh complete commands and names."),
 }
 """Where each command is (`command` in the module, or what is named behind the colon), and what it does."""
-_BY_HAND = ("status", "why", "claim", "release", "power", "console", "cordon", "uncordon", "park", "unpark", "maintain")
+_BY_HAND = (
+    "status",
+    "why",
+    "claim",
+    "release",
+    "power",
+    "retry",
+    "console",
+    "cordon",
+    "uncordon",
+    "park",
+    "unpark",
+    "maintain",
+)
 _OBJECTS = ("get", "describe", "apply", "delete")
 
 
