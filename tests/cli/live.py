@@ -25,11 +25,12 @@ class Live:
     client: InProcessClient
     kubeconfig: Path
 
-    async def process(self, *args: str) -> asyncio.subprocess.Process:
-        """A command that goes on."""
+    async def process(self, *args: str, stdin: bool = False) -> asyncio.subprocess.Process:
+        """A command that goes on, with a pipe to type into when asked for."""
         return await asyncio.create_subprocess_exec(
             METALCTL, args[0], "--kubeconfig", self.kubeconfig, *args[1:],
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "COLUMNS": "200"},
+            stdin=asyncio.subprocess.PIPE if stdin else None,
         )  # fmt: skip
 
     async def metalctl(self, *args: str) -> tuple[int, str, str]:

@@ -160,8 +160,8 @@ def test_a_wait_is_told_with_its_deadline_and_what_to_do() -> None:
         "  That is: the machine boots the probe over the network, which reports what is in it.",
         "  Tried:",
         "    2 network boots failed in a row.",
-        "    A network boot (Discovery, probe:1) was opened 5m ago, 192.0.2.7 got its script 4m ago; it is ScriptServed "
-        "now.",
+        "    A network boot (Discovery, probe:1) was opened 5m ago, 192.0.2.7 got its script 4m ago; "
+        "it is ScriptServed now.",
         "  Happened:",
         "    6m ago: NetworkBootFailed: network boot 2 failed: it went off",
         "  What you can do:",
