@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from metal.cli.console.asciicast import Recording
 from metal.cli.console.escape import Escape
 from tests.cli.inprocess import Bench, bench
-from tests.cli.live import KINDS
+from tests.cli.live import KINDS, METALCTL
 
 PASSWORD = "correct horse"
 KEY = KINDS.key("ssh-host-key")
@@ -211,3 +213,44 @@ def test_a_recording_plays_what_was_shown(tmp_path_factory: pytest.TempPathFacto
     assert [1.5, "r", "100x30"] in events
     with pytest.raises(FileExistsError):
         Recording(path, "t", (80, 24), datetime(2026, 1, 1, tzinfo=UTC), lambda: 1.5)
+
+
+async def test_a_terminal_is_raw_while_the_session_lasts(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
+    """Ctrl-C goes to the other side instead of ending metalctl; afterwards the terminal is as it was."""
+    ours, theirs = os.openpty()
+    before = termios.tcgetattr(theirs)
+    async with bench(tmp_path) as b, ssh(keys[0]) as fake:
+        await rack(b, fake.port)
+        process = await asyncio.create_subprocess_exec(
+            METALCTL, "console", "--kubeconfig", b.live.kubeconfig, "s1", stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        try:
+            shown = await screen(ours, b"login: ")
+            os.write(ours, b"\x03\r")
+            shown += await screen(ours, b"\r]")
+            os.write(ours, b"~.")
+            assert await asyncio.wait_for(process.wait(), 20) == 0
+            after = termios.tcgetattr(theirs)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            os.close(ours)
+            os.close(theirs)
+    assert b"\x03" in shown
+    assert after == before
+
+
+async def screen(ours: int, text: bytes) -> bytes:
+    """What is shown until this is."""
+    loop, shown = asyncio.get_running_loop(), b""
+    async with asyncio.timeout(20):
+        while text not in shown:
+            ready = loop.create_future()
+            loop.add_reader(ours, ready.set_result, None)
+            try:
+                await ready
+            finally:
+                loop.remove_reader(ours)
+            shown += os.read(ours, 4096)
+    return shown

@@ -253,7 +253,7 @@ async def test_claim_waits_until_the_image_runs(tmp_path: Path) -> None:
     first, second = done.out.splitlines()
     name = first.split()[0]
     assert (first, second) == (f"{name} created", f"{name} runs on server s1")
-    assert f"{name}: waiting for none of 3 servers fits" in done.err
+    assert f"{name}: waiting for a server (none of 3 servers fits)" in done.err
 
 
 def ok(type: str) -> dict[str, str]:

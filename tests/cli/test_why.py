@@ -120,7 +120,7 @@ def test_advice_can_be_given_for_any_name(advice: Any, name: str) -> None:
     """Each is a sentence without a full stop, with no place left open."""
     assert advice.meaning
     assert not advice.meaning.endswith(".")
-    assert "{" not in advice.way_out.format(name=name).replace(name, "")
+    assert "{" not in advice.way_out.format(name=name, claim=name).replace(name, "")
 
 
 def server(name: str = "s1", spec: dict[str, Any] | None = None, **status: Any) -> Server:
@@ -229,6 +229,7 @@ def test_a_claim_without_server_counts_every_reason() -> None:
     ]  # fmt: skip
     story = of_claim.explain(wish, servers, [], KINDS, NOW)
     told = text(story)
+    assert "metalctl release other -n team" in of_claim.explain(claim(), [_held()], [], KINDS, NOW).advice[0]
     assert "2 servers do not fit: labels or name do not match (NoMatch), such as s1." in told
     assert "1 server does not fit: marked unclaimable (Cordoned), such as s3." in told
     assert "1 server does not fit: taint gpu is not tolerated (Tainted), such as s4." in told
@@ -237,6 +238,10 @@ def test_a_claim_without_server_counts_every_reason() -> None:
     assert "metalctl uncordon s3" in story.advice
     assert "wait; metalctl why server/s5 says what for" in story.advice
     assert sum(entry["count"] for entry in story.as_json()["servers"]) == 5
+
+
+def _held() -> Server:
+    return server(spec={"server_claim_ref": ObjectRef(namespace="team", name="other")}, state="Reserved")
 
 
 def test_a_claim_that_names_a_server_is_about_that_one() -> None:

@@ -141,7 +141,7 @@ def _awaiting(done: str) -> Awaited:
             raise click.ClickException(f"claim {claim.metadata.name} gets no server: {bound.message}")
         if conditions.is_true(claim.status.conditions, done):
             return ""
-        unbound = bound.message if bound is not None and bound.status != "True" else ""
+        unbound = f"a server ({bound.message})" if bound is not None and bound.status != "True" else ""
         return unbound or claim.status.waiting_for or "the manager to look at the claim"
 
     return awaited

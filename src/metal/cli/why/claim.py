@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from metal.api.claim import ServerClaim
+from metal.api.common import ObjectRef
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.cli.objects.events import Happening
@@ -83,6 +84,7 @@ def _unbound(story: Story, claim: ServerClaim, servers: Sequence[Server]) -> Non
 def _misfits(story: Story, claim: ServerClaim, servers: Sequence[Server]) -> None:
     """Each reason with how many servers, an example, and what would have to change."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    holders = {server.metadata.name: server.spec.server_claim_ref for server in servers}
     for server in servers:
         why = misfit(claim, server)
         found[(why.reason, why.detail) if why else ("", "")].append(server.metadata.name)
@@ -97,8 +99,8 @@ def _misfits(story: Story, claim: ServerClaim, servers: Sequence[Server]) -> Non
     for (reason, detail), names in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         example, known = min(names), MISFITS.get(reason)
         story.doing.append(f"{_count(len(names))} {_verb(len(names))}: {detail} ({reason}), such as {example}.")
-        if known is not None and (advice := known.way_out.format(name=example)) not in story.advice:
-            story.advice.append(advice)
+        if known is not None:
+            story.advise(known.way_out.format(name=example, claim=_release(holders[example])))
 
 
 def _requirements(story: Story, claim: ServerClaim, servers: Sequence[Server]) -> None:
@@ -108,6 +110,10 @@ def _requirements(story: Story, claim: ServerClaim, servers: Sequence[Server]) -
     for one in from_object(claim.spec.server_selector).requirements:
         count = sum(one.matches(server.metadata.labels) for server in servers)
         story.doing.append(f"Its selector's {one}: {_count(count)} of {len(servers)}.")
+
+
+def _release(holder: ObjectRef | None) -> str:
+    return f"{holder.name} -n {holder.namespace}" if holder is not None else "CLAIM"
 
 
 def _count(number: int) -> str:

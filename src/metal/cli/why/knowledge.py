@@ -1,6 +1,6 @@
 """What each wait, failure and refusal means, and what a person can do. A test holds it against the controllers.
 
-`{name}` is the object's name; commands are metalctl's.
+`{name}` is the object's name, `{claim}` the claim that holds a server; commands are metalctl's.
 """
 
 from dataclasses import dataclass
@@ -144,7 +144,7 @@ FAILURES: dict[str, Advice] = {
 
 MISFITS: dict[str, Advice] = {
     "NoMatch": Advice("have other labels, or another name", "label a server, or make a claim with another selector"),
-    "Claimed": Advice("are held by other claims", "release one: metalctl release CLAIM"),
+    "Claimed": Advice("are held by other claims", "release one: metalctl release {claim}"),
     "NotAvailable": Advice("are not available now", "wait; metalctl why server/{name} says what for"),
     "Cordoned": Advice("are cordoned", "metalctl uncordon {name}"),
     "BMCUnreachable": Advice("have a BMC that does not answer", "metalctl why server/{name}"),

@@ -32,6 +32,11 @@ class Story:
     facts: dict[str, Any] = field(default_factory=dict)
     """Only for programs."""
 
+    def advise(self, sentence: str) -> None:
+        """Something that a person can do; told once."""
+        if sentence and sentence not in self.advice:
+            self.advice.append(sentence)
+
     def as_json(self) -> dict[str, Any]:
         """The story for programs."""
         return {
