@@ -1,6 +1,7 @@
 """get, describe, apply and delete: the everyday part of kubectl, without kubectl."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -98,7 +99,7 @@ async def test_labels_select(tmp_path: Path) -> None:
 
 
 async def test_a_watch_prints_each_change(tmp_path: Path) -> None:
-    """First what is, then a row below the same header for every change."""
+    """First what is, then a row below the same header for every change; Ctrl-C ends it, which is no failure."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Initial")
         process = await b.live.process("get", "srv", "-w")
@@ -107,8 +108,11 @@ async def test_a_watch_prints_each_change(tmp_path: Path) -> None:
             lines = [await asyncio.wait_for(process.stdout.readline(), 10) for _ in range(2)]
             await b.live.client.patch_status(KINDS.server, "s1", {"status": {"state": "Discovery"}})
             lines.append(await asyncio.wait_for(process.stdout.readline(), 10))
+            process.send_signal(signal.SIGINT)
+            assert await asyncio.wait_for(process.wait(), 10) == 0
         finally:
-            process.kill()
+            if process.returncode is None:
+                process.kill()
             await process.communicate()
     assert [line.split()[0] for line in lines] == [b"NAME", b"s1", b"s1"]
     assert (b"Initial" in lines[1], b"Discovery" in lines[2]) == (True, True)
@@ -163,6 +167,22 @@ async def test_apply_refuses_with_the_place_and_the_field(tmp_path: Path) -> Non
     )
     assert (foreign.code, "no kind Thing in v9" in foreign.err) == (3, True)
     assert (garbled.code, "not YAML" in garbled.err) == (2, True)
+
+
+async def test_a_file_may_bring_a_kind_and_objects_of_it(tmp_path: Path) -> None:
+    """The CRD comes first."""
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    names = {"kind": "Thing", "plural": "things", "singular": "thing"}
+    spec = {"group": "example.com", "names": names, "scope": "Cluster", "versions": [version]}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    file = yaml.safe_dump_all([
+        {**crd, "metadata": {"name": "things.example.com"}},
+        {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}},
+    ])  # fmt: skip
+    async with bench(tmp_path) as b:
+        done = await b.run("apply", "-f", "-", stdin=file)
+        assert (done.code, done.out.splitlines()[-1]) == (0, "thing.example.com/t created"), done.err
+        assert (await b.run("get", "things", "-o", "name")).out == "thing.example.com/t\n"
 
 
 async def test_fields_of_others_are_taken_over_only_when_asked_to(tmp_path: Path) -> None:

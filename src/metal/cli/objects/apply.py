@@ -1,8 +1,10 @@
 """metalctl apply"""
 
+from collections.abc import Sequence
+
 import click
 
-from metal.cli.exits import EXITS, failure
+from metal.cli.exits import EXITS, Missing, failure
 from metal.cli.objects import plain
 from metal.cli.objects.manifests import Manifest, file_option, read
 from metal.cli.objects.output import emit, name_of, output_option
@@ -35,7 +37,11 @@ async def command(
     known = await discover(desk.http)
     objects = []
     for manifest in manifests:
-        resource = of_object(known, manifest.obj["apiVersion"], manifest.obj["kind"])
+        try:
+            resource = _kind(known, manifest)
+        except Missing:  # a CRD before it may have brought the kind
+            known = await discover(desk.http)
+            resource = _kind(known, manifest)
         placed = manifest.within(desk.namespace) if resource.namespaced else manifest
         obj, what = await _applied(desk, resource, placed, force=force_conflicts, dry_run=dry_run)
         objects.append(obj)
@@ -43,6 +49,10 @@ async def command(
             click.echo(f"{name_of(obj)} {what}{' (dry run)' if dry_run else ''}")
     if output is not None:
         emit(objects, output, one=True)
+
+
+def _kind(known: Sequence[Resource], manifest: Manifest) -> Resource:
+    return of_object(known, manifest.obj["apiVersion"], manifest.obj["kind"])
 
 
 async def _applied(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,8 @@ async def command(desk: Desk, what: tuple[str, ...], **given: Any) -> None:
     if any(reference.name for reference in references) and wish.selector:
         raise click.UsageError("give names or --selector, not both")
     if wish.watch:
-        await _watch(desk, references, wish)
+        with suppress(asyncio.CancelledError):  # Ctrl-C is how a watch ends, and no failure
+            await _watch(desk, references, wish)
     elif wish.table:
         await _tables(desk, references, wish)
     else:
