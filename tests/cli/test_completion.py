@@ -36,6 +36,7 @@ async def test_commands_kinds_and_names_are_offered(tmp_path: Path) -> None:
         assert await offers(b, "metalctl cordon rack1") == ["rack1-a", "rack1-b"]
         assert await offers(b, "metalctl power off rack2") == ["rack2-a"]
         assert await offers(b, "metalctl release w") == ["web"]
+        assert await offers(b, "metalctl release -n kube-s") == ["kube-system"]
         assert await offers(b, "metalctl get server") == ["serverbootconfigurations", "serverclaims", "servers"]
         assert await offers(b, "metalctl get srv rack2") == ["rack2-a"]
         assert await offers(b, "metalctl describe scl/") == ["scl/web"]

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -70,7 +72,7 @@ async def ssh(key: asyncssh.SSHKey, port: int = 0) -> AsyncIterator[FakeBMC]:
 
 @pytest.fixture(scope="module")
 def keys() -> list[asyncssh.SSHKey]:
-    return [asyncssh.generate_private_key("ssh-ed25519") for _ in range(2)]
+    return [asyncssh.generate_private_key(kind) for kind in ("ssh-ed25519", "ssh-ed25519", "ecdsa-sha2-nistp256")]
 
 
 async def rack(b: Bench, port: int, *, password: str = PASSWORD, protocol: str = "SSH", **status: Any) -> None:
@@ -120,19 +122,20 @@ async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, k
     assert cast.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("new", [1, 2])
 async def test_another_host_key_is_refused_before_the_password_is_sent(
-    tmp_path: Path, keys: list[asyncssh.SSHKey]
+    new: int, tmp_path: Path, keys: list[asyncssh.SSHKey]
 ) -> None:
-    """Both fingerprints are told; --forget-host-key takes the new one."""
+    """Also one of another kind. Both fingerprints are told; --forget-host-key takes the new one."""
     async with bench(tmp_path) as b:
         async with ssh(keys[0]) as fake:
             port = fake.port
             await rack(b, port)
             assert (await typed(b, b"~."))[0] == 0
-        async with ssh(keys[1], port) as other:
+        async with ssh(keys[new], port) as other:
             code, _, err = await typed(b, b"")
             assert (code, other.logins) == (1, [])
-            assert f"{keys[0].get_fingerprint()} is known, {keys[1].get_fingerprint()} was shown" in err
+            assert f"{keys[0].get_fingerprint()} is known, {keys[new].get_fingerprint()} was shown" in err
             assert (await typed(b, b"~.", "--forget-host-key"))[0] == 0
             assert (await typed(b, b"~."))[0] == 0
 
@@ -160,6 +163,12 @@ async def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     assert (closed.code, "no SSH at 127.0.0.1 port 1" in closed.err) == (1, True)
     assert (gone.code, "BMC b1 does not exist" in gone.err) == (1, True)
     assert nobody.code == 3
+
+
+def test_ssh_is_loaded_only_when_a_console_is_opened() -> None:
+    """Neither --help nor any other command pays for it."""
+    code = "import sys, metal.cli.console.command, metal.cli.completing; sys.exit('asyncssh' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def portions(keys: bytes, cuts: list[int]) -> list[bytes]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from metal.api import core
 from metal.api.kinds import METAL_GROUP, Kinds, kinds
 from metal.cli.connection import connection
 from metal.cli.objects import plain
@@ -60,6 +61,12 @@ class ObjectName(click.ParamType[str]):
         return offered(ctx, incomplete, lambda http, namespace: _names(http, kind, namespace))
 
 
+class NamespaceName(ObjectName):
+    """A namespace."""
+
+    name = "text"
+
+
 class KindOrObject(click.ParamType[str]):
     """KIND, KIND/NAME, or the name of an object of a kind that was typed before."""
 
@@ -106,6 +113,7 @@ def _kind_words(known: tuple[Resource, ...]) -> list[str]:
     return words + [category for resource in known for category in resource.categories]
 
 
+NAMESPACE = NamespaceName(lambda _: core.NAMESPACE)
 SERVER = ObjectName(lambda names: names.server)
 CLAIM = ObjectName(lambda names: names.claim)
 KIND_OR_OBJECT = KindOrObject()

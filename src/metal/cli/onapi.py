@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from metal.api.kinds import Kinds, kinds
+from metal.cli.completing import NAMESPACE
 from metal.cli.connection import connection, connection_options
 from metal.cli.exits import Several, failure
 from metal.kube.errors import ApiError
@@ -54,7 +55,9 @@ def on_api(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 def in_namespace(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Like `on_api`, with -n for the namespace of the desk; the context's by default."""
 
-    @click.option("-n", "--namespace", default="", help="Namespace; that of the kubeconfig's context by default.")
+    @click.option(
+        "-n", "--namespace", default="", type=NAMESPACE, help="Namespace; that of the kubeconfig's context by default."
+    )
     @functools.wraps(function)
     async def command(desk: Desk, namespace: str, **given: Any) -> None:
         await function(replace(desk, namespace=namespace or desk.namespace), **given)

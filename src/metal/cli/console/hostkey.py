@@ -50,9 +50,11 @@ async def presented(way: Way) -> asyncssh.SSHKey:
     return key
 
 
-async def changed(way: Way, pinned: asyncssh.SSHKey) -> click.ClickException:
-    """What to say when the key is not the one that is known."""
+async def changed(way: Way, pinned: asyncssh.SSHKey, exc: asyncssh.Error) -> click.ClickException:
+    """What to say when there is no agreement on the key: another one is shown now, or it is not about the key."""
     now = (await presented(way)).get_fingerprint()
+    if now == pinned.get_fingerprint():
+        return unreachable(way, exc)
     return click.ClickException(
         f"the host key of {_name(way)} has changed: {pinned.get_fingerprint()} is known, {now} was shown. The password "
         "was not sent. When the BMC was exchanged or reset: --forget-host-key"

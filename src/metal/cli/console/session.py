@@ -27,8 +27,8 @@ async def connected(way: Way, key: asyncssh.SSHKey) -> AsyncIterator[asyncssh.SS
             config=None, client_keys=None, agent_path=None, preferred_auth="password,keyboard-interactive",
             connect_timeout=hostkey.CONNECT, login_timeout=3 * hostkey.CONNECT, keepalive_interval=_ALIVE,
         )  # fmt: skip
-    except asyncssh.HostKeyNotVerifiable:
-        raise await hostkey.changed(way, key) from None
+    except (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed) as exc:  # the latter for a key of another kind
+        raise await hostkey.changed(way, key, exc) from None
     except asyncssh.PermissionDenied:
         raise click.ClickException(
             f"the BMC at {way.address} refused user name and password of BMCSecret {way.secret} over SSH: may this "

@@ -48,7 +48,7 @@ file_option = click.option(
 
 def read(files: Iterable[str]) -> list[Manifest]:
     """Every object in the files, in their order. Raises click.UsageError that names file and document."""
-    found = [manifest for name in files for source, text in _texts(name) for manifest in _documents(text, source)]
+    found = [manifest for name in files for source, text in _texts(name) for manifest in documents(text, source)]
     if not found:
         raise click.UsageError("the files hold no object")
     return found
@@ -67,7 +67,8 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
         raise click.UsageError(f"{name} cannot be read: {exc}") from None
 
 
-def _documents(text: str, source: str) -> Iterator[Manifest]:
+def documents(text: str, source: str) -> Iterator[Manifest]:
+    """The objects of one text. Raises click.UsageError that names the place: `source`, document, line, field."""
     try:
         documents = list(yaml.load_all(text, _Loader))
     except yaml.YAMLError as exc:
