@@ -1,28 +1,31 @@
 """What a shell gets while somebody types."""
 
-import os
+import asyncio
 import subprocess
 from pathlib import Path
 
 import pytest
+from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
+from metal.cli import completing
 from metal.cli.main import COMMANDS, main
-from tests.cli.inprocess import Bench, bench
-from tests.cli.live import METALCTL
+from tests.cli.inprocess import bench
 
 
-async def offers(b: Bench, line: str, **more: str) -> list[str]:
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completing, "DEADLINE", 20.0)
+
+
+async def offers(kubeconfig: Path | str, line: str) -> list[str]:
     """What bash is offered for the last word of a line (an empty one where it ends with a space)."""
-    words = line.split(" ")
-    env = {
-        **os.environ, "KUBECONFIG": str(b.live.kubeconfig), "_METALCTL_COMPLETE": "bash_complete",
-        "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), **more,
-    }  # fmt: skip
-    process = await b.live.program(METALCTL, env=env)
-    out, err = await process.communicate()
-    assert err == b""
-    return [entry.partition(",")[2] for entry in out.decode().split()]
+    _, *words, last = line.split(" ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(kubeconfig))
+        shell = BashComplete(main, {}, "metalctl", "_METALCTL_COMPLETE")
+        found = await asyncio.to_thread(shell.get_completions, words, last)
+    return [item.value for item in found]
 
 
 async def test_commands_kinds_and_names_are_offered(tmp_path: Path) -> None:
@@ -32,22 +35,22 @@ async def test_commands_kinds_and_names_are_offered(tmp_path: Path) -> None:
         await b.server("rack1-b")
         await b.server("rack2-a")
         await b.claim("web")
-        assert await offers(b, "metalctl cor") == ["cordon"]
-        assert await offers(b, "metalctl cordon rack1") == ["rack1-a", "rack1-b"]
-        assert await offers(b, "metalctl power off rack2") == ["rack2-a"]
-        assert await offers(b, "metalctl release w") == ["web"]
-        assert await offers(b, "metalctl release -n kube-s") == ["kube-system"]
-        assert await offers(b, "metalctl get server") == ["serverbootconfigurations", "serverclaims", "servers"]
-        assert await offers(b, "metalctl get srv rack2") == ["rack2-a"]
-        assert await offers(b, "metalctl describe scl/") == ["scl/web"]
-        assert await offers(b, "metalctl why cl") == ["claim/"]
-        assert await offers(b, "metalctl why server/rack2") == ["server/rack2-a"]
+        here = b.live.kubeconfig
+        assert await offers(here, "metalctl cor") == ["cordon"]
+        assert await offers(here, "metalctl cordon rack1") == ["rack1-a", "rack1-b"]
+        assert await offers(here, "metalctl power off rack2") == ["rack2-a"]
+        assert await offers(here, "metalctl release w") == ["web"]
+        assert await offers(here, "metalctl release -n kube-s") == ["kube-system"]
+        assert await offers(here, "metalctl get server") == ["serverbootconfigurations", "serverclaims", "servers"]
+        assert await offers(here, "metalctl get srv rack2") == ["rack2-a"]
+        assert await offers(here, "metalctl describe scl/") == ["scl/web"]
+        assert await offers(here, "metalctl why cl") == ["claim/"]
+        assert await offers(here, "metalctl why server/rack2") == ["server/rack2-a"]
 
 
-async def test_without_an_api_nothing_is_offered(tmp_path: Path) -> None:
+async def test_without_an_api_nothing_is_offered() -> None:
     """And nothing is said that would spoil the line."""
-    async with bench(tmp_path) as b:
-        assert await offers(b, "metalctl cordon r", KUBECONFIG="/nonexistent") == []
+    assert await offers("/nonexistent", "metalctl cordon r") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 import termios
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -19,12 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metal.cli.console import terminal
 from metal.cli.console.asciicast import Recording
 from metal.cli.console.escape import Escape
 from tests.cli.inprocess import Bench, bench
 from tests.cli.live import KINDS, METALCTL
 
 PASSWORD = "correct horse"
+QUIET = "console of s1 at 127.0.0.1; ~. ends it\nconsole of s1 closed\n"
 KEY = KINDS.key("ssh-host-key")
 
 
@@ -35,6 +37,7 @@ class FakeBMC(asyncssh.SSHServer):
     port: int = 0
     logins: list[str] = field(default_factory=list)
     commands: list[str | None] = field(default_factory=list)
+    sizes: list[Any] = field(default_factory=list)
 
     def begin_auth(self, username: str) -> bool:
         return True
@@ -50,9 +53,16 @@ class FakeBMC(asyncssh.SSHServer):
         """One session."""
         self.commands.append(process.command)
         process.stdout.write(b"login: ")
-        while (typed := await process.stdin.read(100)) and b"\x04" not in typed:
+        while (typed := await self._read(process)) and b"\x04" not in typed:
             process.stdout.write(b"[" + typed + b"]")
         process.exit(0)
+
+    async def _read(self, process: "asyncssh.SSHServerProcess[bytes]") -> bytes:
+        while True:
+            try:
+                return await process.stdin.read(100)
+            except asyncssh.TerminalSizeChanged as exc:
+                self.sizes.append(exc.term_size[:2])
 
 
 @asynccontextmanager
@@ -89,18 +99,44 @@ async def rack(b: Bench, port: int, *, password: str = PASSWORD, protocol: str =
     await b.server("s1", {"bmcRef": {"name": "b1"}}, state="Reserved")
 
 
+class Typist:
+    """A terminal at which somebody types once it said `login: `: the text, and when that was repeated the last keys."""
+
+    def __init__(self, text: bytes, last: bytes) -> None:
+        self._text, self._last, self.shown, self._more = text, last, b"", asyncio.Event()
+
+    def size(self) -> tuple[int, int]:
+        return 80, 24
+
+    async def keys(self) -> AsyncGenerator[bytes, None]:
+        await self._seen(b"login: ")
+        if self._text:
+            yield self._text
+            await self._seen(b"]")
+        yield self._last
+
+    async def _seen(self, text: bytes) -> None:
+        while text not in self.shown:
+            self._more.clear()
+            await self._more.wait()
+
+    def show(self, data: bytes) -> None:
+        self.shown += data
+        self._more.set()
+
+    @contextmanager
+    def raw(self, on_resize: Callable[[], None]) -> Iterator[None]:
+        on_resize()
+        yield
+
+
 async def typed(b: Bench, last: bytes, *args: str, text: bytes = b"") -> tuple[int, str, str]:
-    """A console to which somebody types once it said `login: `: the text, and when that was repeated the last keys."""
-    process = await b.live.process("console", "s1", *args, stdin=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    first = await asyncio.wait_for(process.stdout.read(7), 20)
-    if text:
-        process.stdin.write(text)
-        first += await asyncio.wait_for(process.stdout.readuntil(b"]"), 20)
-    process.stdin.write(last)
-    out, err = await asyncio.wait_for(process.communicate(), 20)
-    return process.returncode or 0, (first + out).decode(), err.decode()
+    """Exit code, screen and stderr of a console at which somebody types."""
+    typist = Typist(text, last)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terminal, "Terminal", lambda: typist)
+        done = await b.run("console", "s1", *args)
+    return done.code, typist.shown.decode(), done.err
 
 
 async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
@@ -113,6 +149,7 @@ async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, k
         again, _, quiet = await typed(b, b"\x04")
     assert (code, out) == (0, "login: [hello\r]"), err
     assert fake.commands == ["console com2", "console com2"]
+    assert fake.sizes[0] == (80, 24)
     assert bmc.metadata.annotations[KEY].split()[:2] == keys[0].export_public_key().decode().split()[:2]
     assert f"the host key of BMC b1 is {keys[0].get_fingerprint()} from now on" in err
     assert (again, "from now on" in quiet) == (0, False)
@@ -131,13 +168,14 @@ async def test_another_host_key_is_refused_before_the_password_is_sent(
         async with ssh(keys[0]) as fake:
             port = fake.port
             await rack(b, port)
-            assert (await typed(b, b"~."))[0] == 0
+            code, _, err = await typed(b, b"~.")
+            assert code == 0, err
         async with ssh(keys[new], port) as other:
             code, _, err = await typed(b, b"")
             assert (code, other.logins) == (1, [])
-            assert f"{keys[0].get_fingerprint()} is known, {keys[new].get_fingerprint()} was shown" in err
+            assert f"{keys[0].get_fingerprint()} is known, {keys[new].get_fingerprint()} was shown" in err, err
             assert (await typed(b, b"~.", "--forget-host-key"))[0] == 0
-            assert (await typed(b, b"~."))[0] == 0
+            assert await typed(b, b"~.") == (0, "login: ", QUIET)
 
 
 async def test_a_refused_login_names_the_secret_and_is_tried_once(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
@@ -238,7 +276,7 @@ async def test_a_terminal_is_raw_while_the_session_lasts(tmp_path: Path, keys: l
             os.write(ours, b"\x03\r")
             shown += await screen(ours, b"\r]")
             os.write(ours, b"~.")
-            assert await asyncio.wait_for(process.wait(), 20) == 0
+            assert await asyncio.wait_for(process.wait(), 40) == 0
             after = termios.tcgetattr(theirs)
         finally:
             if process.returncode is None:
@@ -253,7 +291,7 @@ async def test_a_terminal_is_raw_while_the_session_lasts(tmp_path: Path, keys: l
 async def screen(ours: int, text: bytes) -> bytes:
     """What is shown until this is."""
     loop, shown = asyncio.get_running_loop(), b""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(40):
         while text not in shown:
             ready = loop.create_future()
             loop.add_reader(ours, ready.set_result, None)

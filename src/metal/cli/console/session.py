@@ -77,14 +77,22 @@ class Session:
         except asyncssh.Error as exc:
             raise click.ClickException(f"the connection broke: {exc.reason}") from None
 
+    def _sent(self, keys: bytes) -> bool:
+        """False when the other side has ended; what it said last says why."""
+        try:
+            self._process.stdin.write(keys)
+        except (BrokenPipeError, asyncssh.Error):
+            return False
+        return True
+
     async def _keys(self) -> bool:
         """True when the session was ended here."""
         escape = Escape()
         async with aclosing(self._local.keys()) as typed:
             async for portion in typed:
                 found = escape.feed(portion)
-                if found.send:
-                    self._process.stdin.write(found.send)
+                if found.send and not self._sent(found.send):
+                    return False
                 if found.help:
                     self._local.show(HELP)
                 if found.ends:
