@@ -126,9 +126,12 @@ async def test_a_reset_is_an_operation_of_the_server(options: tuple[str, ...], o
 
 
 async def test_an_operation_that_the_manager_refuses_fails_with_its_sentence(tmp_path: Path) -> None:
-    """The Event says why."""
+    """The Event says why; one of an earlier operation says nothing of this one."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web")
+        await b.event("s1", "ParkedOperationDropped", "an older one")
+        fine = await with_manager(b.run("power", "reset", "s1", "--wait"), take(b, "s1", "graceful-restart-server"))
+        assert fine.code == 0, fine.err
 
         async def manager() -> None:
             await take(b, "s1", "graceful-restart-server")
@@ -136,6 +139,15 @@ async def test_an_operation_that_the_manager_refuses_fails_with_its_sentence(tmp
 
         done = await with_manager(b.run("power", "reset", "s1", "--wait"), manager())
     assert (done.code, "is not supported" in done.err) == (1, True)
+
+
+async def test_retry_says_where_a_server_goes_on(tmp_path: Path) -> None:
+    """The state that it was interrupted in."""
+    async with bench(tmp_path) as b:
+        await b.server("s1", state="Error")
+        done = await with_manager(b.run("retry", "s1", "--wait"), take(b, "s1", "retry", state="Discovery"))
+        assert (done.code, done.out) == (0, "server/s1 is Discovery now\n"), done.err
+        assert (await b.run("retry", "s2")).code == 3
 
 
 async def test_an_operation_does_not_replace_another(tmp_path: Path) -> None:

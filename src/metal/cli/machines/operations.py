@@ -1,7 +1,7 @@
 """Operations by annotation: asked for once, taken by the manager, refused with an Event."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import click
 
@@ -11,11 +11,12 @@ from metal.cli.machines.until import until
 from metal.cli.objects import events, plain
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
-from metal.kube.clock import system_clock
 from metal.kube.errors import Conflict
 
 REFUSALS = ("UnsupportedOperation", "ParkedOperationDropped", "OperationRefused")
 """Reasons of Events that say that an operation was not done."""
+Refusals = set[tuple[str, int]]
+"""Sentence and count of each such Event; no clock tells which are new, as the API has its own."""
 _TRIES = 5
 """How often a server is read again that its manager changes at the same time."""
 _LOOKS = 4
@@ -46,7 +47,7 @@ def _none_waits(desk: Desk, found: Target, operation: str) -> None:
         )
 
 
-async def taken(desk: Desk, name: str, asked_at: datetime, timeout: timedelta, progress: Progress) -> Obj:
+async def taken(desk: Desk, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
     """The server once the manager took the operation. Raises Late, and click.ClickException when it was refused."""
     key = desk.kinds.key("operation")
 
@@ -59,18 +60,17 @@ async def taken(desk: Desk, name: str, asked_at: datetime, timeout: timedelta, p
     obj = await until(desk.http, desk.kinds.server, name, "", awaited, timeout, progress)
     if obj is None:
         raise AssertionError("awaited() refuses an object that is gone")
-    await _not_refused(desk, obj, asked_at)
+    await _not_refused(desk, obj, before)
     return obj
 
 
-async def _not_refused(desk: Desk, obj: Obj, asked_at: datetime) -> None:
+async def refusals(desk: Desk, obj: Obj) -> Refusals:
+    """The refusals that were told of a server so far: what comes later is about a later operation."""
+    return {(event.message, event.count) for event in await events.of(desk.http, obj) if event.reason in REFUSALS}
+
+
+async def _not_refused(desk: Desk, obj: Obj, before: Refusals) -> None:
     for _ in range(_LOOKS):
-        for event in await events.of(desk.http, obj):
-            if event.reason in REFUSALS and event.last is not None and event.last >= asked_at:
-                raise click.ClickException(f"server {obj['metadata']['name']}: {event.message}")
+        for message, _count in await refusals(desk, obj) - before:
+            raise click.ClickException(f"server {obj['metadata']['name']}: {message}")
         await asyncio.sleep(_PAUSE)
-
-
-def now() -> datetime:
-    """The time of asking, as coarse as the times of Events are."""
-    return system_clock().replace(microsecond=0)

@@ -49,14 +49,15 @@ async def _ask(
     progress, word = Progress(), "park" if parked else "unpark"
 
     async def one(name: str) -> Obj:
-        found, asked_at = await target(desk, name), operations.now()
+        found = await target(desk, name)
         if (found.server.status.state == State.PARKED) is parked:
             if output is None:
                 click.echo(f"server/{found.name} is {word}ed already")
             return found.obj
+        before = await operations.refusals(desk, found.obj)
         obj = await operations.ask(desk, found.name, word)
         if wait:
-            await operations.taken(desk, found.name, asked_at, timeout, progress)
+            await operations.taken(desk, found.name, before, timeout, progress)
             kind = desk.kinds.server
             obj = await until(desk.http, kind, found.name, "", _is(parked), timeout, progress) or obj
         if output is None:

@@ -72,10 +72,10 @@ async def reset(
     async def one(name: str) -> Obj:
         found = await target(desk, name)
         await claim_of(desk, found)
-        wish, asked_at = how or "graceful-restart-server", operations.now()
+        wish, before = how or "graceful-restart-server", await operations.refusals(desk, found.obj)
         obj = await operations.ask(desk, found.name, wish)
         if wait:
-            obj = await operations.taken(desk, found.name, asked_at, timeout, progress)
+            obj = await operations.taken(desk, found.name, before, timeout, progress)
         if output is None:
             click.echo(f"server/{found.name} {wish} {'done' if wait else 'asked for'}")
         return obj
@@ -136,11 +136,11 @@ async def _switch(
 
     async def one(name: str) -> Obj:
         found = await target(desk, name)
-        asked_at = operations.now()
+        before = await operations.refusals(desk, found.obj)
         said = await _tell_claim(desk, found, power)
         obj = await operations.ask(desk, found.name, operation) if force else found.obj
         if force and wait:
-            await operations.taken(desk, found.name, asked_at, timeout, progress)
+            await operations.taken(desk, found.name, before, timeout, progress)
         if wait:
             kind = desk.kinds.server
             obj = await until(desk.http, kind, found.name, "", _reached(power), timeout, progress) or obj

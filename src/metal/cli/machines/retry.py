@@ -8,6 +8,7 @@ from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.targets import target
 from metal.cli.machines.until import timeout_option, wait_option
 from metal.cli.objects.output import emit, output_option
 from metal.cli.objects.plain import Obj
@@ -28,10 +29,10 @@ async def command(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: tim
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        asked_at = operations.now()
+        before = await operations.refusals(desk, (await target(desk, name)).obj)
         obj = await operations.ask(desk, name, "retry")
         if wait:
-            obj = await operations.taken(desk, name, asked_at, timeout, progress)
+            obj = await operations.taken(desk, name, before, timeout, progress)
         if output is None:
             click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry asked for'}")
         return obj

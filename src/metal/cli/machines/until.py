@@ -13,7 +13,7 @@ from metal.cli.exits import Late
 from metal.cli.machines.progress import Progress
 from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
-from metal.kube.errors import Expired, NotFound, Unavailable
+from metal.kube.errors import Expired, Unavailable
 from metal.kube.http import HTTPClient
 
 _AGAIN = 1.0
@@ -90,12 +90,3 @@ async def until_gone(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, 
         return f"its deletion (finalizers {holders})" if holders else "its deletion"
 
     await until(http, kind, meta["name"], meta.get("namespace", ""), awaited, timeout, progress)
-
-
-async def exists(http: HTTPClient, kind: Any, name: str, namespace: str) -> bool:
-    """True when there is such an object."""
-    try:
-        await plain.get(http, kind, name, namespace)
-    except NotFound:
-        return False
-    return True
