@@ -10,8 +10,8 @@ from pathlib import Path
 
 from metal.api.crd import crds
 from metal.api.kinds import kinds
-from metal.apiserver.client import InProcessClient
 from metal.apiserver.server import EmbeddedAPI
+from metal.kube.client import Client
 from metal.kube.clock import system_clock
 
 METALCTL = Path(sys.executable).with_name("metalctl")
@@ -22,15 +22,33 @@ KINDS = kinds()
 class Live:
     """The API's client in this process, and its kubeconfig for others."""
 
-    client: InProcessClient
+    client: Client
     kubeconfig: Path
+
+    async def program(self, *words: str | Path, env: dict[str, str]) -> asyncio.subprocess.Process:
+        """Any program with this environment, its output in pipes."""
+        return await asyncio.create_subprocess_exec(
+            *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=env
+        )
+
+    async def process(self, *args: str, stdin: bool = False) -> asyncio.subprocess.Process:
+        """A command that goes on, with a pipe to type into when asked for."""
+        return await asyncio.create_subprocess_exec(
+            METALCTL, args[0], "--kubeconfig", self.kubeconfig, *args[1:],
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "COLUMNS": "200"},
+            stdin=asyncio.subprocess.PIPE if stdin else None,
+        )  # fmt: skip
 
     async def metalctl(self, *args: str) -> tuple[int, str, str]:
         """Exit code, stdout and stderr of a command that ends."""
-        process = await asyncio.create_subprocess_exec(
-            METALCTL, args[0], "--kubeconfig", self.kubeconfig, *args[1:],
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "COLUMNS": "200"},
-        )  # fmt: skip
+        return await self._ended(await self.process(*args))
+
+    async def subcommand(self, group: str, *args: str) -> tuple[int, str, str]:
+        """The same of a command in a group, such as power."""
+        words: tuple[str | Path, ...] = (group, args[0], "--kubeconfig", self.kubeconfig, *args[1:])
+        return await self._ended(await self.program(METALCTL, *words, env={**os.environ, "COLUMNS": "200"}))
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> tuple[int, str, str]:
         out, err = await asyncio.wait_for(process.communicate(), 60)
         return process.returncode or 0, out.decode(), err.decode()
 

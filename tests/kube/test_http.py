@@ -392,3 +392,27 @@ async def test_an_informer_over_the_wire() -> None:
         await asyncio.gather(task, return_exceptions=True)
 
     assert names == ["+a", "+b", "-a", "-b", "+c"]
+
+
+async def test_a_call_asks_for_the_form_that_it_wants() -> None:
+    """For what no kind describes: the answer comes as it is, with the query and content type given."""
+    async with serving(json({"kind": "Table"}), json(A)) as server, client(server) as api:
+        table = await api.call("GET", "/apis/test.example/v1/things", accept="application/json;as=Table")
+        await api.call("PATCH", "/x", query={"dryRun": "All", "force": ""}, body={"a": 1}, content_type="application/y")
+
+    assert table == b'{"kind":"Table"}'
+    listed, patched = server.seen
+    assert listed.headers["Accept"] == "application/json;as=Table"
+    assert (patched.headers["Accept"], patched.headers["Content-Type"]) == ("application/json", "application/y")
+    assert (patched.path, dict(patched.query)) == ("/x", {"dryRun": "All"})
+
+
+async def test_lines_come_one_by_one_in_the_form_asked_for() -> None:
+    """As a watch gives them; a refusal is an error as everywhere."""
+    async with serving(stream(b'{"a":1}\n{"b"', b":2}\n"), status(410, "Expired")) as server, client(server) as api:
+        lines = [line async for line in api.lines("/x", {"watch": "true"}, accept="application/json;as=Table")]
+        with pytest.raises(Expired):
+            _ = [line async for line in api.lines("/x", {})]
+
+    assert lines == [b'{"a":1}', b'{"b":2}']
+    assert server.seen[0].headers["Accept"] == "application/json;as=Table"

@@ -11,12 +11,44 @@ COMMANDS = {
     "manager": ("metal.cli.manager", "Run controllers, boot server and registry against a Kubernetes cluster."),
     "sim": ("metal.cli.sim", "Run simulated BMCs and machines against a control plane."),
     "status": ("metal.cli.status", "Show every server: state, since when, power, and what it waits for."),
+    "why": ("metal.cli.why.command", "Say what a server or claim waits for, what was tried, and what to do."),
+    "get": ("metal.cli.objects.get", "Show objects of any kind."),
+    "describe": ("metal.cli.objects.describe", "Show everything about an object, and what happened to it."),
+    "apply": ("metal.cli.objects.apply", "Create or change objects as files say."),
+    "delete": ("metal.cli.objects.delete", "Delete objects."),
+    "claim": ("metal.cli.machines.claim", "Claim servers and boot an image on them."),
+    "release": ("metal.cli.machines.release", "Give claimed servers back."),
+    "power": ("metal.cli.machines.power", "Switch or restart the machines of claims, or show their power."),
+    "retry": ("metal.cli.machines.retry", "Let servers in Error go on."),
+    "console": ("metal.cli.console.command", "Open a server's serial console over its BMC."),
+    "cordon": ("metal.cli.machines.cordon:cordon", "Keep new claims away from servers."),
+    "uncordon": ("metal.cli.machines.cordon:uncordon", "Let claims have servers again."),
+    "park": ("metal.cli.machines.park:park", "Take hands off servers."),
+    "unpark": ("metal.cli.machines.park:unpark", "Manage parked servers again."),
+    "maintain": ("metal.cli.machines.maintain", "Take servers into maintenance, or end it."),
     "move": ("metal.cli.move", "Move all objects from one API to another, such as from `metalctl up` into a cluster."),
     "config": ("metal.cli.config", "Print every configuration option with its meaning, or check a file."),
     "backup": ("metal.cli.backup", "Copy everything that an embedded API holds to a file, while it works."),
     "restore": ("metal.cli.restore", "Put such a copy in place of what an embedded API holds."),
     "lease-hook": ("metal.cli.lease_hook", "Tell the control plane of a DHCP lease (called by a DHCP server)."),
+    "completion": ("metal.cli.completion", "Have bash or zsh complete commands and names."),
 }
+"""Where each command is (`command` in the module, or what is named behind the colon), and what it does."""
+_BY_HAND = (
+    "status",
+    "why",
+    "claim",
+    "release",
+    "power",
+    "retry",
+    "console",
+    "cordon",
+    "uncordon",
+    "park",
+    "unpark",
+    "maintain",
+)
+_OBJECTS = ("get", "describe", "apply", "delete")
 
 
 class _Lazy(click.Group):
@@ -28,12 +60,16 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        others = tuple(name for name in COMMANDS if name not in _BY_HAND + _OBJECTS)
+        sections = {"Servers and claims": _BY_HAND, "Objects of any kind": _OBJECTS, "Control plane": others}
+        for title, names in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name][1]) for name in names])
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,7 +81,9 @@ def main() -> None:
     First steps:
       metalctl up --fleet 8      everything on this machine, with eight simulated servers
       metalctl status            what each server is doing, and what it waits for
-      kubectl --kubeconfig .metal/kubeconfig get servers
+      metalctl claim first --image IMAGE --wait
+      metalctl why claim/first   what it is doing, and what to do
 
-    Exit codes: 0 done, 1 it failed (the sentence says why), 2 the command line or configuration is wrong.
+    Exit codes: 0 done, 1 it failed (the sentence says why), 2 the command line or configuration is wrong; commands on
+    servers and objects also have 3 for not found and 4 for timed out.
     """

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
 import aiohttp
@@ -61,7 +61,7 @@ class HTTPClient:
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         """See `client.Client.get`."""
-        body = await self._request("GET", wire.object_path(kind, name, namespace))
+        body = await self.call("GET", wire.object_path(kind, name, namespace))
         return self._codec(kind).object(body)
 
     async def list(
@@ -89,33 +89,25 @@ class HTTPClient:
             "fieldSelector": fields,
         }
         codec = self._codec(kind)
-        limits = aiohttp.ClientTimeout(
-            total=None, connect=self._total, sock_connect=self._connect, sock_read=self._inactivity
-        )
-        path = wire.collection_path(kind, namespace)
-        async with self._send("watch", "GET", path, query=query, timeout=limits) as response:
-            if response.status != 200:
-                raise wire.error(response.status, await response.read(), response.headers)
-            lines = wire.Lines()
-            async for chunk in response.content.iter_any():
-                for line in lines.feed(chunk):
-                    yield codec.event(line)
+        async with aclosing(self.lines(wire.collection_path(kind, namespace), query)) as lines:
+            async for line in lines:
+                yield codec.event(line)
 
     async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
         """See `client.Client.create`."""
         namespace = obj.get("metadata", {}).get("namespace", "")
-        body = await self._request("POST", wire.within(kind, namespace), body=wire.typed(kind, obj))
+        body = await self.call("POST", wire.within(kind, namespace), body=wire.typed(kind, obj))
         return self._codec(kind).object(body)
 
     async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """See `client.Client.patch`."""
         path = wire.object_path(kind, name, namespace)
-        return self._codec(kind).object(await self._request("PATCH", path, body=patch, content_type=_MERGE_PATCH))
+        return self._codec(kind).object(await self.call("PATCH", path, body=patch, content_type=_MERGE_PATCH))
 
     async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """See `client.Client.patch_status`."""
         path = wire.object_path(kind, name, namespace) + "/status"
-        return self._codec(kind).object(await self._request("PATCH", path, body=patch, content_type=_MERGE_PATCH))
+        return self._codec(kind).object(await self.call("PATCH", path, body=patch, content_type=_MERGE_PATCH))
 
     async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
         """See `client.Client.apply`."""
@@ -123,7 +115,7 @@ class HTTPClient:
         path = wire.object_path(kind, meta.get("name", ""), meta.get("namespace", ""))
         query = {"fieldManager": manager, "force": "true" if force else "false"}
         body = wire.typed(kind, obj)
-        answer = await self._request("PATCH", path, query=query, body=body, content_type=_APPLY_PATCH)
+        answer = await self.call("PATCH", path, query=query, body=body, content_type=_APPLY_PATCH)
         return self._codec(kind).object(answer)
 
     async def delete(
@@ -134,7 +126,20 @@ class HTTPClient:
         conditions = {"uid": uid, "resourceVersion": resource_version}
         if wanted := {field: value for field, value in conditions.items() if value}:
             options["preconditions"] = wanted
-        await self._request("DELETE", wire.object_path(kind, name, namespace), body=options)
+        await self.call("DELETE", wire.object_path(kind, name, namespace), body=options)
+
+    async def lines(self, path: str, query: Mapping[str, str], *, accept: str = _JSON) -> AsyncGenerator[bytes, None]:
+        """The lines of an answer that goes on. Raises ApiError, and Unavailable after `inactivity` s of silence."""
+        limits = aiohttp.ClientTimeout(
+            total=None, connect=self._total, sock_connect=self._connect, sock_read=self._inactivity
+        )
+        async with self._send("watch", "GET", path, query=query, timeout=limits, accept=accept) as response:
+            if response.status != 200:
+                raise wire.error(response.status, await response.read(), response.headers)
+            lines = wire.Lines()
+            async for chunk in response.content.iter_any():
+                for line in lines.feed(chunk):
+                    yield line
 
     async def aclose(self) -> None:
         """See `client.Client.aclose`."""
@@ -145,15 +150,15 @@ class HTTPClient:
 
     async def _list(self, kind: Kind[T], namespace: str, query: Mapping[str, str]) -> Page[T]:
         codec, path = self._codec(kind), wire.collection_path(kind, namespace)
-        page = codec.page(await self._request("GET", path, query={**query, "limit": str(_PAGE)}))
+        page = codec.page(await self.call("GET", path, query={**query, "limit": str(_PAGE)}))
         version, items = page.metadata.resource_version, page.items or []
         while page.metadata.continue_:
             more = {**query, "resourceVersion": "", "limit": str(_PAGE), "continue": page.metadata.continue_}
-            page = codec.page(await self._request("GET", path, query=more))
+            page = codec.page(await self.call("GET", path, query=more))
             items += page.items or []
         return Page(tuple(items), version)
 
-    async def _request(
+    async def call(
         self,
         method: str,
         path: str,
@@ -161,12 +166,15 @@ class HTTPClient:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> bytes:
+        """One request and its answer, for what no `Kind` describes: discovery, tables, dry runs. Raises ApiError."""
         data = None if body is None else msgspec.json.encode(body)
         limits = aiohttp.ClientTimeout(total=self._total, sock_connect=self._connect)
         send = self._send(
-            "request", method, path, query=query or {}, data=data, content_type=content_type, timeout=limits
-        )
+            "request", method, path, query=query or {}, data=data, content_type=content_type, timeout=limits,
+            accept=accept,
+        )  # fmt: skip
         async with send as response:
             answer = await response.read()
             if 200 <= response.status < 300:
@@ -184,9 +192,10 @@ class HTTPClient:
         timeout: aiohttp.ClientTimeout,
         data: bytes | None = None,
         content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(self._connection.url + path, encoded=True).with_query({k: v for k, v in query.items() if v})
-        headers = {"Content-Type": content_type} if data is not None else {}
+        headers = {"Accept": accept, **({"Content-Type": content_type} if data is not None else {})}
         try:
             if self._connection.token is not None:
                 headers["Authorization"] = f"Bearer {self._connection.token()}"
@@ -214,7 +223,7 @@ class HTTPClient:
         if session is None:
             limit = self._limit if pool == "request" else 0
             connector = aiohttp.TCPConnector(limit=limit, ssl=self._connection.tls or True)
-            headers = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": self._user_agent}
+            headers = {"Accept-Encoding": "identity", "User-Agent": self._user_agent}
             session = aiohttp.ClientSession(
                 connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
             )

@@ -1,0 +1,1 @@
+"""A server's serial console, over SSH to its BMC."""

@@ -1,0 +1,75 @@
+"""metalctl console"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metal.cli.completing import SERVER
+from metal.cli.exits import EXITS
+from metal.cli.machines.targets import target
+from metal.cli.onapi import Desk, on_api
+from metal.kube.clock import system_clock
+
+
+@click.command("console", epilog=EXITS)
+@click.argument("server", metavar="SERVER", type=SERVER)
+@click.option(
+    "--command", "typed", default=None,
+    help="What opens the console at the BMC's shell; by its manufacturer when not given. Empty: the shell itself.",
+)  # fmt: skip
+@click.option(
+    "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="New file for an asciicast v2."
+)
+@click.option("--forget-host-key", is_flag=True, help="Trust the host key that the BMC shows now, once more.")
+@on_api
+async def command(desk: Desk, server: str, typed: str | None, record: Path | None, forget_host_key: bool) -> None:
+    """Open a server's serial console over SSH to its BMC. `~.` at the beginning of a line ends it.
+
+    Protocol and port are spec.consoleProtocol of the BMC (or spec.bmc.consoleProtocol of the Server), SSH on port 22
+    without one; the login is that of the BMCSecret. The BMC's host key is written into an annotation at first sight,
+    and another one is refused later, before the password is sent. A recording holds what was shown, not what was typed.
+    """
+    from metal.cli.console import hostkey  # asyncssh takes its time to load
+    from metal.cli.console.way import find
+
+    way = await find(desk, await target(desk, server))
+    key = await hostkey.known(desk, way, forget=forget_host_key)
+    await _converse(server, way, key, way.command if typed is None else typed, record)
+
+
+async def _converse(server: str, way: Any, key: Any, opens: str, record: Path | None) -> None:
+    from metal.cli.console import session
+    from metal.cli.console.terminal import Terminal
+
+    terminal = Terminal()
+    async with session.connected(way, key) as connection:
+        with _recording(record, server, terminal.size()) as recording:
+            process = await connection.create_process(
+                opens or None, term_type="xterm-256color", term_size=terminal.size(), encoding=None
+            )
+            click.echo(f"console of {server} at {way.address}; ~. ends it", err=True)
+            live = session.Session(process, terminal, recording)
+            with terminal.raw(live.resize):
+                await live.run()
+    click.echo(f"console of {server} closed", err=True)
+
+
+@contextmanager
+def _recording(path: Path | None, server: str, size: tuple[int, int]) -> Iterator[Any]:
+    from metal.cli.console.asciicast import Recording
+
+    if path is None:
+        yield None
+        return
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    try:
+        recording = Recording(path, f"console {server}", size, system_clock(), lambda: loop.time() - begun)
+    except OSError as exc:
+        raise click.UsageError(f"--record {path}: {exc.strerror}; choose another file") from None
+    with closing(recording):
+        yield recording

@@ -1,0 +1,100 @@
+"""One session on a console: connect with the host key that is known, then pass keys and output on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import asyncssh
+import click
+
+from metal.cli.console import hostkey
+from metal.cli.console.asciicast import Recording
+from metal.cli.console.escape import HELP, Escape
+from metal.cli.console.terminal import Local
+from metal.cli.console.way import Way
+
+_ALIVE = 15.0
+"""Seconds of silence after which the BMC is asked whether it is still there; three times, then the session ends."""
+_PORTION = 65536
+
+
+@asynccontextmanager
+async def connected(way: Way, key: asyncssh.SSHKey) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """A connection that was logged in. Raises click.ClickException; a password is offered once (lock-outs)."""
+    try:
+        connection = await asyncssh.connect(
+            way.address, way.port, username=way.username, password=way.password, known_hosts=([key], [], []),
+            config=None, client_keys=None, agent_path=None, preferred_auth="password,keyboard-interactive",
+            connect_timeout=hostkey.CONNECT, login_timeout=3 * hostkey.CONNECT, keepalive_interval=_ALIVE,
+        )  # fmt: skip
+    except (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed) as exc:  # the latter for a key of another kind
+        raise await hostkey.changed(way, key, exc) from None
+    except asyncssh.PermissionDenied:
+        raise click.ClickException(
+            f"the BMC at {way.address} refused user name and password of BMCSecret {way.secret} over SSH: may this "
+            "account use SSH?"
+        ) from None
+    except (OSError, TimeoutError, asyncssh.Error) as exc:
+        raise hostkey.unreachable(way, exc) from None
+    async with connection:
+        yield connection
+
+
+class Session:
+    """A console that is open. `run` ends when the other side does, or with the escape."""
+
+    def __init__(self, process: "asyncssh.SSHClientProcess[bytes]", local: Local, recording: Recording | None) -> None:
+        self._process, self._local, self._recording = process, local, recording
+
+    def resize(self) -> None:
+        """Tell the other side, and the recording, the size of the terminal."""
+        size = self._local.size()
+        self._process.change_terminal_size(*size)
+        if self._recording is not None:
+            self._recording.resized(size)
+
+    async def run(self) -> None:
+        """Pass keys and output on. Raises click.ClickException when the connection breaks."""
+        output = asyncio.create_task(self._output())
+        keys = asyncio.create_task(self._keys())
+        try:
+            done, _ = await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
+            if keys in done and not await keys:
+                await output  # nothing more will be typed, as from a file: look on
+            elif output in done:
+                await output
+        finally:
+            for task in (output, keys):
+                task.cancel()
+            await asyncio.gather(output, keys, return_exceptions=True)
+
+    async def _output(self) -> None:
+        try:
+            while data := await self._process.stdout.read(_PORTION):
+                self._local.show(data)
+                if self._recording is not None:
+                    self._recording.shown(data)
+        except asyncssh.Error as exc:
+            raise click.ClickException(f"the connection broke: {exc.reason}") from None
+
+    def _sent(self, keys: bytes) -> bool:
+        """False when the other side has ended; what it said last says why."""
+        try:
+            self._process.stdin.write(keys)
+        except (BrokenPipeError, asyncssh.Error):
+            return False
+        return True
+
+    async def _keys(self) -> bool:
+        """True when the session was ended here."""
+        escape = Escape()
+        async with aclosing(self._local.keys()) as typed:
+            async for portion in typed:
+                found = escape.feed(portion)
+                if found.send and not self._sent(found.send):
+                    return False
+                if found.help:
+                    self._local.show(HELP)
+                if found.ends:
+                    return True
+        return False

@@ -1,0 +1,1 @@
+"""What people do with servers: claim, release, cordon, park, maintain, switch."""

@@ -1,0 +1,50 @@
+"""metalctl cordon and uncordon"""
+
+import click
+
+from metal.cli.completing import SERVER
+from metal.cli.exits import EXITS
+from metal.cli.machines.targets import target
+from metal.cli.objects import plain
+from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.onapi import Desk, each, on_api
+
+_servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+
+
+@click.command("cordon", epilog=EXITS)
+@_servers
+@output_option
+@on_api
+async def cordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
+    """Keep new claims away from servers. A claim that has one keeps it."""
+    await _mark(desk, servers, True, output)
+
+
+@click.command("uncordon", epilog=EXITS)
+@_servers
+@output_option
+@on_api
+async def uncordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
+    """Let claims have servers again."""
+    await _mark(desk, servers, False, output)
+
+
+async def _mark(desk: Desk, servers: tuple[str, ...], unclaimable: bool, output: str | None) -> None:
+    word = "cordoned" if unclaimable else "uncordoned"
+
+    async def one(name: str) -> Obj:
+        found = await target(desk, name)
+        if found.server.spec.unclaimable is unclaimable:
+            obj, told = found.obj, f"is {word} already"
+        else:
+            patch = {"spec": {"unclaimable": unclaimable}}
+            obj, told = await plain.merge(desk.http, desk.kinds.server, found.name, "", patch), word
+        if output is None:
+            click.echo(f"server/{found.name} {told}")
+        return obj
+
+    done = await each(servers, one)
+    if output is not None:
+        emit(done, output, one=True)

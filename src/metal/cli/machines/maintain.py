@@ -1,0 +1,185 @@
+"""metalctl maintain"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from metal.api.server import Server, State
+from metal.cli.completing import SERVER
+from metal.cli.exits import EXITS, Missing
+from metal.cli.machines.progress import Progress
+from metal.cli.machines.targets import decoded, target
+from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
+from metal.cli.objects import plain
+from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.objects.resources import Resource
+from metal.cli.onapi import Desk, each, in_namespace
+from metal.kube.errors import NotFound
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """The command line."""
+
+    reason: str
+    policy: str
+    priority: int
+    power: str | None
+    end: bool
+    wait: bool
+    timeout: timedelta
+    output: str | None
+
+    @property
+    def changes(self) -> Obj:
+        """What a maintenance that is there already is changed to."""
+        spec: Obj = {"serverPower": self.power.capitalize()} if self.power else {}
+        return spec
+
+
+@click.command("maintain", epilog=EXITS)
+@click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+@click.option("--reason", default="", help="Why, for whoever looks. Needed to begin.")
+@click.option(
+    "--policy", type=click.Choice(["Enforced", "OwnerApproval"]), default="OwnerApproval", show_default=True,
+    help="OwnerApproval asks whoever has the claim; Enforced does not.",
+)  # fmt: skip
+@click.option("--priority", type=click.IntRange(-(2**31), 2**31 - 1), default=0, help="The highest comes first.")
+@click.option("--power", type=click.Choice(["on", "off"]), default=None, help="Power of the machine meanwhile.")
+@click.option("--end", is_flag=True, help="End it: the server goes back to what it was.")
+@wait_option
+@timeout_option
+@output_option
+@in_namespace
+async def command(desk: Desk, servers: tuple[str, ...], **given: Any) -> None:
+    """Take servers into maintenance, switch them meanwhile, or end it.
+
+    A ServerMaintenance with the server's name is made in the namespace. For one that is there already only --power and
+    --reason change. With --wait: until the maintenance has the server, or with --end until the server is out of it.
+
+    \b
+    Examples:
+      metalctl maintain rack1-node1-system-0 --reason "new DIMM" --power off --wait
+      metalctl maintain rack1-node1-system-0 --end
+    """
+    wish, progress = _Wish(**given), Progress()
+    kind = maintenance_kind(desk.kinds.group)
+
+    async def one(name: str) -> Obj:
+        try:
+            work = _end if wish.end else _begin
+            return await work(desk, kind, name, wish, progress)
+        except NotFound as exc:
+            if not exc.details.get("name"):
+                raise _unknown(kind) from None
+            raise
+
+    done = await each(servers, one)
+    if wish.output is not None:
+        emit(done, wish.output, one=True)
+
+
+def maintenance_kind(group: str) -> Resource:
+    """ServerMaintenance under the API group."""
+    return Resource(group, "v1alpha1", "ServerMaintenance", "servermaintenances", "servermaintenance", namespaced=True)
+
+
+def _unknown(kind: Resource) -> Missing:
+    return Missing(
+        f"this API does not know {kind.kind} ({kind.api_version}): its operator is older than maintenances; "
+        "apply the CRDs of a newer one (config/crd), or set --api-group"
+    )
+
+
+async def _begin(desk: Desk, kind: Resource, name: str, wish: _Wish, progress: Progress) -> Obj:
+    found = await target(desk, name)
+    there = await _there(desk, kind, found.name)
+    note = {"annotations": {desk.kinds.key("reason"): wish.reason}} if wish.reason else {}
+    if there is None and not wish.reason:
+        raise click.UsageError("say why with --reason: whoever owns the claim will read it")
+    if there is None:
+        spec = {"serverRef": {"name": found.name}, "policy": wish.policy, "priority": wish.priority, **wish.changes}
+        body = {"metadata": {"name": found.name, "namespace": desk.namespace, **note}, "spec": spec}
+        obj, told = await plain.create(desk.http, kind, body), "created"
+    else:
+        change = {"metadata": note, "spec": wish.changes}
+        obj, told = await plain.merge(desk.http, kind, found.name, desk.namespace, change), "changed"
+    if wish.output is None:
+        click.echo(f"servermaintenance/{found.name} {told}")
+    if wish.wait:
+        obj = await until(desk.http, kind, found.name, desk.namespace, _begun, wish.timeout, progress) or obj
+        if wish.output is None:
+            click.echo(f"server/{found.name} is in maintenance")
+    return obj
+
+
+async def _there(desk: Desk, kind: Resource, name: str) -> Obj | None:
+    try:
+        return await plain.get(desk.http, kind, name, desk.namespace)
+    except NotFound as exc:
+        if exc.details.get("name"):
+            return None
+        raise
+
+
+def _begun(obj: Obj | None) -> str:
+    if obj is None:
+        raise click.ClickException("the maintenance was deleted")
+    status = obj.get("status") or {}
+    if status.get("state") == "Failed":
+        raise click.ClickException(f"the maintenance failed: {_told(obj) or 'its status says no more'}")
+    if status.get("state") == "InMaintenance":
+        return ""
+    return _told(obj) or "the maintenance to get the server"
+
+
+def _told(obj: Obj) -> str:
+    """What the maintenance says of itself."""
+    status = obj.get("status") or {}
+    unmet = (c.get("message", "") for c in status.get("conditions") or () if c.get("status") != "True")
+    return str(status.get("waitingFor") or next(filter(None, unmet), ""))
+
+
+async def _end(desk: Desk, kind: Resource, name: str, wish: _Wish, progress: Progress) -> Obj:
+    found = await target(desk, name)
+    obj = await _of_server(desk, kind, found.name)
+    meta = obj["metadata"]
+    await plain.delete(desk.http, kind, meta["name"], desk.namespace, uid=meta["uid"])
+    if wish.wait:
+        await until_gone(desk.http, kind, obj, wish.timeout, progress)
+        await until(desk.http, desk.kinds.server, found.name, "", _left(desk, meta["name"]), wish.timeout, progress)
+    if wish.output is None:
+        click.echo(f"servermaintenance/{meta['name']} deleted{'; the server is out of it' if wish.wait else ''}")
+    return obj
+
+
+async def _of_server(desk: Desk, kind: Resource, server: str) -> Obj:
+    """The maintenance of this server in the namespace. Raises Missing, and click.ClickException for several."""
+    items = (await plain.listed(desk.http, kind, desk.namespace))["items"]
+    found = [item for item in items if ((item.get("spec") or {}).get("serverRef") or {}).get("name") == server]
+    named = [item for item in found if item["metadata"]["name"] == server] or found
+    if not named:
+        raise Missing(f"server {server} has no maintenance in namespace {desk.namespace}: give -n")
+    if len(named) > 1:
+        names = ", ".join(sorted(item["metadata"]["name"] for item in named))
+        raise click.ClickException(f"server {server} has several maintenances ({names}): metalctl delete the right one")
+    typed = {"apiVersion": kind.api_version, "kind": kind.kind}
+    return {**typed, **named[0]}
+
+
+def _left(desk: Desk, name: str) -> Awaited:
+    def awaited(obj: Obj | None) -> str:
+        server: Server | None = decoded(obj, Server) if obj else None
+        if server is None:
+            return ""
+        ref = server.spec.server_maintenance_ref
+        if ref is not None and (ref.namespace, ref.name) != (desk.namespace, name):
+            return ""  # the next maintenance has it
+        if ref is None and server.status.state != State.MAINTENANCE:
+            return ""
+        return server.status.waiting_for or "the server to leave maintenance"
+
+    return awaited

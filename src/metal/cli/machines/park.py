@@ -1,0 +1,83 @@
+"""metalctl park and unpark"""
+
+from datetime import timedelta
+
+import click
+
+from metal.api.server import Server, State
+from metal.cli.completing import SERVER
+from metal.cli.exits import EXITS
+from metal.cli.machines import operations
+from metal.cli.machines.progress import Progress
+from metal.cli.machines.targets import decoded, in_error, target
+from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
+from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.onapi import Desk, each, on_api
+
+_servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+
+
+@click.command("park", epilog=EXITS)
+@_servers
+@wait_option
+@timeout_option
+@output_option
+@on_api
+async def park(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+    """Take hands off servers: each is shut down once, and then left alone, whoever switches it, until `unpark`.
+
+    A claim keeps its server. An Available or Reserved server is parked; any other as soon as it is one of these.
+    """
+    await _ask(desk, servers, parked=True, wait=wait, timeout=timeout, output=output)
+
+
+@click.command("unpark", epilog=EXITS)
+@_servers
+@wait_option
+@timeout_option
+@output_option
+@on_api
+async def unpark(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+    """Manage parked servers again: each goes on where it was."""
+    await _ask(desk, servers, parked=False, wait=wait, timeout=timeout, output=output)
+
+
+async def _ask(
+    desk: Desk, servers: tuple[str, ...], *, parked: bool, wait: bool, timeout: timedelta, output: str | None
+) -> None:
+    progress, word = Progress(), "park" if parked else "unpark"
+
+    async def one(name: str) -> Obj:
+        found = await target(desk, name)
+        if (found.server.status.state == State.PARKED) is parked:
+            if output is None:
+                click.echo(f"server/{found.name} is {word}ed already")
+            return found.obj
+        before = await operations.refusals(desk, found.obj)
+        obj = await operations.ask(desk, found.name, word)
+        if wait:
+            await operations.taken(desk, found.name, before, timeout, progress)
+            kind = desk.kinds.server
+            obj = await until(desk.http, kind, found.name, "", _is(parked), timeout, progress) or obj
+        if output is None:
+            click.echo(f"server/{found.name} {word}ed" if wait else f"server/{found.name} {word} asked for")
+        return obj
+
+    done = await each(servers, one)
+    if output is not None:
+        emit(done, output, one=True)
+
+
+def _is(parked: bool) -> Awaited:
+    def awaited(obj: Obj | None) -> str:
+        if obj is None:
+            raise click.ClickException("the server was deleted")
+        server: Server = decoded(obj, Server)
+        if (server.status.state == State.PARKED) is parked:
+            return ""
+        if problem := in_error(server):
+            raise click.ClickException(problem)
+        return server.status.waiting_for or f"the server to be {'' if parked else 'un'}parked"
+
+    return awaited

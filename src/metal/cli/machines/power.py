@@ -1,0 +1,179 @@
+"""metalctl power"""
+
+from datetime import datetime, timedelta
+
+import click
+
+from metal.api.server import Server
+from metal.cli.columns import aligned
+from metal.cli.completing import SERVER
+from metal.cli.exits import EXITS
+from metal.cli.machines import operations
+from metal.cli.machines.progress import Progress
+from metal.cli.machines.targets import Target, all_servers, claim_of, decoded, in_error, target
+from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
+from metal.cli.objects import plain
+from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.onapi import Desk, each, on_api
+from metal.cli.table import rows
+from metal.kube.clock import system_clock
+
+_servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+
+
+@click.group("power")
+def command() -> None:
+    """Switch the machines of claims, restart them, or show their power.
+
+    Power is the claim's: `on` and `off` change spec.power of the claim that holds the server. An unclaimed server is
+    kept off. In maintenance, power is the maintenance's.
+    """
+
+
+@command.command("on", epilog=EXITS)
+@_servers
+@click.option("--force", is_flag=True, help="Also ask the BMC at once (operation force-on-server).")
+@wait_option
+@timeout_option
+@output_option
+@on_api
+async def on(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
+    """Have the claims of these servers want them on."""
+    await _switch(desk, servers, "On", "force-on-server", **given)  # type: ignore[arg-type]  # click's own types
+
+
+@command.command("off", epilog=EXITS)
+@_servers
+@click.option("--force", is_flag=True, help="Cut the power at once (operation force-off-server): nothing is shut down.")
+@wait_option
+@timeout_option
+@output_option
+@on_api
+async def off(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
+    """Have the claims of these servers want them off; their operating systems are asked to shut down first."""
+    await _switch(desk, servers, "Off", "force-off-server", **given)  # type: ignore[arg-type]  # click's own types
+
+
+@command.command("reset", epilog=EXITS)
+@_servers
+@click.option("--hard", "how", flag_value="hard-restart-server", help="Reset without asking the operating system.")
+@click.option("--cycle", "how", flag_value="power-cycle-server", help="Cut the power, then switch on again.")
+@wait_option
+@timeout_option
+@output_option
+@on_api
+async def reset(
+    desk: Desk, servers: tuple[str, ...], how: str | None, wait: bool, timeout: timedelta, output: str | None
+) -> None:
+    """Restart machines, gracefully unless told otherwise. Each comes back from its disk."""
+    progress = Progress()
+
+    async def one(name: str) -> Obj:
+        found = await target(desk, name)
+        await claim_of(desk, found)
+        wish, before = how or "graceful-restart-server", await operations.refusals(desk, found.obj)
+        obj = await operations.ask(desk, found.name, wish)
+        if wait:
+            obj = await operations.taken(desk, found.name, before, timeout, progress)
+        if output is None:
+            click.echo(f"server/{found.name} {wish} {'done' if wait else 'asked for'}")
+        return obj
+
+    done = await each(servers, one)
+    if output is not None:
+        emit(done, output, one=True)
+
+
+@command.command("status", epilog=EXITS)
+@click.argument("servers", nargs=-1, metavar="[SERVER]...", type=SERVER)
+@output_option
+@on_api
+async def status(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
+    """Show power, whose it is, state since when, and what is awaited; of all servers when none is named."""
+
+    async def one(name: str) -> Target:
+        return await target(desk, name)
+
+    found = await each(servers, one) if servers else await all_servers(desk)
+    if output is not None:
+        emit([item.obj for item in found], output, one=bool(servers))
+        return
+    if not found:
+        click.echo("no servers yet", err=True)
+        return
+    for line in _table([item.server for item in found], system_clock()):
+        click.echo(line)
+
+
+def _table(servers: list[Server], now: datetime) -> list[str]:
+    owners = {server.metadata.name: _owner(server) for server in servers}
+    cells = [
+        [row.server, row.power, owners[row.server], row.state, row.age, row.waiting_for] for row in rows(servers, now)
+    ]
+    return aligned(["SERVER", "POWER", "WHOSE", "STATE", "SINCE", "WAITING FOR"], cells)
+
+
+def _owner(server: Server) -> str:
+    maintenance, claim = server.spec.server_maintenance_ref, server.spec.server_claim_ref
+    if maintenance is not None:
+        return f"maintenance {maintenance.namespace}/{maintenance.name}"
+    return f"claim {claim.namespace}/{claim.name}" if claim is not None else "nobody's"
+
+
+async def _switch(
+    desk: Desk,
+    servers: tuple[str, ...],
+    power: str,
+    operation: str,
+    *,
+    force: bool,
+    wait: bool,
+    timeout: timedelta,
+    output: str | None,
+) -> None:
+    progress = Progress()
+
+    async def one(name: str) -> Obj:
+        found = await target(desk, name)
+        before = await operations.refusals(desk, found.obj)
+        said = await _tell_claim(desk, found, power)
+        obj = await operations.ask(desk, found.name, operation) if force else found.obj
+        if force and wait:
+            await operations.taken(desk, found.name, before, timeout, progress)
+        if wait:
+            kind = desk.kinds.server
+            obj = await until(desk.http, kind, found.name, "", _reached(power), timeout, progress) or obj
+        if output is None:
+            click.echo(f"server/{found.name} is {power} ({said})" if wait else f"server/{found.name} {said}")
+        return obj
+
+    done = await each(servers, one)
+    if output is not None:
+        emit(done, output, one=True)
+
+
+async def _tell_claim(desk: Desk, found: Target, power: str) -> str:
+    """Change the claim's power, after saying so. Raises click.ClickException when it is nobody's."""
+    claim = await claim_of(desk, found)
+    where = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+    if claim.spec.power == power:
+        return f"power {power} is what {where} wants already"
+    click.echo(f"the power of {found.name} is its claim's: spec.power of {where} becomes {power}", err=True)
+    patch = {"metadata": {"uid": claim.metadata.uid}, "spec": {"power": power}}
+    await plain.merge(desk.http, desk.kinds.claim, claim.metadata.name, claim.metadata.namespace, patch)
+    return f"power {power} asked for through {where}"
+
+
+def _reached(power: str) -> Awaited:
+    def awaited(obj: Obj | None) -> str:
+        if obj is None:
+            raise click.ClickException("the server was deleted")
+        server: Server = decoded(obj, Server)
+        if server.status.power_state == power and server.status.power_request is None:
+            return ""
+        if problem := in_error(server):
+            raise click.ClickException(problem)
+        return server.status.waiting_for or f"power {power}"
+
+    return awaited

@@ -1,0 +1,68 @@
+"""metalctl release"""
+
+from datetime import timedelta
+
+import click
+
+from metal.api.claim import ServerClaim
+from metal.api.server import Server, State
+from metal.cli.completing import CLAIM
+from metal.cli.exits import EXITS
+from metal.cli.machines.progress import Progress
+from metal.cli.machines.targets import decoded, in_error
+from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
+from metal.cli.objects import plain
+from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.onapi import Desk, each, in_namespace
+
+_FREE = (State.AVAILABLE, State.RELEASED)
+
+
+@click.command("release", epilog=EXITS)
+@click.argument("claims", nargs=-1, required=True, metavar="CLAIM...", type=CLAIM)
+@wait_option
+@timeout_option
+@output_option
+@in_namespace
+async def command(desk: Desk, claims: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+    """Give servers back: their claims are deleted, the machines switched off and cleaned up.
+
+    With --wait: until each server can be claimed again (Available, or Released where its reclaim policy is Retain).
+    """
+    progress = Progress()
+
+    async def one(name: str) -> Obj:
+        obj = await plain.get(desk.http, desk.kinds.claim, name, desk.namespace)
+        claim: ServerClaim = decoded(obj, ServerClaim)
+        await plain.delete(desk.http, desk.kinds.claim, name, desk.namespace, uid=claim.metadata.uid)
+        server = claim.spec.server_ref.name if claim.spec.server_ref and claim.status.phase == "Bound" else ""
+        if wait:
+            await until_gone(desk.http, desk.kinds.claim, obj, timeout, progress)
+        freed = ""
+        if wait and server:
+            kind = desk.kinds.server
+            last = await until(desk.http, kind, server, "", _free(claim.metadata.uid), timeout, progress)
+            freed = f"; server {server} is {last['status']['state'] if last else 'gone, too'}"
+        if output is None:
+            click.echo(f"serverclaim/{name} deleted{freed}")
+        return obj
+
+    done = await each(claims, one)
+    if output is not None:
+        emit(done, output, one=True)
+
+
+def _free(claim_uid: str) -> Awaited:
+    def awaited(obj: Obj | None) -> str:
+        if obj is None:
+            return ""
+        server: Server = decoded(obj, Server)
+        if problem := in_error(server):
+            raise click.ClickException(problem)
+        others = server.status.tenant not in ("", claim_uid)  # another claim has it already
+        if others or (server.status.state in _FREE and (server.status.tenant == "" or server.status.state == _FREE[1])):
+            return ""
+        return server.status.waiting_for or f"server {server.metadata.name} to be cleaned up"
+
+    return awaited

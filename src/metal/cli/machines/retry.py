@@ -1,0 +1,46 @@
+"""metalctl retry"""
+
+from datetime import timedelta
+
+import click
+
+from metal.cli.completing import SERVER
+from metal.cli.exits import EXITS
+from metal.cli.machines import operations
+from metal.cli.machines.progress import Progress
+from metal.cli.machines.targets import target
+from metal.cli.machines.until import timeout_option, wait_option
+from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.onapi import Desk, each, on_api
+
+
+@click.command("retry", epilog=EXITS)
+@click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+@wait_option
+@timeout_option
+@output_option
+@on_api
+async def command(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+    """Let servers in Error, or taken over from another operator, go on. With --wait: until a manager did.
+
+    `metalctl why server/NAME` says what failed, and what to mend before.
+    """
+    progress = Progress()
+
+    async def one(name: str) -> Obj:
+        before = await operations.refusals(desk, (await target(desk, name)).obj)
+        obj = await operations.ask(desk, name, "retry")
+        if wait:
+            obj = await operations.taken(desk, name, before, timeout, progress)
+        if output is None:
+            click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry asked for'}")
+        return obj
+
+    done = await each(servers, one)
+    if output is not None:
+        emit(done, output, one=True)
+
+
+def _state(obj: Obj) -> str:
+    return str((obj.get("status") or {}).get("state") or "new")

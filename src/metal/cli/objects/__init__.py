@@ -1,0 +1,1 @@
+"""The everyday part of kubectl: get, describe, apply, delete."""

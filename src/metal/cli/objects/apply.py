@@ -1,0 +1,86 @@
+"""metalctl apply"""
+
+from collections.abc import Sequence
+
+import click
+
+from metal.cli.exits import EXITS, Missing, failure
+from metal.cli.objects import plain
+from metal.cli.objects.manifests import Manifest, file_option, read
+from metal.cli.objects.output import emit, name_of, output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.objects.resources import Resource, discover, of_object
+from metal.cli.onapi import Desk, in_namespace
+from metal.kube.errors import ApiError, Conflict, NotFound
+
+_BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
+
+
+@click.command("apply", epilog=EXITS)
+@file_option
+@click.option("--server-side", is_flag=True, help="Accepted for kubectl's sake: it is always done by the API.")
+@click.option("--force-conflicts", is_flag=True, help="Take over fields that somebody else set.")
+@click.option("--dry-run", is_flag=True, help="Have the API check everything, and change nothing.")
+@output_option
+@in_namespace
+async def command(
+    desk: Desk, files: tuple[str, ...], server_side: bool, force_conflicts: bool, dry_run: bool, output: str | None
+) -> None:
+    """Create objects, or change them to what files say, and say which it was.
+
+    It is a server-side apply with field manager metalctl: fields that a file no longer names are removed, fields of
+    others are left alone. The objects are applied in the files' order, and the first refusal ends it.
+    """
+    if not files:
+        raise click.UsageError("give at least one -f FILE (- for standard input)")
+    manifests = read(files)
+    known = await discover(desk.http)
+    objects = []
+    for manifest in manifests:
+        try:
+            resource = _kind(known, manifest)
+        except Missing:  # a CRD before it may have brought the kind
+            known = await discover(desk.http)
+            resource = _kind(known, manifest)
+        placed = manifest.within(desk.namespace) if resource.namespaced else manifest
+        obj, what = await _applied(desk, resource, placed, force=force_conflicts, dry_run=dry_run)
+        objects.append(obj)
+        if output is None:
+            click.echo(f"{name_of(obj)} {what}{' (dry run)' if dry_run else ''}")
+    if output is not None:
+        emit(objects, output, one=True)
+
+
+def _kind(known: Sequence[Resource], manifest: Manifest) -> Resource:
+    return of_object(known, manifest.obj["apiVersion"], manifest.obj["kind"])
+
+
+async def _applied(
+    desk: Desk, resource: Resource, manifest: Manifest, *, force: bool, dry_run: bool
+) -> tuple[Obj, str]:
+    metadata = manifest.obj["metadata"]
+    try:
+        before = await _before(desk, resource, metadata["name"], metadata.get("namespace", ""))
+        after = await plain.apply(desk.http, resource, manifest.obj, force=force, dry_run=dry_run)
+    except Conflict as exc:
+        raise click.ClickException(
+            f"{manifest} ({manifest.where}): {exc.message}. To take the fields over: --force-conflicts"
+        ) from None
+    except ApiError as exc:
+        refused = failure(exc)
+        raise type(refused)(f"{manifest} ({manifest.where}): {refused.message}") from None
+    if before is None:
+        return after, "created"
+    return after, "unchanged" if _content(before) == _content(after) else "configured"
+
+
+async def _before(desk: Desk, resource: Resource, name: str, namespace: str) -> Obj | None:
+    try:
+        return await plain.get(desk.http, resource, name, namespace)
+    except NotFound:
+        return None
+
+
+def _content(obj: Obj) -> Obj:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _BOOKKEEPING}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}

@@ -1,0 +1,71 @@
+"""metalctl delete"""
+
+from datetime import timedelta
+
+import click
+
+from metal.cli.completing import KIND_OR_OBJECT
+from metal.cli.exits import EXITS
+from metal.cli.machines.progress import Progress
+from metal.cli.machines.until import timeout_option, until_gone
+from metal.cli.objects import plain
+from metal.cli.objects.manifests import file_option, read
+from metal.cli.objects.references import Reference, kind_name, named
+from metal.cli.objects.resources import discover, of_object
+from metal.cli.onapi import Desk, each, in_namespace
+from metal.kube.errors import NotFound
+
+
+@click.command("delete", epilog=EXITS)
+@click.argument("what", nargs=-1, metavar="KIND NAME... | KIND/NAME...", type=KIND_OR_OBJECT)
+@file_option
+@click.option("--ignore-not-found", is_flag=True, help="What is not there counts as deleted.")
+@click.option("--wait", is_flag=True, help="Wait until the objects are gone.")
+@timeout_option
+@in_namespace
+async def command(
+    desk: Desk, what: tuple[str, ...], files: tuple[str, ...], ignore_not_found: bool, wait: bool, timeout: timedelta
+) -> None:
+    """Delete objects, by name or those in files, and what they own.
+
+    A server that is deleted gives its machine up: it is made again as long as its BMC is there. To take a machine out
+    of use, `metalctl cordon` or `park` it.
+    """
+    if bool(what) == bool(files):
+        raise click.UsageError("name objects, or give -f FILE")
+    targets = await _in_files(desk, files) if files else await _by_name(desk, what)
+    progress = Progress()
+
+    async def one(label: str) -> None:
+        reference, namespace = targets[label]
+        try:
+            obj = await plain.get(desk.http, reference.resource, reference.name, namespace)
+            await plain.delete(desk.http, reference.resource, reference.name, namespace, uid=obj["metadata"]["uid"])
+        except NotFound:
+            if not ignore_not_found:
+                raise
+            return
+        if wait:
+            await until_gone(desk.http, reference.resource, obj, timeout, progress)
+        progress.clear()
+        click.echo(f"{label} deleted")
+
+    await each(targets, one)
+
+
+async def _by_name(desk: Desk, words: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
+    return {str(reference): (reference, desk.namespace) for reference in await named(desk, words)}
+
+
+async def _in_files(desk: Desk, files: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
+    """The objects of the files, the last first: what was made later may need what was made before."""
+    known, found = await discover(desk.http), {}
+    for manifest in reversed(read(files)):
+        resource = of_object(known, manifest.obj["apiVersion"], manifest.obj["kind"])
+        metadata = manifest.obj["metadata"]
+        namespace = metadata.get("namespace") or desk.namespace
+        label = f"{kind_name(resource)}/{metadata['name']}"
+        if namespace != desk.namespace and resource.namespaced:
+            label += f" in {namespace}"
+        found[label] = (Reference(resource, metadata["name"]), namespace)
+    return found

@@ -1,0 +1,110 @@
+"""metalctl describe"""
+
+import asyncio
+from datetime import datetime
+from typing import Any
+
+import click
+
+from metal.cli.columns import aligned
+from metal.cli.completing import KIND_OR_OBJECT
+from metal.cli.exits import EXITS
+from metal.cli.objects import events, plain
+from metal.cli.objects.events import Happening, moment
+from metal.cli.objects.output import dumped
+from metal.cli.objects.plain import Obj
+from metal.cli.objects.references import Reference, named
+from metal.cli.onapi import Desk, in_namespace
+from metal.cli.table import age, printable
+from metal.kube.clock import system_clock
+
+_SECRET_FIELDS = ("data", "stringData")
+_SHOWN_APART = ("apiVersion", "kind", "metadata", "status")
+
+
+@click.command("describe", epilog=EXITS)
+@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...", type=KIND_OR_OBJECT)
+@in_namespace
+async def command(desk: Desk, what: tuple[str, ...]) -> None:
+    """Show everything about objects: metadata, spec, status, conditions, and what happened to them.
+
+    Values of Secrets are not shown, only how long they are.
+    """
+    references = await named(desk, what)
+    texts = await asyncio.gather(*(_described(desk, reference) for reference in references))
+    click.echo("\n\n".join(texts))
+
+
+async def _described(desk: Desk, reference: Reference) -> str:
+    obj = await plain.get(desk.http, reference.resource, reference.name, desk.namespace)
+    return "\n".join(text(obj, await events.of(desk.http, obj), system_clock()))
+
+
+def text(obj: Obj, happened: list[Happening], now: datetime) -> list[str]:
+    """The lines about an object."""
+    status = dict(obj.get("status") or {})
+    conditions = status.pop("conditions", None) or []
+    lines = _metadata(obj, now)
+    for key in (key for key in obj if key not in _SHOWN_APART):
+        lines += _section(key, _without_secrets(obj, key))
+    lines += _section("status", status)
+    if conditions:
+        lines += ["Conditions:", *_indented(_conditions(conditions, now))]
+    return [*lines, *(["Events:", *_indented(events.lines(happened, now))] if happened else ["Events: none"])]
+
+
+def _metadata(obj: Obj, now: datetime) -> list[str]:
+    meta = obj["metadata"]
+    owners = [f"{owner['kind']}/{owner['name']}" for owner in meta.get("ownerReferences") or ()]
+    facts: dict[str, Any] = {
+        "Name": meta["name"],
+        "Namespace": meta.get("namespace"),
+        "Kind": f"{obj['kind']} ({obj['apiVersion']})",
+        "UID": meta.get("uid"),
+        "Created": _when(meta.get("creationTimestamp"), now),
+        "Deleted": _when(meta.get("deletionTimestamp"), now),
+        "Owners": ", ".join(owners),
+        "Finalizers": ", ".join(meta.get("finalizers") or ()),
+    }
+    lines = [f"{name + ':':<13}{printable(str(value))}" for name, value in facts.items() if value]
+    for name in ("labels", "annotations"):
+        lines += _section(name, meta.get(name) or {})
+    return lines
+
+
+def _when(stamp: str | None, now: datetime) -> str:
+    return f"{stamp} ({age(moment(stamp), now)} ago)" if stamp else ""
+
+
+def _section(name: str, value: Any) -> list[str]:
+    if value in (None, {}, [], ""):
+        return []
+    title = f"{name[:1].upper()}{name[1:]}:"
+    if not isinstance(value, dict | list):
+        return [f"{title:<13}{printable(str(value))}"]
+    return [title, *_indented(dumped(value, "yaml").splitlines())]
+
+
+def _without_secrets(obj: Obj, key: str) -> Any:
+    value = obj[key]
+    if not obj["kind"].endswith("Secret") or key not in _SECRET_FIELDS or not isinstance(value, dict):
+        return value
+    return {name: f"({len(str(content))} characters, hidden)" for name, content in value.items()}
+
+
+def _conditions(conditions: list[Obj], now: datetime) -> list[str]:
+    rows = [
+        [
+            c["type"],
+            c["status"],
+            age(moment(c.get("lastTransitionTime")), now),
+            c.get("reason", ""),
+            c.get("message", ""),
+        ]
+        for c in conditions
+    ]
+    return aligned(["TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"], rows)
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -1,0 +1,76 @@
+"""What happened to an object: its Events, oldest first."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from metal.api.core import EVENT
+from metal.cli.columns import aligned
+from metal.cli.objects import plain
+from metal.cli.objects.plain import Obj
+from metal.cli.table import age, printable
+from metal.kube.errors import Forbidden
+from metal.kube.http import HTTPClient
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One Event; `last` is when it was last seen."""
+
+    type: str
+    reason: str
+    message: str
+    count: int
+    last: datetime | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs, in the API's spelling."""
+        last = self.last.isoformat().replace("+00:00", "Z") if self.last else None
+        told = {"type": self.type, "reason": self.reason, "message": self.message}
+        return {**told, "count": self.count, "lastTimestamp": last}
+
+
+async def of(http: HTTPClient, obj: Obj) -> list[Happening]:
+    """The Events of an object; none for whoever may not read them."""
+    meta = obj["metadata"]
+    fields = f"involvedObject.uid={meta['uid']},involvedObject.name={meta['name']}"
+    try:
+        found = await plain.listed(http, EVENT, meta.get("namespace") or "default", fields=fields)
+    except Forbidden:
+        return []
+    events = [_read(item) for item in found["items"]]
+    return sorted(events, key=lambda event: (event.last or _NEVER, event.reason))
+
+
+def _read(item: Obj) -> Happening:
+    stamp = item.get("lastTimestamp") or item.get("eventTime") or item["metadata"].get("creationTimestamp")
+    return Happening(
+        type=item.get("type", ""),
+        reason=item.get("reason", ""),
+        message=item.get("message", ""),
+        count=int(item.get("count") or 1),
+        last=moment(stamp),
+    )
+
+
+def moment(stamp: Any) -> datetime | None:
+    """An RFC 3339 time, or None for none."""
+    return datetime.fromisoformat(stamp.replace("Z", "+00:00")) if stamp else None
+
+
+def lines(events: Iterable[Happening], now: datetime) -> list[str]:
+    """A table for people."""
+    rows = [[age(one.last, now), one.type, one.reason, _times(one) + one.message] for one in events]
+    return aligned(["LAST SEEN", "TYPE", "REASON", "MESSAGE"], rows) if rows else []
+
+
+def _times(event: Happening) -> str:
+    return f"({event.count} times) " if event.count > 1 else ""
+
+
+def sentence(event: Happening, now: datetime) -> str:
+    """One Event as a line of a text."""
+    return printable(f"{age(event.last, now)} ago: {event.reason}: {_times(event)}{event.message}")

@@ -1,0 +1,71 @@
+"""Tables that the API renders (meta.k8s.io/v1 Table), as lines for people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from metal.cli.columns import aligned, line, widths
+from metal.cli.objects.plain import Obj
+from metal.cli.table import printable
+
+
+@dataclass
+class Printed:
+    """A table that is printed now and may get more rows later (a watch); its columns stay where they are."""
+
+    wide: bool = False
+    """Also columns that are not of the first importance."""
+    namespaces: bool = False
+    """Also a column with the namespace."""
+    prefix: str = ""
+    """What stands before each name, where several kinds are shown."""
+    _columns: list[tuple[int, str]] = field(default_factory=list)
+    _widths: list[int] = field(default_factory=list)
+
+    def whole(self, table: Obj) -> list[str]:
+        """Header and rows; nothing for a table without rows."""
+        self._learn(table)
+        rows = [self._cells(row) for row in table.get("rows") or ()]
+        self._widths = widths([self._header(), *rows])
+        return aligned(self._header(), rows) if rows else []
+
+    def more(self, table: Obj) -> list[str]:
+        """Rows that came later, below the others; with the header when they are the first."""
+        if table.get("columnDefinitions") and not self._columns:
+            self._learn(table)
+        rows = [self._cells(row) for row in table.get("rows") or ()]
+        if rows and not self._widths:
+            self._widths = widths([self._header(), *rows])
+            return aligned(self._header(), rows)
+        return [line(row, self._widths) for row in rows]
+
+    def _learn(self, table: Obj) -> None:
+        definitions = table.get("columnDefinitions") or ()
+        self._columns = [
+            (at, one["name"].upper()) for at, one in enumerate(definitions) if self.wide or not one.get("priority")
+        ]
+        self._widths = []
+
+    def _header(self) -> list[str]:
+        names = [name for _, name in self._columns]
+        return ["NAMESPACE", *names] if self.namespaces else names
+
+    def _cells(self, row: Obj) -> list[str]:
+        cells = [_text(row["cells"][at]) for at, _ in self._columns]
+        if self.prefix and cells:
+            cells[0] = self.prefix + cells[0]
+        namespace = ((row.get("object") or {}).get("metadata") or {}).get("namespace", "")
+        return [namespace, *cells] if self.namespaces else cells
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "<none>"
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return printable(str(cell))
+
+
+def is_empty(tables: Sequence[Obj]) -> bool:
+    """True when no table has a row."""
+    return not any(table.get("rows") for table in tables)

@@ -1,0 +1,1 @@
+"""Why a server or claim is where it is, in sentences."""

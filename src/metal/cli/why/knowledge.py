@@ -1,0 +1,170 @@
+"""What each wait, failure and refusal means, and what a person can do. A test holds it against the controllers.
+
+`{name}` is the object's name, `{claim}` the claim that holds a server; commands are metalctl's.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What something means, and what a person can do about it (empty: nothing but wait)."""
+
+    meaning: str
+    way_out: str = ""
+
+
+WAITS: dict[str, Advice] = {
+    "BMC": Advice(
+        "its BMC does not answer, or not as it should; it is asked again and again",
+        "look at the BMC's power, cable, address and credentials: metalctl get bmcs,bmcsecrets",
+    ),
+    "PowerOn": Advice(
+        "the machine was asked to switch on; the request is repeated every half minute until its BMC reports On",
+        "nothing yet; when it stays so, look at its power supply and at its BMC: metalctl console {name}",
+    ),
+    "PowerOff": Advice(
+        "the operating system was asked to shut down; the power is cut when it takes too long",
+        "nothing, or cut it at once: metalctl power off --force {name}",
+    ),
+    "BootConfiguration": Advice(
+        "the boot server fetches the image and checks the Ignition before the machine is switched on",
+        "look at what it says: metalctl describe of the ServerBootConfiguration",
+    ),
+    "ProbeReport": Advice(
+        "the machine boots the probe over the network, which reports what is in it",
+        "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
+    ),
+    "ClaimBoot": Advice(
+        "the machine boots the claim's image over the network, once",
+        "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
+    ),
+    "BootConfirmation": Advice(
+        "the boot is done, but no DHCP lease shows that it was this very machine; a second asker would show up by then",
+        "nothing; to be rid of this wait, have the DHCP server report the leases of hosts (metalctl lease-hook --help)",
+    ),
+    "BootRetry": Advice(
+        "a network boot failed, and the next one begins after a pause",
+        "see below why the last one failed; watch the next: metalctl console {name}",
+    ),
+    "BootOverride": Advice(
+        "the BMC keeps its network boot override, with which the tenant's machine would not find its disk",
+        "remove the one-time boot setting at the BMC's own page",
+    ),
+    "Release": Advice(
+        "its claim is gone and its reclaim policy is Retain, so it is kept as it is, off",
+        "when nothing on it is needed any more, remove spec.serverClaimRef, or set spec.reclaimPolicy to Recycle",
+    ),
+    "Maintenance": Advice(
+        "a maintenance holds it, and decides about its power",
+        "end it: metalctl maintain {name} --end",
+    ),
+    "Repair": Advice("it failed, and a person or a gone cause lets it go on", "metalctl retry {name}"),
+    "TakeoverGoAhead": Advice(
+        "another operator left it, with a machine that is not as its state says; it is not touched without your word",
+        "look at the machine; then let it go on: metalctl retry {name}",
+    ),
+    "CustomResourceDefinitions": Advice(
+        "the API drops fields that the operator writes, because the CRDs are another operator's",
+        "metalctl apply -f config/crd --force-conflicts",
+    ),
+}
+"""By the wait's name (status.wait.for)."""
+
+_POWER = Advice("the machine did not reach the power that was asked for", "look at the machine and its BMC")
+_ACCESS = Advice("the BMC was not reached for too long", "it goes on by itself as soon as the BMC answers")
+_REFUSED = Advice(
+    "the BMC refused what the Server's spec asks for, and asking again changes nothing",
+    "change the spec, or the BMC's settings or account; then: metalctl retry {name}",
+)
+
+FAILURES: dict[str, Advice] = {
+    "InvalidSpec": Advice("the Server's spec names no machine", "correct what the message names"),
+    "NotSupported": _REFUSED,
+    "BadRequest": _REFUSED,
+    "Forbidden": _REFUSED,
+    "ReportLost": Advice(
+        "the probe reported, but the report cannot be read", "discover it again: metalctl retry {name}"
+    ),
+    "PowerOnTimeout": _POWER,
+    "PowerOffTimeout": _POWER,
+    "BootConfigurationNotReady": Advice(
+        "the boot server could not get image and Ignition ready in time",
+        "correct what the message names; it goes on by itself once they are ready",
+    ),
+    "BootContested": Advice(
+        "somebody else on the boot network asked for this machine's boot script, again and again",
+        "find the other one, or report leases (metalctl lease-hook --help); then: metalctl retry {name}",
+    ),
+    "NetworkBootFailed": Advice(
+        "several network boots in a row failed",
+        "look at its console, its DHCP answers and the boot server's log; then: metalctl retry {name}",
+    ),
+    "BootOverrideKept": Advice(
+        "the BMC keeps its network boot override, and the tenant's machine would not find its disk",
+        "remove it at the BMC's own page; it goes on by itself",
+    ),
+    "ParkedNotSupported": Advice("another operator parked it", "manage it again: metalctl retry {name}"),
+    "BMCConnectionFailed": _ACCESS,
+    "BMCTimeout": _ACCESS,
+    "BMCTLSFailed": Advice(
+        "the BMC's certificate is not the one that is trusted",
+        "correct spec.tls of the BMC, or its certificate; it goes on by itself",
+    ),
+    "BMCAuthenticationFailed": Advice(
+        "the BMC refused user name and password; they are not tried again until they change, for fear of a lock-out",
+        "correct the BMCSecret; it goes on by itself",
+    ),
+    "BMCNotFound": Advice(
+        "the BMC object is not there, or the BMC does not know this system any more",
+        "create the BMC, or correct spec.bmcRef or spec.systemUUID; it goes on by itself",
+    ),
+    "BMCWrongSystem": Advice(
+        "another machine answers at the address of this one's BMC",
+        "correct the BMC's address, or spec.systemUUID when the machine was exchanged; it goes on by itself",
+    ),
+    "BMCConflict": Advice("the BMC was busy with another change for too long", "wait, or restart the BMC"),
+    "BMCInternalServerError": Advice("the BMC answers with errors of its own", "restart the BMC"),
+    "BMCServiceUnavailable": Advice("the BMC is not ready to answer", "wait, or restart the BMC"),
+    "BMCProtocolError": Advice("what answers there does not speak Redfish", "correct the BMC's address and port"),
+    "BMCUnknownError": _ACCESS,
+    "BMCNotSet": Advice("nothing says how its BMC is reached", "set spec.bmcRef or spec.bmc of the Server"),
+    "BMCEndpointNotFound": Advice(
+        "the Endpoint with the BMC's address is not there", "create it, or correct endpointRef"
+    ),
+    "BMCSecretNotSet": Advice("no BMCSecret is named", "set bmcSecretRef.name"),
+    "BMCSecretNotFound": Advice("the BMCSecret is not there", "create it with the keys username and password"),
+    "BMCAddressMissing": Advice("the BMC's address is not known", "set it, or let the DHCP server report its lease"),
+    "BMCProtocolNotSupported": Advice("only Redfish is spoken", "set protocol.name to Redfish"),
+    "BMCCANotFound": Advice("the Secret with the certificate authority is not there", "create it with the key ca.crt"),
+    "BMCCredentialsInvalid": Advice("the BMCSecret's values cannot be used", "write them again, without line breaks"),
+    "BMCCredentialsMissing": Advice("the BMCSecret is not complete", "add the keys username and password"),
+}
+"""By the reason of status.failure."""
+
+MISFITS: dict[str, Advice] = {
+    "NoMatch": Advice("have other labels, or another name", "label a server, or make a claim with another selector"),
+    "Claimed": Advice("are held by other claims", "release one: metalctl release {claim}"),
+    "NotAvailable": Advice("are not available now", "wait; metalctl why server/{name} says what for"),
+    "Cordoned": Advice("are cordoned", "metalctl uncordon {name}"),
+    "BMCUnreachable": Advice("have a BMC that does not answer", "metalctl why server/{name}"),
+    "Tainted": Advice(
+        "have a taint that the claim does not tolerate",
+        "add it to spec.tolerations of the claim, or remove it from spec.taints of a server",
+    ),
+}
+"""Why a claim cannot have servers, by the reason of the misfit."""
+
+CLAIMS: dict[str, Advice] = {
+    "InvalidSelector": Advice("its selector cannot be read", "make a new claim: a selector does not change"),
+    "NamespaceReserved": Advice("the manager's own namespace gets no servers", "make it in another namespace"),
+    "ServerLost": Advice("the server that it had is gone or was taken away", "make a new claim"),
+    "ServerNotFound": Advice("the server that it names does not exist", "create it, or make a claim for another one"),
+    "ChangedAfterBoot": Advice(
+        "image or Ignition changed after the machine had booted, and the running system is left alone",
+        "make a new claim to boot them",
+    ),
+    "NotBooted": Advice("its image has not booted yet", ""),
+    "PowerPending": Advice("the machine's power is not yet what the claim wants", ""),
+}
+"""What else a claim says of itself, by the reason of a condition that is False."""

@@ -1,0 +1,35 @@
+"""The hands of metalctl on a real manager and a simulated machine: no test plays anybody here."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.live import Live
+from tests.cli.test_up import IGNITION, Up, all_available, running, servers, until
+
+
+@pytest.mark.timeout(180)  # eight programs start here, each of which takes seconds on a machine under load
+async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_path: Path) -> None:
+    """Each command waits for the machine itself; in between `why` says what it is doing."""
+    up = Up(tmp_path, 1)
+    file = tmp_path / "web.ign"
+    file.write_text(IGNITION)
+    async with running(up) as client:
+        await until(lambda: servers(client), all_available(1))
+        (machine,) = await servers(client)
+        name = machine.metadata.name
+        here = Live(client, up.data / "kubeconfig")
+        code, out, err = await here.metalctl("claim", "web", "--image", up.image, "--ignition", str(file), "--wait")
+        assert (code, out.splitlines()[1]) == (0, f"serverclaim/web runs on server {name}"), err
+        assert "waiting for the machine to fetch" in err
+        for power in ("off", "on"):
+            code, out, err = await here.subcommand("power", power, name, "--wait")
+            assert (code, out.startswith(f"server/{name} is {power.capitalize()} ")) == (0, True), err
+        code, out, err = await here.metalctl("why", "claim/web", "-o", "json")
+        (part,) = json.loads(out)[0]["parts"]
+        assert f"Its claim's image {up.image} booted" in part["tried"][-1]
+        code, out, err = await here.metalctl("release", "web", "--wait")
+        assert (code, out) == (0, f"serverclaim/web deleted; server {name} is Available\n"), err
+        await up.end(signal.SIGINT)

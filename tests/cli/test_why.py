@@ -1,0 +1,285 @@
+"""metalctl why: nothing that the controllers say is unknown to it, and its sentences are those that help."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metal import controllers
+from metal.api.boot_window import BootWindow
+from metal.api.claim import ServerClaim, ServerClaimSpec, ServerClaimStatus
+from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint
+from metal.api.meta import Condition, ObjectMeta
+from metal.api.server import Failure, Server, ServerSpec, ServerStatus, State, Wait
+from metal.bmc import errors as bmc_errors
+from metal.bmc.errors import BMCError
+from metal.cli.objects.events import Happening
+from metal.cli.why import claim as of_claim
+from metal.cli.why import server as of_server
+from metal.cli.why.knowledge import CLAIMS, FAILURES, MISFITS, WAITS
+from metal.controllers import server as states
+from metal.controllers.server.identity import WrongSystem
+from metal.controllers.server.trouble import _MENDABLE
+from tests.cli.inprocess import bench
+from tests.cli.live import KINDS
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+HOUSE = Path(controllers.__file__).parent
+
+
+def modules() -> list[Any]:
+    """Every module of the server's states."""
+    names = [info.name for info in pkgutil.iter_modules(states.__path__)]
+    return [importlib.import_module(f"{states.__name__}.{name}") for name in names]
+
+
+def calls(files: list[Path], name: str) -> Iterator[tuple[ast.Call, str]]:
+    """Every call of a function or method of this name, and the file."""
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and name in (getattr(node.func, "attr", ""), getattr(node.func, "id", "")):
+                yield node, file.name
+
+
+def literals(files: list[Path], name: str, at: int = 0) -> set[str]:
+    """The argument at this place of each such call, where it is written out."""
+    found = (call.args[at] for call, _ in calls(files, name) if len(call.args) > at)
+    return {node.value for node in found if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+SERVER = sorted((HOUSE / "server").glob("*.py"))
+CLAIM = sorted((HOUSE / "claim").glob("*.py"))
+
+
+def test_every_wait_has_its_sentence() -> None:
+    """Of every state, of what stands before the states, and of each call that names one."""
+    declared = {name for module in modules() for name in getattr(module, "WAITS", {})}
+    named = {module.WAIT for module in modules() if hasattr(module, "WAIT")}
+    powers = {f"Power{target}" for target in ("On", "Off")}
+    assert declared | named | powers | literals(SERVER, "wait") <= set(WAITS)
+
+
+def test_every_failure_has_its_sentence() -> None:
+    """Those that a state names, those of a BMC that does not play along, and those of objects that are missing."""
+    powers = {f"Power{target}Timeout" for target in ("On", "Off")}
+    kinds = [getattr(bmc_errors, name) for name in bmc_errors.__all__] + [WrongSystem]
+    lasting = {_lasting(kind) for kind in kinds}
+    missing = {
+        _prefixed(reason) for reason in literals([HOUSE / "access.py", HOUSE / "server" / "access.py"], "Problem")
+    }
+    assert literals(SERVER, "fail") | powers | lasting | missing <= set(FAILURES)
+
+
+def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
+    """A reason is a literal; the few that are put together are enumerated above."""
+    computed = [(file, ast.unparse(call.args[0])) for call, file in calls(SERVER, "fail") if not _is_literal(call)]
+    assert sorted(computed) == [
+        ("power.py", "f'Power{request.target}Timeout'"),
+        ("trouble.py", "prefixed"),
+        ("trouble.py", "reason"),
+    ]
+
+
+def test_every_reason_of_a_claim_has_its_sentence() -> None:
+    """Why it has no server, and what else it says that is not as it should be."""
+    assert literals(CLAIM, "Misfit") <= set(MISFITS)
+    said = {
+        call.args[2].value
+        for call, _ in calls(CLAIM, "say")
+        if isinstance(call.args[1], ast.Constant)
+        and call.args[1].value is False
+        and isinstance(call.args[2], ast.Constant)
+    }
+    assert said <= set(CLAIMS)
+
+
+def _is_literal(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.args[0], ast.Constant)
+
+
+def _prefixed(reason: str) -> str:
+    return reason if reason.startswith("BMC") else f"BMC{reason}"
+
+
+def _lasting(kind: type[BMCError]) -> str:
+    hopeless = kind.permanent and not issubclass(kind, _MENDABLE)
+    return kind.reason if hopeless else _prefixed(kind.reason)
+
+
+@given(
+    st.sampled_from([*WAITS.values(), *FAILURES.values(), *MISFITS.values(), *CLAIMS.values()]), st.text(max_size=20)
+)
+def test_advice_can_be_given_for_any_name(advice: Any, name: str) -> None:
+    """Each is a sentence without a full stop, with no place left open."""
+    assert advice.meaning
+    assert not advice.meaning.endswith(".")
+    assert "{" not in advice.way_out.format(name=name, claim=name).replace(name, "")
+
+
+def server(name: str = "s1", spec: dict[str, Any] | None = None, **status: Any) -> Server:
+    labels = (spec or {}).pop("labels", {})
+    return Server(
+        metadata=ObjectMeta(name=name, uid=name, labels=labels),
+        spec=ServerSpec(system_uuid="u", **(spec or {})),
+        status=ServerStatus(**{"power_state": "Off", "state": "Available", **status}),
+    )
+
+
+def text(story: Any) -> str:
+    return "\n".join(story.lines(NOW))
+
+
+def minutes(count: int) -> datetime:
+    return NOW + timedelta(minutes=count)
+
+
+def test_a_wait_is_told_with_its_deadline_and_what_to_do() -> None:
+    """What is awaited, since when, until when, what that means, and how far the boot is."""
+    window = BootWindow(
+        id="x", purpose="Discovery", image="probe:1", config_ref=ObjectRef(namespace="n", name="c"),
+        opened_at=minutes(-5), expires_at=minutes(25), script_served_at=minutes(-4), client_address="192.0.2.7",
+        phase="ScriptServed",
+    )  # fmt: skip
+    found = server(
+        state="Discovery", since=minutes(-9), waiting_for="the machine to fetch its Ignition", boot_attempts=2,
+        wait=Wait(for_="ProbeReport", since=minutes(-5), until=minutes(25)), boot_window=window,
+    )  # fmt: skip
+    happened = [Happening("Warning", "NetworkBootFailed", "network boot 2 failed: it went off", 1, minutes(-6))]
+    story = of_server.explain(found, happened, KINDS, NOW)
+    assert text(story).splitlines() == [
+        "server/s1",
+        "  It is Discovery since 9m, power Off.",
+        "  It waits for the machine to fetch its Ignition, since 5m, until 12:25:00 UTC (in 25m0s).",
+        "  That is: the machine boots the probe over the network, which reports what is in it.",
+        "  Tried:",
+        "    2 network boots failed in a row.",
+        "    A network boot (Discovery, probe:1) was opened 5m ago, 192.0.2.7 got its script 4m ago; "
+        "it is ScriptServed now.",
+        "  Happened:",
+        "    6m ago: NetworkBootFailed: network boot 2 failed: it went off",
+        "  What you can do:",
+        "    watch it boot: metalctl console s1. If it never asks for its script: does DHCP send it to iPXE?",
+    ]
+    assert story.as_json()["wait"]["until"] == "2026-01-01T12:25:00Z"
+
+
+def test_a_failure_is_told_once_with_a_way_out() -> None:
+    """What was interrupted, why, and what lets it go on."""
+    failure = Failure(state="Reserved", reason="BMCAuthenticationFailed", message="the BMC refused the password")
+    found = server(state="Error", failure=failure, wait=Wait(for_="Repair"), waiting_for="BMCAuthenticationFailed: …")
+    story = of_server.explain(found, [], KINDS, NOW)
+    assert text(story).count("the BMC refused the password") == 1
+    assert "It failed in Reserved, BMCAuthenticationFailed" in text(story)
+    assert story.advice[0] == "correct the BMCSecret; it goes on by itself"
+    assert story.advice[1].endswith("metalctl retry s1")
+
+
+def test_hands_that_are_off_are_told() -> None:
+    """An ignored, a parked, a cordoned server, one that nobody has looked at yet."""
+    ignored = server()
+    ignored = Server(metadata=ObjectMeta(name="s1", annotations={KINDS.key("operation"): "ignore"}), spec=ignored.spec)
+    assert "Nobody manages it" in text(of_server.explain(ignored, [], KINDS, NOW))
+    assert "Is a manager running?" in text(of_server.explain(server(state=""), [], KINDS, NOW))
+    assert "metalctl unpark s1" in text(of_server.explain(server(state="Parked"), [], KINDS, NOW))
+    assert "metalctl uncordon s1" in text(of_server.explain(server(spec={"unclaimable": True}), [], KINDS, NOW))
+    assert "can be claimed" in text(of_server.explain(server(), [], KINDS, NOW))
+
+
+@given(
+    st.sampled_from([*State, ""]), st.sampled_from([*WAITS, "Unheard", ""]), st.sampled_from([*FAILURES, "Unheard"]),
+    st.booleans(),
+)  # fmt: skip
+def test_every_server_has_a_story(state: str, wait: str, failure: str, timed: bool) -> None:
+    """Whatever it is and waits for, also what this version has not heard of; programs get the same."""
+    moment = NOW if timed else None
+    found = server(
+        state=state, since=moment, waiting_for="x" if wait else "", failure=Failure(reason=failure, message="m"),
+        wait=Wait(for_=wait, since=moment, until=moment) if wait else None,
+    )  # fmt: skip
+    story = of_server.explain(found, [], KINDS, NOW)
+    assert text(story).startswith("server/s1\n  It is ")
+    assert story.as_json()["subject"] == "server/s1"
+
+
+def claim(**spec: Any) -> ServerClaim:
+    bound = Condition(type="Bound", status="False", reason="NoneFits", message="none of 4 servers fits")
+    status = ServerClaimStatus(phase="Unbound", waiting_for="a server that fits", conditions=(bound,))
+    return ServerClaim(
+        metadata=ObjectMeta(name="web", namespace="default"), spec=ServerClaimSpec(**spec), status=status
+    )
+
+
+def test_a_claim_without_server_counts_every_reason() -> None:
+    """How many servers, one of them, and what would have to change; and what each part of the selector leaves."""
+    zone = LabelSelectorRequirement(key="zone", operator="In", values=("a", "b"))
+    wish = claim(server_selector=LabelSelector(match_labels={"rack": "r7"}, match_expressions=(zone,)))
+    labels = {"rack": "r7", "zone": "a"}
+    servers = [
+        server("s1", {"labels": {"rack": "r8", "zone": "a"}}), server("s2", {"labels": {"rack": "r9"}}),
+        server("s3", {"labels": labels, "unclaimable": True}),
+        server("s4", {"labels": labels, "taints": (Taint(key="gpu"),)}),
+        server("s5", {"labels": labels}, state="Discovery"),
+    ]  # fmt: skip
+    story = of_claim.explain(wish, servers, [], KINDS, NOW)
+    told = text(story)
+    assert "metalctl release other -n team" in of_claim.explain(claim(), [_held()], [], KINDS, NOW).advice[0]
+    assert "2 servers do not fit: labels or name do not match (NoMatch), such as s1." in told
+    assert "1 server does not fit: marked unclaimable (Cordoned), such as s3." in told
+    assert "1 server does not fit: taint gpu is not tolerated (Tainted), such as s4." in told
+    assert "Its selector's rack in (r7): 3 servers of 5." in told
+    assert "Its selector's zone in (a,b): 4 servers of 5." in told
+    assert "metalctl uncordon s3" in story.advice
+    assert "wait; metalctl why server/s5 says what for" in story.advice
+    assert sum(entry["count"] for entry in story.as_json()["servers"]) == 5
+
+
+def _held() -> Server:
+    return server(spec={"server_claim_ref": ObjectRef(namespace="team", name="other")}, state="Reserved")
+
+
+def test_a_claim_that_names_a_server_is_about_that_one() -> None:
+    """The others are none of its business; one that is not there is said not to be."""
+    servers = [server("s1", {"unclaimable": True}), server("s2")]
+    told = text(of_claim.explain(claim(server_ref=LocalRef(name="s1")), servers, [], KINDS, NOW))
+    assert "1 server does not fit: marked unclaimable (Cordoned), such as s1." in told
+    assert "s2" not in told
+    assert "There is no server s9." in text(
+        of_claim.explain(claim(server_ref=LocalRef(name="s9")), servers, [], KINDS, NOW)
+    )
+
+
+def test_a_server_that_fits_is_told_too() -> None:
+    """The manager has not come by yet."""
+    assert "1 server fits, such as s1" in text(of_claim.explain(claim(), [server()], [], KINDS, NOW))
+
+
+@pytest.mark.parametrize("word", ["server", "servers/", "bmc/x", "/x"])
+async def test_why_takes_a_server_or_a_claim(word: str, tmp_path: Path) -> None:
+    """Anything else is a wrong command line."""
+    async with bench(tmp_path) as b:
+        wrong = await b.run("why", word)
+    assert (wrong.code, "write server/NAME or claim/NAME" in wrong.err) == (2, True)
+
+
+async def test_why_of_a_bound_claim_tells_of_its_server(tmp_path: Path) -> None:
+    """For people and for programs; what happened to both is told."""
+    async with bench(tmp_path) as b:
+        await b.claimed("s1", "web", waitingFor="power On", wait={"for": "PowerOn"})
+        await b.event("s1", "ForcedOff", "power is cut")
+        people, programs = await b.run("why", "claim/web"), await b.run("why", "claim/web", "-o", "json")
+        nobody = await b.run("why", "server/s9")
+    assert people.code == 0, people.err
+    assert "claim/web\n  It is Bound." in people.out
+    assert "server/s1\n  It is Reserved" in people.out
+    assert "ForcedOff: power is cut" in people.out
+    (story,) = programs.json
+    assert story["parts"][0]["wait"]["name"] == "PowerOn"
+    assert story["parts"][0]["events"][0]["reason"] == "ForcedOff"
+    assert nobody.code == 3
