@@ -9,8 +9,8 @@ import msgspec
 from metal.api.bmc import ConsoleProtocol, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
-from metal.api.inventory import Inventory
 from metal.api.interruption import Interruption, OperationRequest
+from metal.api.inventory import Inventory
 from metal.api.markers import (
     IP,
     Choice,

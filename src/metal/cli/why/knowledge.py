@@ -59,6 +59,14 @@ WAITS: dict[str, Advice] = {
         "a maintenance holds it, and decides about its power",
         "end it: metalctl maintain {name} --end",
     ),
+    "MaintenanceBoot": Advice(
+        "the machine boots the maintenance's image over the network, once",
+        "watch it boot: metalctl console {name}",
+    ),
+    "Unpark": Advice(
+        "it is parked: its power is somebody else's, and nothing here touches it",
+        "manage it again: metalctl unpark {name}",
+    ),
     "Repair": Advice("it failed, and a person or a gone cause lets it go on", "metalctl retry {name}"),
     "TakeoverGoAhead": Advice(
         "another operator left it, with a machine that is not as its state says; it is not touched without your word",
@@ -104,7 +112,6 @@ FAILURES: dict[str, Advice] = {
         "the BMC keeps its network boot override, and the tenant's machine would not find its disk",
         "remove it at the BMC's own page; it goes on by itself",
     ),
-    "ParkedNotSupported": Advice("another operator parked it", "manage it again: metalctl retry {name}"),
     "BMCConnectionFailed": _ACCESS,
     "BMCTimeout": _ACCESS,
     "BMCTLSFailed": Advice(
@@ -159,6 +166,10 @@ CLAIMS: dict[str, Advice] = {
     "InvalidSelector": Advice("its selector cannot be read", "make a new claim: a selector does not change"),
     "NamespaceReserved": Advice("the manager's own namespace gets no servers", "make it in another namespace"),
     "ServerLost": Advice("the server that it had is gone or was taken away", "make a new claim"),
+    "ServerParked": Advice("its server is parked: its power is somebody else's", "metalctl unpark the server"),
+    "BootConfigurationNameTaken": Advice(
+        "another object has the boot configuration of its name", "delete that one, or make a claim of another name"
+    ),
     "ServerNotFound": Advice("the server that it names does not exist", "create it, or make a claim for another one"),
     "ChangedAfterBoot": Advice(
         "image or Ignition changed after the machine had booted, and the running system is left alone",
