@@ -20,8 +20,9 @@ from metal.controllers.bmc import enrol, presence, reach
 from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.claim import boot_config
 from metal.controllers.claim import reconciler as claim
-from metal.controllers.server import available, claimed, discovery, finalize, initial
+from metal.controllers.server import claimed, discovery, internal_boot
 from metal.controllers.server import reconciler as server
+from metal.evidence import keys, record
 from metal.gate import directory, windows
 from metal.kube import election, events
 from metal.kube.rbac import Access, Right, Where, reasons, rights, rules
@@ -41,11 +42,10 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *pause.access(),
         *endpoint.access(kinds), *enrolment.access(kinds), *bmcsecret.access(kinds),
         *bmc.access(kinds), *enrol.access(kinds), *presence.access(kinds), *reach.access(),
-        *server.access(kinds), *initial.access(kinds), *discovery.access(), *finalize.access(kinds),
-        *available.access(kinds), *claimed.access(kinds),
+        *server.access(kinds), *internal_boot.access(kinds), *discovery.access(), *claimed.access(kinds),
         *claim.access(kinds), *boot_config.access(kinds),
         *boot_operator.access(kinds), *bootable.access(kinds), *windows.access(kinds), *directory.access(kinds),
-        *registry.access(), *bootstate.access(kinds), *events.access(EVENT),
+        *registry.access(), *bootstate.access(kinds), *record.access(kinds), *keys.access(), *events.access(EVENT),
     )  # fmt: skip
 
 

@@ -35,7 +35,11 @@ CLIENT = "10.9.9.9"
 """Address of the machine's network card."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = ServerSettings(
-    namespace=NS, probe_image="reg/probe:1", registry_url="http://10.0.0.1:10000", probe_bundle=b"probe"
+    namespace=NS,
+    probe_image="reg/probe:1",
+    registry_url="http://10.0.0.1:10000",
+    probe_bundle=b"probe",
+    sanitization_policy="None",
 )
 
 

@@ -20,6 +20,7 @@ class Purpose(StrEnum):
 
     DISCOVERY = "Discovery"
     CLAIM = "Claim"
+    SANITIZATION = "Sanitization"
 
 
 class Phase(StrEnum):
@@ -39,7 +40,7 @@ class BootWindow(Model, frozen=True, kw_only=True):
     id: str
     """Random name of this boot; a report must carry a token of it."""
     purpose: str
-    """Discovery or Claim."""
+    """Discovery, Claim or Sanitization."""
     config_ref: ObjectRef
     """ServerBootConfiguration that is booted."""
     config_uid: str = msgspec.field(name="configUID", default="")
@@ -63,7 +64,7 @@ class BootWindow(Model, frozen=True, kw_only=True):
     ignition_served_at: datetime | None = None
     """When the Ignition was handed out."""
     reported_at: datetime | None = None
-    """When the probe's report arrived."""
+    """When the probe's report arrived; the final one of a sanitization."""
     token_digest: str = ""
     """SHA-256 of the script's token, hexadecimal; empty once it is spent."""
     spent_token_digest: str = ""
@@ -218,7 +219,7 @@ def is_repeat(window: BootWindow | None, now: datetime, receipt: str) -> bool:
 
 
 def accept_report(window: BootWindow | None, now: datetime, *, token: str, receipt: str = "") -> BootWindow:
-    """The probe's report arrived: the discovery boot has succeeded and its token is spent. Raises Refused."""
+    """The probe's (final) report arrived: the boot has succeeded and its token is spent. Raises Refused."""
     window = check_report_token(window, now, token)
     return msgspec.structs.replace(
         window, phase=Phase.SUCCEEDED, report_token_digest="", spent_token_digest="", reported_at=now, receipt=receipt

@@ -9,6 +9,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.ipxe import IPXEBootConfig
 from metal.api.meta import Column, Kind
+from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
 
 METAL_GROUP = "metal.ironcore.dev"
@@ -30,6 +31,7 @@ class Kinds:
     claim: Kind[ServerClaim]
     boot_config: Kind[ServerBootConfiguration]
     ipxe: Kind[IPXEBootConfig]
+    evidence: Kind[SanitizationEvidence]
 
     def key(self, name: str) -> str:
         """An annotation, label or finalizer key of the group, such as metal.ironcore.dev/operation."""
@@ -39,6 +41,7 @@ class Kinds:
         """Every kind."""
         return (
             self.endpoint, self.bmc, self.bmc_secret, self.server, self.claim, self.boot_config, self.ipxe,
+            self.evidence,
         )  # fmt: skip
 
 
@@ -56,6 +59,14 @@ def kinds(group: str = METAL_GROUP, boot_group: str = BOOT_GROUP) -> Kinds:
             group, "serverbootconfigurations", ServerBootConfiguration, columns.SERVER_BOOT_CONFIGURATION, "sbc"
         ),
         ipxe=_kind(boot_group, "ipxebootconfigs", IPXEBootConfig, columns.IPXE_BOOT_CONFIG),
+        evidence=_kind(
+            group,
+            "sanitizationevidences",
+            SanitizationEvidence,
+            columns.SANITIZATION_EVIDENCE,
+            "evidence",
+            namespaced=False,
+        ),
     )
 
 

@@ -121,7 +121,7 @@ class BootService:
         window = step(server.status.boot_window)  # refused before any Secret is read
         bootable = await self._bootables.of(window)
         body = await self._bootables.ignition(bootable.config)
-        if window.purpose == Purpose.DISCOVERY:
+        if window.purpose != Purpose.CLAIM:
             body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
         await self._windows.change(server, step)
         return Answer(200, body, IGNITION_TYPE)

@@ -21,7 +21,8 @@ _PAUSE = 1.0
 def watched(kinds: Kinds) -> tuple[Kind[Any], ...]:
     """The kinds that invariants look at: all of ours but BMCSecrets, and what users read."""
     return (
-        kinds.server, kinds.claim, kinds.boot_config, kinds.endpoint, kinds.bmc, kinds.ipxe, EVENT, CONFIG_MAP,
+        kinds.server, kinds.claim, kinds.boot_config, kinds.endpoint, kinds.bmc, kinds.ipxe,
+        kinds.evidence, EVENT, CONFIG_MAP,
     )  # fmt: skip
 
 

@@ -3,22 +3,19 @@
 from collections.abc import Mapping
 
 from metal.api.boot_window import Phase
-from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import power, trim
+from metal.controllers.server import internal_boot, owing, power, trim
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access, Where
 
 WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
-    if scope.status.tenant:
+    if scope.status.tenant or owing.has_traces(scope):
         return scope.go(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
     if _was_contested(scope):
         message = "another party asked for the boot script of the discovery; it cannot be trusted and runs again"
@@ -42,21 +39,6 @@ def _was_contested(scope: Scope) -> bool:
 
 
 async def _drop_discovery(scope: Scope) -> None:
-    """Remove the discovery boot configuration; that it is gone already is no trouble."""
-    ref = scope.server.spec.boot_configuration_ref
-    if ref is None:
-        return
-    config = scope.boot_config()
-    if config is not None and config.metadata.annotations.get(scope.context.kinds.key("type")) == "Internal":
-        try:
-            await scope.context.client.delete(
-                scope.context.kinds.boot_config, ref.name, ref.namespace, uid=config.metadata.uid
-            )
-        except NotFound:
-            scope.tell("BootConfigurationGone", "the discovery boot configuration was deleted by somebody else")
-    await scope.patch({"spec": {"bootConfigurationRef": None}})
-
-
-def access(kinds: Kinds) -> tuple[Access, ...]:
-    """What this module does with the API."""
-    return (Access(kinds.boot_config, ("delete",), "removes the discovery boot once it is over", where=Where.HOME),)
+    if scope.server.spec.boot_configuration_ref is not None:
+        await internal_boot.drop(scope)
+        await scope.patch({"spec": {"bootConfigurationRef": None}})

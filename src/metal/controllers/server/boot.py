@@ -18,6 +18,11 @@ from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
+_WAITS = {
+    Purpose.DISCOVERY: "ProbeReport",
+    Purpose.CLAIM: "ClaimBoot",
+    Purpose.SANITIZATION: "Sanitization",
+}
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
 
@@ -38,15 +43,19 @@ def has_succeeded(scope: Scope, config: ServerBootConfiguration) -> bool:
 def is_unfinished(scope: Scope) -> bool:
     """True when the last network boot began and never succeeded: the machine runs nothing worth a shutdown."""
     window = scope.status.boot_window
-    return window is not None and window.phase != Phase.SUCCEEDED and scope.status.claim_boot is None
+    if window is None or window.phase == Phase.SUCCEEDED:
+        return False
+    return scope.status.claim_boot is None or window.purpose == Purpose.SANITIZATION
 
 
 async def network_boot(
-    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, claim_uid: str = "", timeout: float
-) -> Requeue | None:
+    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, claim_uid: str = "", timeout: float,
+    begin_within: float | None = None,
+) -> Requeue | None:  # fmt: skip
     """One step of a network boot of `config`; None once the window has succeeded. Raises BMCError.
 
-    `timeout` is how long one boot may take, in seconds. After too many failures the server goes to Error.
+    `timeout` is how long one boot may take, in seconds, `begin_within` how long until the machine has its Ignition.
+    After too many failures the server goes to Error.
     """
     window = scope.status.boot_window
     if window is None or not belongs(window, config, claim_uid):
@@ -63,6 +72,8 @@ async def network_boot(
     window = _not_later(scope, window, timeout)
     if scope.now >= window.expires_at:
         return _failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
+    if begin_within is not None and _is_slow(scope, window, begin_within):
+        return _failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
     return await _drive(scope, window)
 
 
@@ -73,6 +84,11 @@ async def _stop_serving(scope: Scope) -> None:
     if scope.status.boot_window is not before:
         scope.set(boot_attempts=0)
         await scope.commit()
+
+
+def _is_slow(scope: Scope, window: BootWindow, begin_within: float) -> bool:
+    waiting = window.phase in (Phase.OPEN, Phase.SCRIPT_SERVED)
+    return waiting and scope.now >= window.opened_at + timedelta(seconds=begin_within)
 
 
 def _not_later(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
@@ -91,6 +107,7 @@ async def _start(
     busy = await power.converge(scope, PowerState.OFF, why, force=is_unfinished(scope))
     if busy is not None:
         return busy
+    _remember_served(scope)
     window = BootWindow(
         id=f"{scope.context.rng.getrandbits(64):016x}",
         purpose=purpose.value,
@@ -105,6 +122,13 @@ async def _start(
     scope.set(boot_window=window)
     await scope.commit()
     return await _drive(scope, window)
+
+
+def _remember_served(scope: Scope) -> None:
+    """The window of a boot that failed is about to be replaced; what it handed out may have run all the same."""
+    old = scope.status.boot_window
+    if old is not None and old.purpose == Purpose.CLAIM and old.script_served_at is not None:
+        scope.set(tenant_served=True)
 
 
 async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
@@ -144,8 +168,14 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
         Phase.SCRIPT_SERVED: "the machine to fetch its Ignition",
         Phase.IGNITION_SERVED: "the probe's report",
     }[Phase(window.phase)]
-    name = "ProbeReport" if window.purpose == Purpose.DISCOVERY else "ClaimBoot"
-    return scope.wait(name, awaited, until=window.expires_at, poll=poll)
+    if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
+        awaited, poll = _erasure(scope), poll or scope.settings.sanitization_poll
+    return scope.wait(_WAITS[Purpose(window.purpose)], awaited, until=window.expires_at, poll=poll)
+
+
+def _erasure(scope: Scope) -> str:
+    seen = scope.status.sanitization_progress
+    return "the drives to be erased" + (f": {seen.percent} %, {seen.message}" if seen is not None else "")
 
 
 async def _check_override(scope: Scope, window: BootWindow) -> None:

@@ -1,12 +1,12 @@
 """What stands before the states: a Server without state gets one, and operations are obeyed."""
 
 from metal.api.server import State
-from metal.controllers.server import error, takeover
+from metal.controllers.server import error, sanitize, takeover
 from metal.controllers.server.claimed import assume_booted, tenant_that_booted
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
-KNOWN = ("ignore", "retry")
+KNOWN = ("ignore", "retry", sanitize.ACCEPT)
 
 
 async def adopt(scope: Scope) -> Requeue | None:
@@ -40,7 +40,11 @@ async def obey(scope: Scope) -> Requeue | None:
     result = takeover.go_ahead(scope) if wanted == "retry" else None
     if wanted == "retry" and scope.status.state == State.ERROR:
         result = error.resume_interrupted(scope)
-    if wanted == "retry":
+    if wanted == sanitize.ACCEPT:
+        result = await sanitize.accept(scope)
+    if wanted == sanitize.ACCEPT and result is None:
+        scope.tell("NothingOwed", f"operation {wanted} does nothing: no erasure is owed", warning=True)
+    if wanted in ("retry", sanitize.ACCEPT):
         await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
     if wanted not in KNOWN:
         known = ", ".join(KNOWN)
