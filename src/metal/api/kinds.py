@@ -30,8 +30,8 @@ class Kinds:
     server: Kind[Server]
     claim: Kind[ServerClaim]
     boot_config: Kind[ServerBootConfiguration]
-    ipxe: Kind[IPXEBootConfig]
     evidence: Kind[SanitizationEvidence]
+    ipxe: Kind[IPXEBootConfig]
 
     def key(self, name: str) -> str:
         """An annotation, label or finalizer key of the group, such as metal.ironcore.dev/operation."""
@@ -40,8 +40,8 @@ class Kinds:
     def all(self) -> tuple[Kind[Any], ...]:
         """Every kind."""
         return (
-            self.endpoint, self.bmc, self.bmc_secret, self.server, self.claim, self.boot_config, self.ipxe,
-            self.evidence,
+            self.endpoint, self.bmc, self.bmc_secret, self.server, self.claim, self.boot_config, self.evidence,
+            self.ipxe,
         )  # fmt: skip
 
 
