@@ -5,11 +5,14 @@ import asyncio
 import pytest
 
 from metal.api.core import CONFIG_MAP
+from metal.api.kinds import kinds
 from metal.move.homes import Refused
 from metal.pause import MANAGERS
 from tests.move.homes import Killed, Life, TwoHomes, two_homes
 from tests.sim.plane import is_ready
 
+CHECKS = 2 * 4 * (len(kinds().all()) + 3)
+"""Questions that come before the first write: four rights to each kind and to three that Kubernetes has, twice."""
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime]
 
 
@@ -85,8 +88,7 @@ async def test_an_unfinished_move_is_given_up_by_moving_back(copied: int) -> Non
     """The copy goes, the first home acts again with all it had, and the second one is empty and free."""
     async with two_homes() as site:
         before = site.felt()
-        checks = 2 * 4 * 10
-        await _killed_at(site, checks + 2 + copied)
+        await _killed_at(site, CHECKS + 2 + copied)
         await site.mover(back=True).run()
         await asyncio.sleep(60)
 
@@ -103,7 +105,7 @@ async def test_a_move_back_that_is_given_up_leaves_the_old_home_paused() -> None
         await site.mover().run()
         await asyncio.sleep(30)
         with pytest.raises(Killed):
-            await site.mover(Life(2 * 4 * 10 + 6), back=True).run()
+            await site.mover(Life(CHECKS + 6), back=True).run()
         await site.mover().run()
         await asyncio.sleep(60)
 
@@ -115,7 +117,7 @@ async def test_a_move_back_that_is_given_up_leaves_the_old_home_paused() -> None
 async def test_a_manager_that_starts_while_paused_does_not_begin() -> None:
     """Whoever restarts it in the middle of a move changes nothing."""
     async with two_homes() as site:
-        await _killed_at(site, 2 * 4 * 10 + 4)
+        await _killed_at(site, CHECKS + 4)
         await site.restart_manager()
         await site.client.delete(site.kinds.claim, "c1", "default")
         before = site.felt()

@@ -11,6 +11,7 @@ COMMANDS = {
     "manager": ("metal.cli.manager", "Run controllers, boot server and registry against a Kubernetes cluster."),
     "sim": ("metal.cli.sim", "Run simulated BMCs and machines against a control plane."),
     "status": ("metal.cli.status", "Show every server: state, since when, power, and what it waits for."),
+    "evidence": ("metal.cli.evidence", "List, show and verify evidence of what became of tenants' data."),
     "move": ("metal.cli.move", "Move all objects from one API to another, such as from `metalctl up` into a cluster."),
     "config": ("metal.cli.config", "Print every configuration option with its meaning, or check a file."),
     "backup": ("metal.cli.backup", "Copy everything that an embedded API holds to a file, while it works."),
