@@ -71,9 +71,9 @@ async def network_boot(
         return await _start(scope, config, purpose, claim_uid, timeout)
     window = _not_later(scope, window, timeout)
     if scope.now >= window.expires_at:
-        return _failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
+        return failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
     if begin_within is not None and _is_slow(scope, window, begin_within):
-        return _failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
+        return failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
     return await _drive(scope, window)
 
 
@@ -144,13 +144,13 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if begun and asked:  # it has fetched something, so it is on, whatever the BMC says yet
         return _await_success(scope, window, poll=scope.settings.bmc_retry)
     if begun and system.power_state is PowerState.OFF:
-        return _failed(scope, window, "the machine went off before its boot was done")
+        return failed(scope, window, "the machine went off before its boot was done")
     if not asked:
         await scope.fence()
         override = await scope.connected().set_network_boot(scope.uri)
         scope.note_override(override)
         if not override.is_network:
-            return _failed(scope, window, "the BMC did not take the network boot override")
+            return failed(scope, window, "the BMC did not take the network boot override")
     busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)
     return busy if busy is not None else _await_success(scope, window)
 
@@ -209,7 +209,8 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
     return Requeue(0)
 
 
-def _failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
+def failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
+    """One attempt is over: a pause before the next one, or Error after the last."""
     if _give_up(scope, window):
         return scope.fail(
             "NetworkBootFailed",

@@ -42,6 +42,10 @@ async def run(scope: Scope) -> Requeue | None:
         window = _give_time(scope, window, evidence)
         if scope.now >= window.expires_at:
             return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not enough")
+    if window is not None and evidence is None and _is_silent(scope, window):
+        busy = boot.failed(scope, window, "the machine has its Ignition and reports nothing")
+        await _follow(scope)
+        return busy
     return await _boot(scope, config, evidence)
 
 
@@ -56,6 +60,14 @@ def timeout(scope: Scope, evidence: SanitizationEvidence | None = None) -> float
     sizes = [drive.size for drive in scope.status.drives]
     sizes += [drive.size for drive in evidence.status.drives] if evidence is not None else []
     return scope.settings.sanitization_timeout + max(sizes, default=0) / scope.settings.sanitization_rate
+
+
+def _is_silent(scope: Scope, window: BootWindow) -> bool:
+    """Nothing was heard since the Ignition went out: whatever runs there, no deadline for drives need pass."""
+    served = window.ignition_served_at
+    if window.phase != Phase.IGNITION_SERVED or served is None:
+        return False
+    return scope.now >= served + timedelta(seconds=scope.settings.discovery_timeout)
 
 
 async def _prepare(scope: Scope) -> Requeue | None:

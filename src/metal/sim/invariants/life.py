@@ -8,7 +8,7 @@ from metal.sim.invariants.world import Entry, World, became_available, replay, v
 
 _LATE = timedelta(minutes=5)
 """How much later than its deadline a wait may be noticed: the longest pause between two looks, and then some."""
-_ENDLESS = (State.MAINTENANCE, State.ERROR)
+_ENDLESS = (State.MAINTENANCE, State.ERROR, State.RELEASED)
 """States whose wait ends when somebody outside says so."""
 
 
