@@ -80,6 +80,13 @@ def test_namespaces_of_one_drive_are_told_apart() -> None:
     assert len(judge("Clear", baseline, both[:1]).owed) == 1
 
 
+def test_two_paths_to_one_drive_are_one_drive() -> None:
+    """Serial number and WWN are the same; one path less is no drive less."""
+    baseline = [known("S1", name="sda"), known("S1", name="sdb")]
+    assert judge("Clear", baseline, [erased("S1", name="sdb")]).owed == ()
+    assert len(judge("Clear", baseline, []).owed) == 1
+
+
 def test_without_a_serial_number_the_wwn_counts_and_then_name_and_size() -> None:
     """A drive with another serial number is another drive, whatever else is the same."""
     assert judge("Clear", [known("", wwn="eui.1")], [erased("", wwn="EUI.1", name="sdz")]).owed == ()
@@ -97,9 +104,10 @@ def test_none_is_the_weakest_and_purge_the_strongest() -> None:
 
 
 SERIALS = st.sampled_from(["A", "B", "C", "D"])
+RESULTS = st.sampled_from([*Result, *[Result.SUCCEEDED] * 20])
 REPORTED = st.builds(
-    erased, SERIALS, result=st.sampled_from(list(Result)), class_=st.sampled_from(["", "Clear", "Purge"]),
-    samples_read=st.integers(0, 2), samples_differ=st.integers(0, 1),
+    erased, SERIALS, result=RESULTS, class_=st.sampled_from(["", *["Clear", "Purge"] * 5]),
+    samples_read=st.sampled_from([0, *[9] * 9]), samples_differ=st.sampled_from([*[0] * 9, 1]),
 )  # fmt: skip
 
 

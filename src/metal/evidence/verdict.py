@@ -26,9 +26,9 @@ def judge(policy: str, known: Iterable[KnownDrive], drives: Iterable[DriveErasur
     known, drives = tuple(known), tuple(drives)
     partners = {id(drive): found for drive in drives if (found := _partner(drive, known)) is not None}
     owed = [sentence for drive in drives if (sentence := _owed(policy, drive, partners.get(id(drive)), late))]
-    met = {id(partner) for partner in partners.values()}
-    owed += [f"{_name(k.name, k.serial_number, k.slot)} was there at discovery and is missing" for k in known
-             if id(k) not in met]  # fmt: skip
+    met = {_identity(partner) for partner in partners.values()}
+    missing = {_identity(k): k for k in known if _identity(k) not in met}.values()
+    owed += [f"{_name(k.name, k.serial_number, k.slot)} was there at discovery and is missing" for k in missing]
     here = [drive for drive in drives if drive.result != Result.MISSING]
     new = [drive for drive in here if id(drive) not in partners]
     return Verdict(
@@ -58,6 +58,12 @@ def _partner(drive: DriveErasure, known: tuple[KnownDrive, ...]) -> KnownDrive |
         return next((k for k in known if k.wwn.casefold() == wwn and not _contradicts(k, serial)), None)
     bare = (k for k in known if not k.serial_number and not k.wwn)
     return None if serial else next((k for k in bare if (k.name, k.size) == (drive.name, drive.size)), None)
+
+
+def _identity(known: KnownDrive) -> tuple[str, ...]:
+    """What tells drives apart: two paths to one drive have the same."""
+    told = same_serial(known.serial_number), known.wwn.casefold()
+    return told if any(told) else (known.name, str(known.size), known.slot)
 
 
 def _contradicts(known: KnownDrive, serial: str) -> bool:
