@@ -27,9 +27,13 @@ class Live:
 
     async def metalctl(self, *args: str) -> tuple[int, str, str]:
         """Exit code, stdout and stderr of a command that ends."""
+        return await self.run(args[0], "--kubeconfig", str(self.kubeconfig), *args[1:])
+
+    async def run(self, *args: str) -> tuple[int, str, str]:
+        """The same, with the kubeconfig in the environment."""
         process = await asyncio.create_subprocess_exec(
-            METALCTL, args[0], "--kubeconfig", self.kubeconfig, *args[1:],
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "COLUMNS": "200"},
+            METALCTL, *args, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "COLUMNS": "200", "KUBECONFIG": str(self.kubeconfig)},
         )  # fmt: skip
         out, err = await asyncio.wait_for(process.communicate(), 60)
         return process.returncode or 0, out.decode(), err.decode()

@@ -1,7 +1,9 @@
 """Signatures over evidence: they hold for what was signed, and for nothing else."""
 
 import base64
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -51,7 +53,7 @@ def test_what_is_signed_is_written_down_here() -> None:
     assert canonical(small) == b'{"kind":"SanitizationEvidence","name":"n","spec":{},"status":{"phase":"Failed"}}'
 
 
-CHANGES = {
+CHANGES: dict[str, Callable[[Any], SanitizationEvidence]] = {
     "a drive": lambda e: _status(e, drives=(erased(result="Failed"),)),
     "the phase": lambda e: _status(e, phase="Failed"),
     "what is owed": lambda e: _status(e, owed=("all",)),

@@ -98,7 +98,7 @@ class DriveErasure(Model, frozen=True, kw_only=True):
 class Signature(Model, frozen=True, kw_only=True):
     """Proves who wrote the evidence, and that it was not changed since."""
 
-    algorithm: str = "Ed25519"
+    algorithm: str = ""
     """Ed25519 (RFC 8032)."""
     key_id: str = msgspec.field(name="keyID", default="")
     """First 16 hexadecimal digits of the SHA-256 of the public key."""
