@@ -130,8 +130,9 @@ namespace.
 
 - There is no right to list or watch Secrets anywhere. A Secret is read when an object names it, by that name.
 - BMC credentials are BMCSecrets, a kind of their own: who may read Secrets does not see them, and the other way round.
-- In its own namespace the manager writes the Ignition of each discovery boot, and reads it and what `tls.caSecretRef`
-  names. Their names follow from Servers and BMCs, so that no rule can list them. Keep other Secrets out of there.
+- In its own namespace the manager writes the Ignition of each boot of the probe and, once, the key that signs evidence
+  of sanitization; it reads these and what `tls.caSecretRef` names. Their names follow from Servers, BMCs and a setting,
+  so that no rule can list them. Keep other Secrets out of there.
 - In tenants' namespaces it reads the Ignition that a claim names. No rule can know these names either, so this right
   is a ClusterRole of its own, `metal-operator-tenant-secrets`, which is bound to the whole cluster. To allow single
   namespaces only, delete the ClusterRoleBinding of that name and bind the role in each namespace:

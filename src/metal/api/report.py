@@ -66,6 +66,20 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
     return (*seen, *(KnownDrive(serial_number=d.serial_number.strip(), slot=d.name) for d in hidden))
 
 
+def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
+    """The drives of a server that was discovered before drives were written down, as far as they have a serial."""
+    return tuple(
+        KnownDrive(
+            serial_number=d.serial_number.strip(),
+            name=d.name if storage.name == _PROBED else "",
+            slot="" if storage.name == _PROBED else d.name,
+        )
+        for storage in known
+        for d in storage.drives
+        if d.serial_number and d.state != "Absent"
+    )
+
+
 def same_serial(serial: str) -> str:
     """The serial number as it compares: BMCs and kernels differ in blanks and case."""
     return "".join(serial.split()).casefold()

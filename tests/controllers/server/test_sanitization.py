@@ -147,6 +147,34 @@ async def test_clear_is_not_enough_where_purge_is_called_for() -> None:
     assert "reached Clear where Purge is called for" in server.status.failure.message
 
 
+async def test_a_server_of_before_is_measured_by_what_its_inventory_says() -> None:
+    """Discovered when nobody wrote drives down: those with a serial number in status.storages count."""
+    async with world(**ERASE) as w:
+        disks(w, "sda", "sdb")
+        await claimed_and_booted(w)
+        await w.client.patch_status(KINDS.server, "s1", {"status": {"drives": None}})
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await begin_erasing(w)
+        disks(w, "sda")
+        await w.erase()
+        server = await w.until("Error")
+    assert server.status.failure is not None
+    assert "drive sdb (serial serial-sdb) was there at discovery and is missing" in server.status.failure.message
+
+
+async def test_a_server_that_is_deleted_leaves_no_evidence_that_runs_for_ever() -> None:
+    """The erasure that was under way proves nothing, and says so."""
+    async with world(**ERASE) as w:
+        await erasing(w)
+        await w.erase(done=False, result="Running", class_="")
+        await w.until_true(lambda s: s.status.sanitization_progress is not None)
+        await w.client.delete(KINDS.server, "s1")
+        await asyncio.sleep(30)
+        (left,) = await w.evidence()
+    assert (left.status.phase, len(left.status.owed)) == ("Failed", 1)
+    assert left.status.signature is not None
+
+
 async def test_a_retry_begins_with_a_new_window_and_new_evidence() -> None:
     """The failed evidence stays as it is."""
     async with world(**ERASE) as w:

@@ -7,6 +7,7 @@ import msgspec
 
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
+from metal.api.report import drives_in
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
@@ -71,6 +72,8 @@ def _is_silent(scope: Scope, window: BootWindow) -> bool:
 
 
 async def _prepare(scope: Scope) -> Requeue | None:
+    if not scope.status.drives:
+        scope.set(drives=drives_in(scope.status.storages))
     settings, status = scope.settings, scope.status
     try:
         text = ignition.sanitization(
@@ -80,6 +83,7 @@ async def _prepare(scope: Scope) -> Requeue | None:
         return scope.fail("InvalidSpec", str(exc))
     config = internal_boot.find(scope)
     if config is None or not internal_boot.is_current(scope, config, text):
+        await scope.fence()  # an old leader must not put this where a discovery is being booted by now
         await internal_boot.ask(scope, text)
     return None
 
@@ -131,11 +135,17 @@ async def _follow(scope: Scope) -> SanitizationEvidence | None:
     return evidence
 
 
+async def abandon(scope: Scope) -> None:
+    """The Server is being deleted: nobody will judge the erasure that is under way. Raises ApiError."""
+    if scope.status.sanitization_evidence:
+        await _break_off(scope, scope.status.sanitization_evidence)
+
+
 async def _break_off(scope: Scope, name: str) -> None:
     evidence = await record.find(scope.context.client, scope.context.kinds, name)
     if evidence is None or evidence.status.phase != EvidencePhase.RUNNING:
         return
-    verdict = Verdict(owed=("the erasure broke off before its end; a later one counts",))
+    verdict = Verdict(owed=("the erasure broke off before its end, and proves nothing",))
     with suppress(KeyUnusable):  # whoever has to sign a verdict says so
         key = await scope.deps.keys.signing_key()
         await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, scope.now)
