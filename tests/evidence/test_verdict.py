@@ -80,6 +80,13 @@ def test_namespaces_of_one_drive_are_told_apart() -> None:
     assert len(judge("Clear", baseline, both[:1]).owed) == 1
 
 
+def test_a_drive_that_is_called_missing_and_was_found_is_not_missing() -> None:
+    """The machine compares serial numbers more strictly than we do."""
+    missing = erased("wd 1", name="", wwn="", size=0, result="Missing", samples_read=0, class_="")
+    assert judge("Clear", [known("wd 1", name="", wwn="")], [erased("WD1"), missing]).owed == ()
+    assert len(judge("Clear", [known("wd 1", name="", wwn="")], [missing]).owed) == 1
+
+
 def test_two_paths_to_one_drive_are_one_drive() -> None:
     """Serial number and WWN are the same; one path less is no drive less."""
     baseline = [known("S1", name="sda"), known("S1", name="sdb")]

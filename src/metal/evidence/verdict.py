@@ -25,6 +25,7 @@ def judge(policy: str, known: Iterable[KnownDrive], drives: Iterable[DriveErasur
     """The verdict over a final report; `late` says why no more can be expected where it is none."""
     known, drives = tuple(known), tuple(drives)
     partners = {id(drive): found for drive in drives if (found := _partner(drive, known)) is not None}
+    drives = tuple(drive for drive in drives if not _is_mistaken(drive, drives, partners))
     owed = [sentence for drive in drives if (sentence := _owed(policy, drive, partners.get(id(drive)), late))]
     met = {_identity(partner) for partner in partners.values()}
     missing = {_identity(k): k for k in known if _identity(k) not in met}.values()
@@ -37,6 +38,15 @@ def judge(policy: str, known: Iterable[KnownDrive], drives: Iterable[DriveErasur
         reached=min((d.class_ for d in here), key=_STRENGTH.__getitem__, default=policy),
         left=tuple(_known(drive, partners.get(id(drive))) for drive in here),
     )
+
+
+def _is_mistaken(drive: DriveErasure, drives: tuple[DriveErasure, ...], partners: dict[int, KnownDrive]) -> bool:
+    """True for one that is called missing and was found: machine and BMC may spell a serial number differently."""
+    me = partners.get(id(drive))
+    if drive.result != Result.MISSING or me is None:
+        return False
+    others = (partners.get(id(other)) for other in drives if other.result != Result.MISSING)
+    return any(other is me for other in others)
 
 
 def is_weaker(one: str, other: str) -> bool:
