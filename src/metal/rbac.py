@@ -24,8 +24,9 @@ from metal.controllers.maintenance import boot_config as maintenance_boot
 from metal.controllers.maintenance import hold, marks
 from metal.controllers.maintenance import reconciler as maintenance
 from metal.controllers.readiness import reconciler as readiness
-from metal.controllers.server import available, claimed, discovery, finalize, initial
+from metal.controllers.server import claimed, discovery, internal_boot
 from metal.controllers.server import reconciler as server
+from metal.evidence import keys, record
 from metal.gate import directory, windows
 from metal.kube import election, events
 from metal.kube.rbac import Access, Right, Where, reasons, rights, rules
@@ -45,13 +46,12 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *pause.access(),
         *endpoint.access(kinds), *enrolment.access(kinds), *bmcsecret.access(kinds),
         *bmc.access(kinds), *enrol.access(kinds), *presence.access(kinds), *reach.access(),
-        *server.access(kinds), *initial.access(kinds), *discovery.access(), *finalize.access(kinds),
-        *available.access(kinds), *claimed.access(kinds),
+        *server.access(kinds), *internal_boot.access(kinds), *discovery.access(), *claimed.access(kinds),
         *claim.access(kinds), *boot_config.access(kinds),
         *maintenance.access(kinds), *maintenance_boot.access(kinds), *hold.access(kinds), *marks.access(kinds),
         *readiness.access(kinds),
         *boot_operator.access(kinds), *bootable.access(kinds), *windows.access(kinds), *directory.access(kinds),
-        *registry.access(), *bootstate.access(kinds), *events.access(EVENT),
+        *registry.access(), *bootstate.access(kinds), *record.access(kinds), *keys.access(), *events.access(EVENT),
     )  # fmt: skip
 
 
@@ -136,8 +136,9 @@ namespace.
 
 - There is no right to list or watch Secrets anywhere. A Secret is read when an object names it, by that name.
 - BMC credentials are BMCSecrets, a kind of their own: who may read Secrets does not see them, and the other way round.
-- In its own namespace the manager writes the Ignition of each discovery boot, and reads it and what `tls.caSecretRef`
-  names. Their names follow from Servers and BMCs, so that no rule can list them. Keep other Secrets out of there.
+- In its own namespace the manager writes the Ignition of each boot of the probe and, once, the key that signs evidence
+  of sanitization; it reads these and what `tls.caSecretRef` names. Their names follow from Servers, BMCs and a setting,
+  so that no rule can list them. Keep other Secrets out of there.
 - In tenants' namespaces it reads the Ignition that a claim names. No rule can know these names either, so this right
   is a ClusterRole of its own, `metal-operator-tenant-secrets`, which is bound to the whole cluster. To allow single
   namespaces only, delete the ClusterRoleBinding of that name and bind the role in each namespace:

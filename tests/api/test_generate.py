@@ -57,4 +57,4 @@ def test_stdout_prints_every_document(capsys: pytest.CaptureFixture[str]) -> Non
     """`--stdout` is what `kubectl apply -f -` wants, under the group that was asked for."""
     assert generate.main(["--stdout", "--api-group", "metal.openkcm.dev"]) == 0
     documents = [document for document in yaml.safe_load_all(capsys.readouterr().out) if document]
-    assert [d["spec"]["group"] for d in documents].count("metal.openkcm.dev") == 8
+    assert [d["spec"]["group"] for d in documents].count("metal.openkcm.dev") == 9

@@ -6,8 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.report import memory, network_interfaces, normal_mac, storages
-from metal.api.server import LLDPNeighbor, StorageDrive
+from metal.api.report import known_drives, memory, network_interfaces, normal_mac, storages
+from metal.api.sanitization import KnownDrive
+from metal.api.server import LLDPNeighbor, Storage, StorageDrive
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -118,6 +119,26 @@ def test_what_is_no_drive_of_the_machine_is_left_out() -> None:
     assert [drive.name for drive in storage.drives] == ["sda"]
 
 
+def test_known_drives_are_those_of_the_probe_and_those_that_only_the_bmc_sees() -> None:
+    """Matched by serial number in whatever spelling; the BMC's name is the slot; without a serial there is no drive."""
+    told = [disk("nvme0n1", serial="S 1 ", wwid="eui.1"), disk("sda"), disk("sdb", removable=True, serial="stick")]
+    bmc = Storage(name="RAID.1", drives=(
+        StorageDrive(name="Bay 1", serial_number="s1"), StorageDrive(name="Bay 2", serial_number="S2"),
+        StorageDrive(name="Bay 3", serial_number="S3", state="Absent"), StorageDrive(name="Bay 4"),
+    ))  # fmt: skip
+    assert known_drives({"storage": told}, (bmc,)) == (
+        KnownDrive(name="nvme0n1", serial_number="S 1", wwn="eui.1", size=1 << 30, slot="Bay 1"),
+        KnownDrive(name="sda", size=1 << 30),
+        KnownDrive(serial_number="S2", slot="Bay 2"),
+    )
+
+
+def test_what_the_probe_told_before_is_no_word_of_the_bmc() -> None:
+    """A second look at the same report gives the same drives."""
+    report = {"storage": [disk(serial="S1")]}
+    assert known_drives(report, storages(report)) == known_drives(report, ())
+
+
 def test_the_memory_is_the_sum_of_its_modules() -> None:
     """Empty slots and nonsense add nothing; no module at all is no memory."""
     assert (
@@ -130,4 +151,5 @@ def test_the_memory_is_the_sum_of_its_modules() -> None:
 @given(st.fixed_dictionaries({"storage": st.lists(DISK, max_size=3) | JSON, "memory": st.lists(MODULE) | JSON}))
 def test_no_report_whatever_breaks_the_parts(report: dict[str, Any]) -> None:
     """Whatever JSON a machine sends, drives and memory are told and can be written to the API."""
-    assert isinstance(msgspec.json.encode([storages(report), memory(report)]), bytes)
+    parts = storages(report)
+    assert isinstance(msgspec.json.encode([parts, memory(report), known_drives(report, parts)]), bytes)

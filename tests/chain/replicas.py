@@ -179,6 +179,7 @@ class Site:
         return {
             "apiGroup": self.kinds.group, "bootGroup": self.kinds.boot_group, "namespace": self.namespace,
             "macPrefixesFile": str(prefixes), "probeImage": self.images.probe_image,
+            "sanitization": {"policy": "None"},
             "registries": {"insecure": [self.images.name]}, "listen": listen,
             "advertise": {"boot": BOOT, "registry": REGISTRY}, "timeouts": {"raceWindow": "1s", "resync": "5s"},
         }  # fmt: skip

@@ -22,7 +22,7 @@ from metal.registry.http import routes as registry_routes
 from metal.sim.localimages import LocalImages
 from metal.sim.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options
-from tests.sim.plane import OPTIONS, Plane
+from tests.sim.plane import CONFIG, OPTIONS, Plane
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
@@ -194,7 +194,7 @@ class Rivals(Plane):
 @asynccontextmanager
 async def rivals(n: int, *, seed: int) -> AsyncIterator[Rivals]:
     """A running plane with two managers; the invariants are checked at the end."""
-    made = Rivals(n, seed, Config(probe_image="images.sim/probe:latest"), OPTIONS)
+    made = Rivals(n, seed, CONFIG, OPTIONS)
     await made.start()
     try:
         yield made

@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from metal.config import Config
 from metal.kube.client import Client
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
-from tests.sim.plane import KINDS, OPTIONS, Plane
+from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane
 
 pytestmark = pytest.mark.looptime
 MACHINES = 10
@@ -32,7 +31,7 @@ class ShakyPlane(Plane):
 
 async def enrol(disturb: Callable[[Shaky], Awaitable[None]], trouble: Trouble) -> tuple[int, Shaky, list[int]]:
     """Enrol a fleet; returns requests while it enrolled, the client, and how often each machine was switched on."""
-    world = ShakyPlane(MACHINES, 0, Config(probe_image="images.sim/probe:latest"), OPTIONS)
+    world = ShakyPlane(MACHINES, 0, CONFIG, OPTIONS)
     await world.start()
     try:
         world.shaky.trouble = trouble

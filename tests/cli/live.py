@@ -43,6 +43,11 @@ class Live:
         """Exit code, stdout and stderr of a command that ends."""
         return await self._ended(await self.process(*args))
 
+    async def run(self, *args: str) -> tuple[int, str, str]:
+        """The same, with the kubeconfig in the environment."""
+        env = {**os.environ, "COLUMNS": "200", "KUBECONFIG": str(self.kubeconfig)}
+        return await self._ended(await self.program(METALCTL, *args, env=env))
+
     async def subcommand(self, group: str, *args: str) -> tuple[int, str, str]:
         """The same of a command in a group, such as power."""
         words: tuple[str | Path, ...] = (group, args[0], "--kubeconfig", self.kubeconfig, *args[1:])

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from metal.api.boot_window import Phase, Refused
+from metal.api.boot_window import Phase, Purpose, Refused
 from metal.kube.errors import Conflict, NotFound
 from tests.controllers.world import KINDS, World
 
@@ -63,6 +63,9 @@ class Surroundings:
             self.served[window.claim_uid] += 1
             if window.claim_uid:
                 self._boots = bmc.network_boots
+        elif window.purpose == Purpose.SANITIZATION:
+            await self.world.erase()
+            self._boots = bmc.network_boots
         else:
             await self.world.report()
             self._boots = bmc.network_boots

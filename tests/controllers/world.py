@@ -17,6 +17,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
 from metal.api.crd import crds
 from metal.api.kinds import kinds
+from metal.api.sanitization import DriveErasure, SanitizationEvidence
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.controllers.maintenance.setup import setup_maintenances
@@ -24,6 +25,8 @@ from metal.controllers.readiness.reconciler import setup_readiness
 from metal.controllers.scope import Context
 from metal.controllers.settings import ClaimSettings, MaintenanceSettings, ServerSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.evidence import record
+from metal.evidence.report import SanitizationReport
 from metal.kube.clock import LoopClock
 from metal.kube.errors import AlreadyExists
 from metal.kube.events import Recorder
@@ -37,7 +40,11 @@ CLIENT = "10.9.9.9"
 """Address of the machine's network card."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = ServerSettings(
-    namespace=NS, probe_image="reg/probe:1", registry_url="http://10.0.0.1:10000", probe_bundle=b"probe"
+    namespace=NS,
+    probe_image="reg/probe:1",
+    registry_url="http://10.0.0.1:10000",
+    probe_bundle=b"probe",
+    sanitization_policy="None",
 )
 
 
@@ -52,7 +59,7 @@ class World:
         self.pool = FakePool({"10.0.0.9": self.bmc})
         self.settings = settings
         self.runtime = self._runtime()
-        self.states: list[str] = []
+        self.disks: list[dict[str, Any]] = []
 
     def _runtime(self, seed: int = 1) -> Runtime:
         runtime = Runtime(self.tap, rng=random.Random(seed))
@@ -164,7 +171,7 @@ class World:
     async def report(self, name: str = "s1", **more: Any) -> None:
         """The probe reports its interface, and `more`."""
         report = {"networkInterfaces": [{"name": "eth0", "macAddress": "52:54:00:77:00:11", "carrierStatus": "up",
-                                         "ipAddresses": ["10.9.9.9"]}], **more}  # fmt: skip
+                                         "ipAddresses": ["10.9.9.9"]}], "storage": self.disks, **more}  # fmt: skip
         window = (await self.server(name)).status.boot_window
         boot = {KINDS.key("boot"): window.id if window is not None else ""}
         body = {
@@ -173,6 +180,26 @@ class World:
         }
         await self.client.apply(CONFIG_MAP, body, manager="registry")
         await self.window(lambda w: boot_window.accept_report(w, self.clock(), token="r"), name)
+
+    async def erase(self, name: str = "s1", *, done: bool = True, **more: Any) -> None:
+        """Play machine and registry: every disk is erased; `more` is said of each."""
+        server = await self.server(name)
+        window = server.status.boot_window
+        assert window is not None
+        drives = tuple(
+            msgspec.structs.replace(
+                DriveErasure(name=d["name"], serial_number=d["serial"], size=d["sizeBytes"], method="Overwrite",
+                             class_="Clear", percent=100, samples_read=9, result="Succeeded"), **more)
+            for d in self.disks
+        )  # fmt: skip
+        evidence = await record.begin(self.client, KINDS, server, window)
+        await record.take(self.client, KINDS, evidence, SanitizationReport(done, drives), self.clock())
+        if done:
+            await self.window(lambda w: boot_window.accept_report(w, self.clock(), token="r"), name)
+
+    async def evidence(self) -> list[SanitizationEvidence]:
+        """All there is, the oldest first."""
+        return sorted((await self.client.list(KINDS.evidence)).items, key=lambda one: one.metadata.resource_version)
 
     async def until(self, state: str, name: str = "s1", *, within: float = 300.0) -> Server:
         """Wait in virtual time until the server is in this state and settled there."""

@@ -82,6 +82,7 @@ def begin(run: Run, site: Site) -> Iterator[Chain]:
     config = {
         "macPrefixesFile": str(prefixes),
         "probeImage": probe_image,
+        "sanitization": {"policy": "None"},
         "listen": {"boot": BOOT, "registry": REGISTRY},
         "registries": {"insecure": [OCI]},
         "bmc": {"scheme": "http", "checkInterval": "10s"},

@@ -6,13 +6,11 @@ from contextlib import asynccontextmanager
 
 from metal.api.crd import crds
 from metal.api.server import Server
-from metal.config import Config
 from metal.sim.options import Options
 from tests.migration.site import LEFT, Doc, Left, everything, go_crds, install, leave, server_name
-from tests.sim.plane import PASSWORD, Plane
+from tests.sim.plane import CONFIG, PASSWORD, Plane
 
 MINUTE = 60.0
-CONFIG = Config(probe_image="images.sim/probe:latest")
 OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, latency=0.03)
 
 

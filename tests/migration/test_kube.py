@@ -11,7 +11,6 @@ import pytest
 from metal.api.crd import crds
 from metal.api.server import Server
 from metal.bmc.pool import RedfishPool
-from metal.config import Config
 from metal.controllers.prefixfile import PrefixFile
 from metal.kube.client import Client
 from metal.kube.clock import system_clock
@@ -25,6 +24,7 @@ from metal.sim.localimages import LocalImages
 from metal.sim.options import Options
 from tests.kubeapi.cluster import KubeCluster
 from tests.migration.site import ALL, KINDS, LEFT, everything, go_crds, install, leave, read, server_name
+from tests.sim.plane import CONFIG
 
 _PASSWORD = "factory-default-17"
 _SETTLED = 8.0
@@ -33,7 +33,7 @@ _SETTLED = 8.0
 
 @asynccontextmanager
 async def _managed(client: Client, fleet: Fleet) -> AsyncIterator[Manager]:
-    config = Config(probe_image="images.sim/probe:latest")
+    config = CONFIG
     pool = RedfishPool(fleet.transport_factory)
     parts = Parts(
         client, pool, config, PrefixFile(), Path("unused"), clock=system_clock, rng=random.Random(1),

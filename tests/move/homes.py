@@ -10,7 +10,6 @@ from metal.api.crd import crds
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
 from metal.boot.http import routes as boot_routes
-from metal.config import Config
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.kube.client import Client
@@ -20,7 +19,7 @@ from metal.move.mover import Mover
 from metal.pause import PausedClient
 from metal.registry.http import routes as registry_routes
 from metal.sim.localimages import LocalImages
-from tests.sim.plane import OPTIONS, Plane
+from tests.sim.plane import CONFIG, OPTIONS, Plane
 
 
 class Killed(Exception):
@@ -57,7 +56,7 @@ class TwoHomes(Plane):
     """The plane of tests/sim, whose API is the first home, and a second home beside it."""
 
     def __init__(self, n: int) -> None:
-        super().__init__(n, 5, Config(probe_image="images.sim/probe:latest"), OPTIONS)
+        super().__init__(n, 5, CONFIG, OPTIONS)
         self.api2 = EmbeddedAPI(None, self.clock, rng=random.Random(99))
         self.client2 = self.api2.client()
         self.manager2 = self._manager2()

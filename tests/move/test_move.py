@@ -5,6 +5,10 @@ import asyncio
 import pytest
 
 from metal.api.core import CONFIG_MAP
+from metal.evidence import record
+from metal.evidence.keys import KeyStore, public_keys
+from metal.evidence.signing import verify
+from metal.evidence.verdict import Verdict
 from metal.move.documents import kinds_in_order
 from metal.move.homes import Refused
 from metal.pause import MANAGERS
@@ -153,6 +157,21 @@ async def test_a_target_with_objects_of_its_own_is_refused_and_nothing_is_paused
             await site.mover().run()
         await asyncio.sleep(10)
         assert not site.manager.pause.paused
+
+
+async def test_evidence_moves_with_its_keys_and_holds_in_the_new_home() -> None:
+    """What was signed here is verified there, and what is signed there has the same key."""
+    async with two_homes() as site:
+        spec = {"serverRef": {"name": "s1"}, "policy": "Clear", "claimUID": "gone"}
+        made = await site.client.create(site.kinds.evidence, {"metadata": {"name": "e1"}, "spec": spec})
+        key = await KeyStore(site.client, site.kinds, "metal-system", "key").signing_key()
+        await record.conclude(site.client, site.kinds, made, Verdict(), key, site.clock())
+        await site.mover().run()
+
+        moved = await site.client2.get(site.kinds.evidence, "e1")
+        verify(moved, public_keys((await site.client2.list(CONFIG_MAP, "metal-system")).items))
+        again = await KeyStore(site.client2, site.kinds, "metal-system", "key").signing_key()
+        assert again.public.id == key.public.id
 
 
 async def test_a_home_that_was_left_is_not_moved_a_second_time() -> None:

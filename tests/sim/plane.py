@@ -18,6 +18,7 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
 from metal.boot.http import routes as boot_routes
 from metal.config import Config
+from metal.config.options import Sanitization
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.kube.client import Client
@@ -39,6 +40,8 @@ IGNITION = (
 )
 OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, latency=0.03)
 PASSWORD = "factory-default-17"
+CONFIG = Config(probe_image="images.sim/probe:latest", sanitization=Sanitization(policy="None"))
+"""Where erasing is not the point, tenants' data is left: it costs each life a boot."""
 
 
 class Plane:
@@ -169,7 +172,7 @@ def is_ready(claim: ServerClaim) -> bool:
 @asynccontextmanager
 async def plane(n: int = 1, *, seed: int = 0, options: Options = OPTIONS, **config: Any) -> AsyncIterator[Plane]:
     """A running plane whose BMCs have not been heard of yet; the invariants are checked at the end."""
-    made = Plane(n, seed, Config(probe_image="images.sim/probe:latest", **config), options)
+    made = Plane(n, seed, replace(CONFIG, **config), options)
     await made.start()
     try:
         yield made

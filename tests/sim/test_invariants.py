@@ -19,6 +19,13 @@ from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.core import ConfigMap
 from metal.api.interruption import OperationRequest
 from metal.api.meta import Condition, ObjectMeta
+from metal.api.sanitization import (
+    DriveErasure,
+    SanitizationEvidence,
+    SanitizationEvidenceSpec,
+    SanitizationEvidenceStatus,
+    Signature,
+)
 from metal.api.server import ClaimBoot, PowerRequest, Server, ServerSpec, ServerStatus, Wait
 from metal.sim.history import History
 from metal.sim.invariants import (
@@ -26,6 +33,7 @@ from metal.sim.invariants import (
     check_all,
     check_available_is_off,
     check_discovered,
+    check_disks_are_clean,
     check_eligible,
     check_one_claim,
     check_one_machine,
@@ -218,6 +226,58 @@ def evidence_of_the_tenant_before(story: Story) -> None:
     reserved(story).machine("os", kind="disk", source="disk").server("Available", sanitization="None")
 
 
+def erased(story: Story, *, server: str = "s1", signed: bool = True, **status: Any) -> Story:
+    """A tenant's system, a Cleanup, and evidence of it."""
+    reserved(story).machine("os", kind="tenant", source="network").server("Cleanup", CLAIM, tenant="u1")
+    signature = Signature(value="x") if signed else None
+    said = {"phase": "Succeeded", "drives": (DriveErasure(result="Succeeded"),), "signature": signature, **status}
+    obj = SanitizationEvidence(
+        metadata=ObjectMeta(name="e1"),
+        spec=SanitizationEvidenceSpec(server_ref=LocalRef(name=server), system_uuid=UUID),
+        status=SanitizationEvidenceStatus(**said),
+    )
+    story.history.changed("SanitizationEvidence", "", "e1", obj)
+    return story
+
+
+def available(story: Story) -> Story:
+    return story.server("Available", sanitization="Clear", sanitization_evidence="e1")
+
+
+def evidence_that_is_not_there(story: Story) -> None:
+    reserved(story).machine("os", kind="tenant", source="network").server("Cleanup", CLAIM)
+    available(story.machine("disk", first=True))
+
+
+def evidence_of_a_failure(story: Story) -> None:
+    available(erased(story, phase="Failed", owed=("a drive",)).machine("disk", first=True))
+
+
+def evidence_with_a_drive_that_was_not_erased(story: Story) -> None:
+    available(erased(story, drives=(DriveErasure(result="Missing"),)).machine("disk", first=True))
+
+
+def evidence_that_nobody_signed(story: Story) -> None:
+    available(erased(story, signed=False).machine("disk", first=True))
+
+
+def evidence_of_another_server(story: Story) -> None:
+    available(erased(story, server="s2").machine("disk", first=True))
+
+
+def evidence_and_a_full_disk(story: Story) -> None:
+    available(erased(story))
+
+
+def nothing_owed_and_a_full_disk(story: Story) -> None:
+    reserved(story).machine("os", kind="tenant", source="network").server("Cleanup", CLAIM)
+    story.server("Available", sanitization="NotOwed")
+
+
+def erased_under_a_claim(story: Story) -> None:
+    reserved(story).machine("os", kind="sanitizer", source="network")
+
+
 def nameless_wait(story: Story) -> None:
     story.server("Discovery", wait=Wait(until=NOW))
 
@@ -281,6 +341,14 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
     (check_sanitized, available_without_cleanup),
     (check_sanitized, available_without_evidence),
     (check_sanitized, evidence_of_the_tenant_before),
+    (check_sanitized, evidence_that_is_not_there),
+    (check_sanitized, evidence_of_a_failure),
+    (check_sanitized, evidence_with_a_drive_that_was_not_erased),
+    (check_sanitized, evidence_that_nobody_signed),
+    (check_sanitized, evidence_of_another_server),
+    (check_disks_are_clean, evidence_and_a_full_disk),
+    (check_disks_are_clean, nothing_owed_and_a_full_disk),
+    (check_untouched, erased_under_a_claim),
     (check_waits, nameless_wait),
     (check_waits, endless_wait),
     (check_waits, words_without_a_wait),
@@ -321,6 +389,18 @@ def test_an_honest_life_passes() -> None:
     story.claim("c2", uid="u2").config("Ready", "c2").server("Reserved", OTHER, tenant="u2", boot_window=window("u2"))
     story.machine("reset", type="On", power="Off").machine("os", kind="tenant", source="network")
     check_all(story.history, {"never-said"})
+
+
+def test_an_erasure_with_evidence_passes() -> None:
+    """The machine is switched on in Cleanup for it, and what somebody accepted is no violation."""
+    story = Story().config("Ready")
+    boot = msgspec.structs.replace(window(""), purpose="Sanitization")
+    erased(story).claim(going=True).server("Cleanup", CLAIM, tenant="u1", boot_window=boot).later()
+    story.machine("reset", type="On", power="Off").machine("os", kind="sanitizer", source="network")
+    available(story.machine("disk", first=True))
+    reserved(story, boot_window=window()).machine("os", kind="tenant", source="network").server("Cleanup", CLAIM)
+    story.server("Available", sanitization="Accepted")
+    check_all(story.history)
 
 
 def test_a_request_of_a_former_leader_that_arrives_late_gives_a_claim_no_second_server() -> None:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from metal.config.options import Sanitization
 from metal.kube.errors import ApiError
 from tests.sim.plane import Plane, plane
 
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.looptime
 FAULTS = (
     "dead", "hangs", "http_5xx", "ignores_graceful", "ignores_once", "never_reports", "slow",
     "dies_after_script", "second_fetch", "drops_override", "ignores_reset", "boots_disk", "stale_power",
+    "lying_drive", "dying_drive", "missing_drive", "power_loss_in_sanitization",
 )  # fmt: skip
 STEPS = 25
 WALKS = int(os.environ.get("METAL_WALKS", "4"))
@@ -86,10 +88,11 @@ class Walk:
         return len(servers) == len(self.world.fleet.machines) and all(s.status.state == "Available" for s in servers)
 
 
+@pytest.mark.parametrize("policy", ["None", "Clear"])
 @pytest.mark.parametrize("seed", range(WALKS))
-async def test_whatever_happens_the_invariants_hold(seed: int) -> None:
+async def test_whatever_happens_the_invariants_hold(seed: int, policy: str) -> None:
     """A random walk breaks nothing, and when everything is well again every server finds its way to Available."""
-    async with plane(3, seed=seed) as world:
+    async with plane(3, seed=seed, sanitization=Sanitization(policy=policy)) as world:
         await world.announce()
         walk = Walk(world, random.Random(seed))
         try:

@@ -50,6 +50,13 @@
 - apiGroups:
   - {{ include "metal.group" . }}
   resources:
+  - sanitizationevidences
+  verbs:
+  - create
+  - get
+- apiGroups:
+  - {{ include "metal.group" . }}
+  resources:
   - servers
   verbs:
   - create
@@ -82,6 +89,7 @@
   - bmcs/status
   - bmcsecrets/status
   - endpoints/status
+  - sanitizationevidences/status
   - serverbootconfigurations/status
   - serverclaims/status
   - servermaintenances/status

@@ -21,6 +21,7 @@ class Purpose(StrEnum):
     DISCOVERY = "Discovery"
     CLAIM = "Claim"
     MAINTENANCE = "Maintenance"
+    SANITIZATION = "Sanitization"
 
 
 class Phase(StrEnum):
@@ -40,7 +41,7 @@ class BootWindow(Model, frozen=True, kw_only=True):
     id: str
     """Random name of this boot; a report must carry a token of it."""
     purpose: str
-    """Discovery, Claim or Maintenance."""
+    """Discovery, Claim, Maintenance or Sanitization."""
     config_ref: ObjectRef
     """ServerBootConfiguration that is booted."""
     config_uid: str = msgspec.field(name="configUID", default="")
@@ -64,7 +65,7 @@ class BootWindow(Model, frozen=True, kw_only=True):
     ignition_served_at: datetime | None = None
     """When the Ignition was handed out."""
     reported_at: datetime | None = None
-    """When the probe's report arrived."""
+    """When the probe's report arrived; the final one of a sanitization."""
     token_digest: str = ""
     """SHA-256 of the script's token, hexadecimal; empty once it is spent."""
     spent_token_digest: str = ""
@@ -175,7 +176,7 @@ def serve_ignition(
     """
     again = _is_repeat_of_ignition(window, now, token, client)
     window = window if window is not None and again else check_token(window, now, token)
-    done = not _reports(window)
+    done = not reports(window)
     return msgspec.structs.replace(
         window,
         phase=Phase.SUCCEEDED if done else Phase.IGNITION_SERVED,
@@ -187,7 +188,7 @@ def serve_ignition(
     )
 
 
-def _reports(window: BootWindow) -> bool:
+def reports(window: BootWindow) -> bool:
     """True when what boots reports back; else the boot is done with its Ignition."""
     return window.purpose not in (Purpose.CLAIM, Purpose.MAINTENANCE)
 
@@ -196,7 +197,7 @@ def _is_repeat_of_ignition(window: BootWindow | None, now: datetime, token: str,
     """True for whom the Ignition was handed out to a moment ago, until the machine showed that it has it."""
     if window is None or not window.spent_token_digest or window.ignition_served_at is None:
         return False
-    done = Phase.IGNITION_SERVED if _reports(window) else Phase.SUCCEEDED
+    done = Phase.IGNITION_SERVED if reports(window) else Phase.SUCCEEDED
     if window.phase != done or not now - window.ignition_served_at < REPEAT or now >= window.expires_at:
         return False
     return client == window.ignition_address and hmac.compare_digest(window.spent_token_digest, digest(token))
@@ -224,7 +225,7 @@ def is_repeat(window: BootWindow | None, now: datetime, receipt: str) -> bool:
 
 
 def accept_report(window: BootWindow | None, now: datetime, *, token: str, receipt: str = "") -> BootWindow:
-    """The probe's report arrived: the discovery boot has succeeded and its token is spent. Raises Refused."""
+    """The probe's (final) report arrived: the boot has succeeded and its token is spent. Raises Refused."""
     window = check_report_token(window, now, token)
     return msgspec.structs.replace(
         window, phase=Phase.SUCCEEDED, report_token_digest="", spent_token_digest="", reported_at=now, receipt=receipt

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 from metal.api.common import LabelSelector, LocalRef, Toleration
 from metal.api.markers import IMMUTABLE, Choice, Required, Rule, TypeSchema
 from metal.api.meta import Conditions, Model, ObjectMeta
+from metal.api.sanitization import Policy
 
 
 class ServerClaimSpec(Model, frozen=True, kw_only=True):
@@ -32,6 +33,9 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
     """OCI reference of the operating system image."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints that do not keep this claim away."""
+    sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
+    """What becomes of the data on the server's drives when the claim is gone: None, Clear or Purge. Empty leaves it to
+    the server's label and the operator's setting, which may also not allow less than they ask for."""
 
 
 class ServerClaimStatus(Model, frozen=True, kw_only=True):

@@ -84,6 +84,16 @@ SERVER_READINESS_RULE = (
     _AGE,
 )
 
+SANITIZATION_EVIDENCE = (
+    Column("Server", ".spec.serverRef.name"),
+    Column("Policy", ".spec.policy"),
+    Column("Phase", ".status.phase"),
+    Column("Ended", ".status.endedAt", "date"),
+    Column("Key", ".status.signature.keyID", priority=_WIDE),
+    Column("Claim", ".spec.claimUID", priority=_WIDE),
+    _AGE,
+)
+
 IPXE_BOOT_CONFIG = (
     Column("State", ".status.state"),
     _SINCE,

@@ -11,6 +11,7 @@ from metal.api.ipxe import IPXEBootConfig
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Column, Kind
 from metal.api.readiness import ServerReadinessRule
+from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
 
 METAL_GROUP = "metal.ironcore.dev"
@@ -33,6 +34,7 @@ class Kinds:
     boot_config: Kind[ServerBootConfiguration]
     maintenance: Kind[ServerMaintenance]
     readiness_rule: Kind[ServerReadinessRule]
+    evidence: Kind[SanitizationEvidence]
     ipxe: Kind[IPXEBootConfig]
 
     def key(self, name: str) -> str:
@@ -43,7 +45,7 @@ class Kinds:
         """Every kind."""
         return (
             self.endpoint, self.bmc, self.bmc_secret, self.server, self.claim, self.boot_config, self.maintenance,
-            self.readiness_rule, self.ipxe,
+            self.readiness_rule, self.evidence, self.ipxe,
         )  # fmt: skip
 
 
@@ -65,6 +67,14 @@ def kinds(group: str = METAL_GROUP, boot_group: str = BOOT_GROUP) -> Kinds:
             group, "serverreadinessrules", ServerReadinessRule, columns.SERVER_READINESS_RULE, namespaced=False
         ),
         ipxe=_kind(boot_group, "ipxebootconfigs", IPXEBootConfig, columns.IPXE_BOOT_CONFIG),
+        evidence=_kind(
+            group,
+            "sanitizationevidences",
+            SanitizationEvidence,
+            columns.SANITIZATION_EVIDENCE,
+            "evidence",
+            namespaced=False,
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from ipaddress import ip_interface
 from typing import Any
 
 from metal.api.quantity import quantity
+from metal.api.sanitization import KnownDrive
 from metal.api.server import LLDPNeighbor, NetworkInterface, Storage, StorageDrive
 
 _SEPARATORS = re.compile(r"[:.-]")
@@ -14,6 +15,8 @@ _MOST = 256
 """Interfaces, drives, and addresses or neighbours of one interface, that are shown."""
 _LONGEST = 256
 """Characters of a text that are shown."""
+_PROBED = "operating-system"
+"""Name of the storage controller that stands for what the probe's system sees."""
 _LARGEST = 1 << 63
 """Sizes from here on, in bytes, are nonsense, and more than a quantity can be."""
 
@@ -40,12 +43,56 @@ def storages(report: Mapping[str, object]) -> tuple[Storage, ...]:
 
     Removable media, and devices without a size (an empty reader), are no drives of the machine.
     """
-    found: dict[str, StorageDrive] = {}
+    drives = tuple(_drive(name, size, entry) for name, (size, entry) in _disks(report).items())
+    return (Storage(name=_PROBED, state="Enabled", drives=drives),) if drives else ()
+
+
+def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
+    """Every drive of the machine: what the probe's system sees, and what only the BMC does (`known`), by serial."""
+    told = [d for storage in known if storage.name != _PROBED for d in storage.drives]
+    slots = {same_serial(d.serial_number): d.name for d in told if d.serial_number}
+    seen = tuple(
+        KnownDrive(
+            name=name.removeprefix("/dev/"),
+            serial_number=_text(entry.get("serial")).strip(),
+            wwn=_text(entry.get("wwid")).strip(),
+            size=size,
+            slot=slots.get(same_serial(_text(entry.get("serial"))), ""),
+        )
+        for name, (size, entry) in _disks(report).items()
+    )
+    listed = {same_serial(drive.serial_number) for drive in seen}
+    hidden = (d for d in told if d.serial_number and d.state != "Absent" and same_serial(d.serial_number) not in listed)
+    return (*seen, *(KnownDrive(serial_number=d.serial_number.strip(), slot=d.name) for d in hidden))
+
+
+def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
+    """The drives of a server that was discovered before drives were written down, as far as they have a serial."""
+    return tuple(
+        KnownDrive(
+            serial_number=d.serial_number.strip(),
+            name=d.name if storage.name == _PROBED else "",
+            slot="" if storage.name == _PROBED else d.name,
+        )
+        for storage in known
+        for d in storage.drives
+        if d.serial_number and d.state != "Absent"
+    )
+
+
+def same_serial(serial: str) -> str:
+    """The serial number as it compares: BMCs and kernels differ in blanks and case."""
+    return "".join(serial.split()).casefold()
+
+
+def _disks(report: Mapping[str, object]) -> dict[str, tuple[int, Mapping[str, Any]]]:
+    """Size and entry of each drive by its name."""
+    found: dict[str, tuple[int, Mapping[str, Any]]] = {}
     for entry in _objects(report.get("storage")):
         name, size = _text(entry.get("name")) or _text(entry.get("path")), _size(entry.get("sizeBytes"))
-        if name and size and name not in found and entry.get("removable") is not True:
-            found[name] = _drive(name, size, entry)
-    return (Storage(name="operating-system", state="Enabled", drives=tuple(found.values())),) if found else ()
+        if name and size and entry.get("removable") is not True:
+            found.setdefault(name, (size, entry))
+    return found
 
 
 def memory(report: Mapping[str, object]) -> str:

@@ -22,6 +22,7 @@ from metal.api.markers import (
     TypeSchema,
 )
 from metal.api.meta import Conditions, Model, ObjectMeta
+from metal.api.sanitization import KnownDrive, Policy, SanitizationProgress
 
 
 class State(StrEnum):
@@ -340,8 +341,20 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """UID of the claim whose tenant may have left traces on the machine; empty once it was sanitized."""
     boot_attempts: int = 0
     """Failed network boots in a row."""
+    tenant_served: bool = False
+    """Whether an earlier network boot of the present tenant was handed anything before it failed."""
+    drives: tuple[KnownDrive, ...] = ()
+    """Drives that the server had when it was discovered."""
+    sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
+    """What must become of the present tenant's data, also when its claim is gone: None, Clear or Purge."""
+    sanitization_progress: SanitizationProgress | None = None
+    """How far the erasure has come that is under way."""
+    sanitization_evidence: str = ""
+    """Name of the SanitizationEvidence of the last erasure."""
     sanitization: str = ""
-    """How the last tenant's traces were removed: None when the policy was to leave them."""
+    """What became of the last tenant's data: Clear or Purge (the weakest that a drive reached), None when the policy
+    was to leave it, NotOwed when nothing of the tenant had reached the machine, Accepted when somebody accepted what
+    its erasure owes."""
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
     conditions: Conditions = ()

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Purpose, Refused
+from metal.api.boot_window import BootWindow, Refused
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.bootable import Bootables, NotReady
@@ -121,7 +121,7 @@ class BootService:
         window = step(server.status.boot_window)  # refused before any Secret is read
         bootable = await self._bootables.of(window)
         body = await self._bootables.ignition(bootable.config)
-        if window.purpose == Purpose.DISCOVERY:
+        if boot_window.reports(window):
             body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
         await self._windows.change(server, step)
         return Answer(200, body, IGNITION_TYPE)

@@ -26,6 +26,7 @@ COMMANDS = {
     "park": ("metal.cli.machines.park:park", "Take hands off servers."),
     "unpark": ("metal.cli.machines.park:unpark", "Manage parked servers again."),
     "maintain": ("metal.cli.machines.maintain", "Take servers into maintenance, or end it."),
+    "evidence": ("metal.cli.evidence", "List, show and verify evidence of what became of tenants' data."),
     "move": ("metal.cli.move", "Move all objects from one API to another, such as from `metalctl up` into a cluster."),
     "config": ("metal.cli.config", "Print every configuration option with its meaning, or check a file."),
     "backup": ("metal.cli.backup", "Copy everything that an embedded API holds to a file, while it works."),

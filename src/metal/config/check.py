@@ -4,6 +4,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
+from metal.api.sanitization import Policy
 from metal.config.options import Config
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
@@ -20,8 +21,8 @@ def problem(section: str, name: str, value: object) -> str:
         return "" if name == "metrics" and not text else _listen(text)
     if section == "Advertise":
         return _url(text)
-    if section == "Election":
-        return _election(name, value)
+    if section in ("Election", "Sanitization"):
+        return _election(name, value) if section == "Election" else _sanitization(name, text)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
     if name == "namespace" and not _NAMESPACE.fullmatch(text):
@@ -60,6 +61,16 @@ def _election(name: str, value: object) -> str:
         return f"is {str(value)!r}: write a DNS name in lower case, such as metal-operator"
     if name == "lease_duration" and isinstance(value, float) and value % 1:
         return f"is {value:g} s: write whole seconds"
+    return ""
+
+
+def _sanitization(name: str, text: str) -> str:
+    if name == "policy" and text not in tuple(Policy):
+        return f"is {text!r}: write None, Clear or Purge"
+    if name == "rate" and text == "0":
+        return "is 0: write bytes a second, such as 50000000"
+    if name == "key_secret" and not _LEASE.fullmatch(text):
+        return f"is {text!r}: write a DNS name in lower case, such as metal-evidence-key"
     return ""
 
 

@@ -59,6 +59,23 @@ class Registries:
 
 
 @dataclass(frozen=True)
+class Sanitization:
+    """What becomes of the data that tenants leave on servers' drives."""
+
+    policy: str = _SERVER.sanitization_policy
+    """None, Clear or Purge (NIST SP 800-88), where neither the claim nor the server's label says."""
+    opt_out: bool = _SERVER.sanitization_opt_out
+    """Whether a claim may ask for less than the server's label or this policy do; false keeps claims from None, too."""
+    timeout: float = _SERVER.sanitization_timeout
+    """How long a sanitization may take besides the time for its largest drive; starting takes minutes."""
+    rate: int = _SERVER.sanitization_rate
+    """Bytes a second, at which the largest drive must be erased; hard disks write three times that."""
+    key_secret: str = _SERVER.signing_key
+    """Secret in `namespace` with the Ed25519 key that signs evidence, made where it is missing. Its public half is in
+    the ConfigMap of this name with -public at its end."""
+
+
+@dataclass(frozen=True)
 class Timeouts:
     """Deadlines and intervals of a server's life, in seconds (or with a unit: 90s, 30m, 2h)."""
 
@@ -130,6 +147,8 @@ class Config:
     """How BMCs are spoken to."""
     registries: Registries = field(default_factory=Registries)
     """Where images come from."""
+    sanitization: Sanitization = field(default_factory=Sanitization)
+    """What becomes of tenants' data."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     """Deadlines and intervals."""
     election: Election = field(default_factory=Election)
@@ -147,10 +166,12 @@ class Config:
 
     def server_settings(self, probe_bundle: bytes) -> ServerSettings:
         """What the Server reconciler needs of all this."""
-        t = self.timeouts
+        t, s = self.timeouts, self.sanitization
         return ServerSettings(
             namespace=self.namespace, probe_image=self.probe_image, registry_url=self.registry_url,
             probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+            sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,
+            sanitization_rate=s.rate, signing_key=s.key_secret,
         )  # fmt: skip

@@ -43,6 +43,19 @@ class ServerSettings:
     """How many network boots may fail in a row before the server goes to Error."""
     boot_retry: float = 30.0
     """Pause before the second network boot; it doubles with each failure."""
+    sanitization_policy: str = "Clear"
+    """What becomes of a tenant's data where neither claim nor label says: None, Clear or Purge. A policy must be chosen
+    to leave the data, so it is not the default."""
+    sanitization_opt_out: bool = True
+    """Whether a claim may ask for less than label or setting do."""
+    sanitization_timeout: float = 7200.0
+    """How long a sanitization may take besides erasing its largest drive; drives of an unknown size have only this."""
+    sanitization_rate: int = 50_000_000
+    """Bytes a second, at which the largest drive must be erased; hard disks write three times that."""
+    sanitization_poll: float = 15.0
+    """How often the progress of an erasure is brought to the Server's status; it is written down every 10 s at most."""
+    signing_key: str = "metal-evidence-key"
+    """Name of the Secret with the key that signs evidence; it is made where it is missing."""
     bmc_timeout: float = 900.0
     """How long a BMC may be unreachable before the server goes to Error; a firmware reset takes minutes."""
     bmc_retry: float = 15.0

@@ -19,6 +19,7 @@ from metal.controllers.server.claimed import BY_SERVER
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.settings import ClaimSettings, ServerSettings
+from metal.evidence.keys import KeyStore
 from metal.gate import directory
 from metal.kube import conditions
 from metal.kube.objects import Key, key_of
@@ -61,6 +62,8 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
         maintenances=runtime.informer(kinds.maintenance), access_defaults=env.access_defaults,
+        metrics=runtime.metrics.registry,
+        keys=KeyStore(env.context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)

@@ -51,7 +51,7 @@ def kinds_in_order(kinds: Kinds) -> tuple[Kind[Any], ...]:
     """All kinds that are moved; owners come before what they own."""
     ours = (
         kinds.endpoint, kinds.bmc_secret, kinds.bmc, kinds.server, kinds.claim, kinds.maintenance,
-        kinds.readiness_rule, kinds.boot_config, kinds.ipxe,
+        kinds.readiness_rule, kinds.boot_config, kinds.ipxe, kinds.evidence,
     )  # fmt: skip
     if left := {kind.kind for kind in kinds.all()} - {kind.kind for kind in ours}:
         raise RuntimeError(f"nobody has said where {sorted(left)} belong in the order of a move")

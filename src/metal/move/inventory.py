@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from metal.api.kinds import Kinds
+from metal.evidence.keys import LABEL
 from metal.kube.client import Client
 from metal.move.documents import Doc, Identity, fetch, identity, kinds_in_order
 from metal.pause import MANAGERS, MARK
@@ -48,7 +49,12 @@ async def take(client: Client, kinds: Kinds, namespace: str) -> Inventory:
     ours = [doc for kind in kinds.all() for doc in found[kind.kind]]
     needed = {reference for doc in ours for reference in _references(doc, namespace)}
     uids = {doc["metadata"]["uid"] for doc in ours}
-    extra = [doc for doc in (*found["Secret"], *found["ConfigMap"]) if _belongs(doc, uids, needed, namespace)]
+    label = kinds.key(LABEL)
+    extra = [
+        doc
+        for doc in (*found["Secret"], *found["ConfigMap"])
+        if _belongs(doc, uids, needed, namespace) or _is_key(doc, label, namespace)
+    ]
     spaces = {doc["metadata"].get("namespace", "") for doc in (*ours, *extra)} - {"", *_GIVEN} | {namespace}
     homes = [doc for doc in found["Namespace"] if doc["metadata"]["name"] in spaces]
     order = [kind.kind for kind in kinds_in_order(kinds)]
@@ -61,6 +67,12 @@ def _belongs(doc: Doc, uids: set[str], needed: set[Identity], namespace: str) ->
     if me.namespace == namespace and me.name in (MARK, MANAGERS):
         return False
     return me in needed or any(owner["uid"] in uids for owner in doc["metadata"].get("ownerReferences", []))
+
+
+def _is_key(doc: Doc, label: str, namespace: str) -> bool:
+    """The key that signs evidence, or its public half: evidence is of little use without it."""
+    meta = doc["metadata"]
+    return meta.get("namespace") == namespace and label in meta.get("labels", {})
 
 
 def _references(doc: Doc, namespace: str) -> Iterator[Identity]:

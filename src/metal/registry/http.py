@@ -16,6 +16,10 @@ def routes(service: RegistryService) -> list[Route]:
         body = await request.read(service.settings.limits.body)
         return await service.bootstate(request.headers.get("Authorization", ""), body, request.client)
 
+    async def sanitization(request: Request) -> Answer:
+        body = await request.read(service.settings.limits.body)
+        return await service.sanitization(request.headers.get("Authorization", ""), body, request.client)
+
     async def systems(request: Request) -> Answer:
         return service.not_offered("systems", request.client)
 
@@ -25,6 +29,7 @@ def routes(service: RegistryService) -> list[Route]:
     return [
         Route("register", "/register", ("POST",), register),
         Route("bootstate", "/bootstate", ("POST",), bootstate),
+        Route("sanitization", "/sanitization", ("POST",), sanitization),
         Route("systems", "/systems/{uuid}", ("GET",), systems),
         Route("delete", "/delete/{uuid}", ("DELETE",), delete),
     ]

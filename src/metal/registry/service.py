@@ -1,10 +1,10 @@
-"""The registry without HTTP: takes the probe's report, once per boot, from whoever holds the boot's report token."""
+"""The registry without HTTP: takes what machines report, from whoever holds the boot's report token."""
 
 import random
 from dataclasses import dataclass, field
 
 from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Refused
+from metal.api.boot_window import BootWindow, Purpose, Refused
 from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds
 from metal.api.server import Server
@@ -18,6 +18,7 @@ from metal.kube.rbac import APPLY, Access, Where, disowns
 from metal.registry import bootstate
 from metal.registry.limits import Limits, Malformed, TooLarge
 from metal.registry.message import Message, parse
+from metal.registry.sanitization import Reports
 
 MANAGER = "metal-registry"
 
@@ -41,6 +42,7 @@ class RegistryService:
     ) -> None:  # fmt: skip
         self._client, self._kinds, self._clock = client, kinds, clock
         self._windows = Windows(client, kinds, directory, clock, rng)
+        self._erasures = Reports(client, kinds, self._windows, settings.limits, clock, rng or random.Random())
         self._refusals, self.settings = refusals, settings
 
     async def register(self, authorization: str, body: bytes, client: str) -> Answer:
@@ -54,6 +56,10 @@ class RegistryService:
         """200 for `booted` from the holder of a live report token; it becomes a condition of the boot configuration."""
         return await self._handle("bootstate", authorization, body, client)
 
+    async def sanitization(self, authorization: str, body: bytes, client: str) -> Answer:
+        """200 for progress of an erasure, 201 for its final report, 200 for the same one again, else a refusal."""
+        return await self._handle("sanitization", authorization, body, client)
+
     def not_offered(self, endpoint: str, client: str) -> Answer:
         """Reading and deleting reports is for the API's users, not for machines."""
         return self._refusals.refuse(endpoint, "NotOffered", client, "machines may not read or delete reports")
@@ -65,6 +71,8 @@ class RegistryService:
             server = await self._find(message.uuid)
             if endpoint == "bootstate":
                 return await self._bootstate(server, message)
+            if endpoint == "sanitization":
+                return await self._erasures.take(server, message)
             return await self._register(server, message)
         except Refused as refused:
             status = 401 if refused.reason == "TokenMissing" else 403
@@ -91,6 +99,8 @@ class RegistryService:
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already registered")
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
+        if window.purpose != Purpose.DISCOVERY:
+            raise Refused("PurposeMismatch", "this boot is no discovery")
         report = message.report(self.settings.limits)
         if len(report) > self.settings.limits.kept:
             raise TooLarge(f"a report of {len(report)} bytes in compact JSON")

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from metal.sim import ipxe
+from metal.sim.eraser import Eraser
 from metal.sim.ignition import IgnitionError
 from metal.sim.ipxe import Loaded
 from metal.sim.network import Reply, Unreachable
@@ -157,16 +158,19 @@ class Firmware:
 
     async def _run(self, system: OS) -> None:
         faults = self._machine.faults
-        if system.kind != "probe" or system.reported or faults.never_reports:
+        if system.kind not in ("probe", "sanitizer") or system.reported or faults.never_reports:
             return
         if faults.reports_late:
             await self._machine.pause(self._machine.site.options.late)
-        await self._report(system)
+        if system.kind == "sanitizer":
+            await Eraser(self._machine, system).run()
+        else:
+            await self._report(system)
 
     async def _report(self, system: OS) -> None:
         """As metalprobe does: try again with growing pauses, unless told that it is pointless."""
         machine, delay = self._machine, 1.0
-        data = report(machine.identity, machine.hardware, machine.site.clock())
+        data = report(machine.identity, machine.hardware, machine.site.clock(), machine.drives)
         body = msgspec.json.encode({"systemUUID": system.uuid, "data": data})
         headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
         while True:

@@ -37,6 +37,14 @@ class Faults:
     """The machine hangs once it has its boot script."""
     boots_disk: bool = False
     """The firmware boots the disk whatever the override says."""
+    lying_drive: bool = False
+    """The first drive says that it is erased and keeps its data; who reads it back sees that."""
+    dying_drive: bool = False
+    """The first drive fails while it is being erased, and keeps its data."""
+    missing_drive: bool = False
+    """The operating system does not see the first drive, which keeps its data; its BMC goes on showing it."""
+    power_loss_in_sanitization: bool = False
+    """The machine loses its power in the middle of an erasure."""
     second_fetch: bool = False
     """The machine asks for its boot script again after it has fetched its Ignition."""
 

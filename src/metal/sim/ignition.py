@@ -19,11 +19,12 @@ class IgnitionError(Exception):
 
 @dataclass(frozen=True)
 class Probe:
-    """The probe that a unit starts."""
+    """The probe that a unit starts: to report, or with `task` (JSON) to erase."""
 
     registry_url: str
     uuid: str
     token: str = field(repr=False)
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,10 @@ class Config:
         token = given.get("--token", "")
         if token.startswith("@"):
             token = self.files.get(token[1:], b"").decode("ascii", "replace").strip()
-        return Probe(given.get(_REGISTRY, ""), given.get("--server-uuid", ""), token)
+        task = self.files.get(given.get("--task", ""), b"").decode("utf-8", "replace")
+        if "sanitize" in words and not task:
+            raise IgnitionError("the probe is to erase, and has no task")
+        return Probe(given.get(_REGISTRY, ""), given.get("--server-uuid", ""), token, task)
 
 
 def read(raw: bytes) -> Config:

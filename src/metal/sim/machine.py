@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from metal.kube.clock import Clock, system_clock
 from metal.sim.boot import Firmware
 from metal.sim.faults import Faults
-from metal.sim.hardware import hardware
+from metal.sim.hardware import Disk, hardware
 from metal.sim.history import History
 from metal.sim.identity import Identity
 from metal.sim.network import Network
@@ -76,6 +76,18 @@ class Machine:
         then = asyncio.get_running_loop().time() - self.site.options.stale
         return next((state for at, state in reversed(self._power_seen) if at <= then), self._power_seen[0][1])
 
+    @property
+    def drives(self) -> tuple[Disk, ...]:
+        """What an operating system sees of the drives."""
+        return self.hardware.disks[1:] if self.faults.missing_drive else self.hardware.disks
+
+    def lose_power(self) -> None:
+        """Somebody pulls the plug."""
+        self._lose_memory()
+        self._set_power("Off")
+        if self._task is not None:
+            self._task.cancel()
+
     def note(self, what: str, **details: object) -> None:
         """Write to the history."""
         self.site.history.happened(self.identity.uuid, what, **details)
@@ -119,11 +131,6 @@ class Machine:
         self._claimed = "Off" if kind in ("ForceOff", "GracefulShutdown") else "On"
         if not (self.faults.lies_power or self.faults.ignores_reset):
             self._act(kind)
-
-    def lose_power(self) -> None:
-        """The mains fail: nobody asked for it, and nothing is shut down."""
-        if self.state.power != "Off":
-            self._begin(self._switch_off(0.0))
 
     def press_the_button(self) -> None:
         """Somebody stands before the machine and switches it on."""

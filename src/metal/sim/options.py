@@ -14,6 +14,8 @@ class Options:
     """From a reset until the power state has changed; real machines need 3 to 10."""
     boot: float = 1.5
     """From power to the operating system having done its work; real machines need 60 to 600."""
+    erase: float = 2.0
+    """How long a drive takes to be erased; real ones need seconds to days."""
     shutdown: float = 0.5
     """How long an operating system takes to shut down."""
     jitter: float = 0.2

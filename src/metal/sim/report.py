@@ -7,15 +7,17 @@ from metal.sim.hardware import BIOS_VERSION, GIB, MANUFACTURER, Disk, Hardware
 from metal.sim.identity import Identity
 
 
-def report(identity: Identity, parts: Hardware, now: datetime) -> dict[str, Any]:
-    """The `data` of a registration."""
+def report(
+    identity: Identity, parts: Hardware, now: datetime, drives: tuple[Disk, ...] | None = None
+) -> dict[str, Any]:
+    """The `data` of a registration. `drives` are those that can be seen, all when None."""
     return {
         "timestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "systemInfo": _system(identity, parts),
         "cpu": [_cpu(parts, number) for number in range(parts.sockets)],
         "networkInterfaces": _interfaces(identity),
         "lldp": [{"name": "eth0", "neighbors": [_neighbor(identity)]}],
-        "storage": [_disk(disk, number) for number, disk in enumerate(parts.disks)],
+        "storage": [_disk(disk, number) for number, disk in enumerate(parts.disks) if drives is None or disk in drives],
         "memory": [_dimm(identity, parts, number) for number in range(parts.dimms)],
         "nics": [_nic(mac, number) for number, mac in enumerate(identity.host_macs)],
         "pciDevices": [_pci(number) for number in range(len(identity.host_macs))],
@@ -63,8 +65,13 @@ def _neighbor(identity: Identity) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def drive_name(number: int) -> str:
+    """What Linux calls the drive of this number."""
+    return f"nvme{number}n1"
+
+
 def _disk(disk: Disk, number: int) -> dict[str, Any]:
-    name = f"nvme{number}n1"
+    name = drive_name(number)
     return {
         "path": f"/dev/{name}", "name": name, "rotational": False, "removable": False, "readOnly": False,
         "vendor": MANUFACTURER, "model": disk.model, "serial": disk.serial, "wwid": f"eui.{disk.serial.lower()}",

@@ -4,7 +4,7 @@ import msgspec
 
 
 class OS(msgspec.Struct, kw_only=True):
-    """An operating system that runs. kind is probe, tenant, or disk."""
+    """An operating system that runs. kind is probe, sanitizer, tenant, or disk."""
 
     kind: str
     image: str = ""
@@ -18,6 +18,8 @@ class OS(msgspec.Struct, kw_only=True):
     """The machine's UUID, as the probe was told."""
     token: str = ""
     """The probe's report token: the machine's memory holds it, so the saved state does. Never in the history."""
+    task: str = ""
+    """What a sanitizer was told to do: JSON, policy and drives."""
     reported: bool = False
 
     def __repr__(self) -> str:

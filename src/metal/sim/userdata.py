@@ -1,4 +1,4 @@
-"""What a system does with its Ignition: be the probe, when a metalprobe unit says so, or a tenant's."""
+"""What a system does with its Ignition: report or erase, when a metalprobe unit says so, or be a tenant's."""
 
 import hashlib
 
@@ -16,5 +16,6 @@ def operating_system(ignition: bytes | None, image: str) -> OS:
     if probe is None:
         return OS(kind="tenant", image=image, ignition=digest, hostname=config.hostname)
     return OS(
-        kind="probe", image=image, ignition=digest, registry_url=probe.registry_url, uuid=probe.uuid, token=probe.token
-    )
+        kind="sanitizer" if probe.task else "probe", image=image, ignition=digest, registry_url=probe.registry_url,
+        uuid=probe.uuid, token=probe.token, task=probe.task,
+    )  # fmt: skip

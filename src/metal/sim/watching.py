@@ -22,7 +22,7 @@ def watched(kinds: Kinds) -> tuple[Kind[Any], ...]:
     """The kinds that invariants look at: all of ours but BMCSecrets, and what users read."""
     return (
         kinds.server, kinds.claim, kinds.boot_config, kinds.maintenance, kinds.readiness_rule, kinds.endpoint,
-        kinds.bmc, kinds.ipxe, EVENT, CONFIG_MAP,
+        kinds.bmc, kinds.ipxe, kinds.evidence, EVENT, CONFIG_MAP,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from metal.bmc.errors import BMCTimeout
 from metal.controllers.scope import Context
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
+from metal.evidence.keys import KeyStore
 from metal.kube.errors import Conflict
 from metal.kube.events import Recorder
 from metal.kube.informer import Informer
@@ -44,6 +45,7 @@ def _old_leader(w: World, server: Server) -> ServerReconciler:
     deps = Deps(
         context, w.settings, w.pool, servers, informer(KINDS.claim), informer(KINDS.boot_config), informer(KINDS.bmc),
         informer(KINDS.bmc_secret), informer(KINDS.endpoint), informer(KINDS.maintenance),
+        KeyStore(w.tap, KINDS, w.settings.namespace, "key"),
     )  # fmt: skip
     return ServerReconciler(deps)
 

@@ -4,23 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from metal.api.boot_window import Phase
-from metal.api.common import ObjectRef
-from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import inventory, power, trim
+from metal.controllers.server import internal_boot, inventory, owing, power, trim
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access, Where
 
 WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
-    if scope.status.tenant:
+    if scope.status.tenant or owing.has_traces(scope):
         return scope.go(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
     if _was_contested(scope):
         message = "another party asked for the boot script of the discovery; it cannot be trusted and runs again"
@@ -49,24 +45,7 @@ async def _settle(scope: Scope) -> None:
     if labels := inventory.label_changes(scope):
         changes["metadata"] = {"labels": labels}
     if scope.server.spec.boot_configuration_ref is not None:
-        await _drop_discovery(scope, scope.server.spec.boot_configuration_ref)
+        await internal_boot.drop(scope)
         changes["spec"] = {"bootConfigurationRef": None}
     if changes:
         await scope.patch(changes)
-
-
-async def _drop_discovery(scope: Scope, ref: ObjectRef) -> None:
-    """Remove our boot configuration; that it is gone already is no trouble."""
-    config = scope.boot_config()
-    if config is not None and config.metadata.annotations.get(scope.context.kinds.key("type")) == "Internal":
-        try:
-            await scope.context.client.delete(
-                scope.context.kinds.boot_config, ref.name, ref.namespace, uid=config.metadata.uid
-            )
-        except NotFound:
-            scope.tell("BootConfigurationGone", "the discovery boot configuration was deleted by somebody else")
-
-
-def access(kinds: Kinds) -> tuple[Access, ...]:
-    """What this module does with the API."""
-    return (Access(kinds.boot_config, ("delete",), "removes the discovery boot once it is over", where=Where.HOME),)

@@ -21,7 +21,11 @@ from metal.kube.controller import Requeue
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
 
-_AWAITED: dict[str, str] = {Purpose.DISCOVERY: "ProbeReport", Purpose.MAINTENANCE: "MaintenanceBoot"}
+_AWAITED: dict[str, str] = {
+    Purpose.DISCOVERY: "ProbeReport",
+    Purpose.MAINTENANCE: "MaintenanceBoot",
+    Purpose.SANITIZATION: "Sanitization",
+}
 """Names of the wait for a boot, by its purpose; any other is a claim's."""
 
 
@@ -41,15 +45,19 @@ def has_succeeded(scope: Scope, config: ServerBootConfiguration) -> bool:
 def is_unfinished(scope: Scope) -> bool:
     """True when the last network boot began and never succeeded: the machine runs nothing worth a shutdown."""
     window = scope.status.boot_window
-    return window is not None and window.phase != Phase.SUCCEEDED and scope.status.claim_boot is None
+    if window is None or window.phase == Phase.SUCCEEDED:
+        return False
+    return scope.status.claim_boot is None or window.purpose == Purpose.SANITIZATION
 
 
 async def network_boot(
-    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, claim_uid: str = "", timeout: float
-) -> Requeue | None:
+    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, claim_uid: str = "", timeout: float,
+    begin_within: float | None = None,
+) -> Requeue | None:  # fmt: skip
     """One step of a network boot of `config`; None once the window has succeeded. Raises BMCError.
 
-    `timeout` is how long one boot may take, in seconds. After too many failures the server goes to Error.
+    `timeout` is how long one boot may take, in seconds, `begin_within` how long until the machine has its Ignition.
+    After too many failures the server goes to Error.
     """
     window = scope.status.boot_window
     if window is None or not belongs(window, config, claim_uid):
@@ -65,7 +73,9 @@ async def network_boot(
         return await _start(scope, config, purpose, claim_uid, timeout)
     window = _not_later(scope, window, timeout)
     if scope.now >= window.expires_at:
-        return _failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
+        return failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
+    if begin_within is not None and _is_slow(scope, window, begin_within):
+        return failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
     return await _drive(scope, window)
 
 
@@ -76,6 +86,11 @@ async def _stop_serving(scope: Scope) -> None:
     if scope.status.boot_window is not before:
         scope.set(boot_attempts=0)
         await scope.commit()
+
+
+def _is_slow(scope: Scope, window: BootWindow, begin_within: float) -> bool:
+    waiting = window.phase in (Phase.OPEN, Phase.SCRIPT_SERVED)
+    return waiting and scope.now >= window.opened_at + timedelta(seconds=begin_within)
 
 
 def _not_later(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
@@ -94,6 +109,7 @@ async def _start(
     busy = await power.converge(scope, PowerState.OFF, why, force=is_unfinished(scope))
     if busy is not None:
         return busy
+    _remember_served(scope)
     window = BootWindow(
         id=f"{scope.context.rng.getrandbits(64):016x}",
         purpose=purpose.value,
@@ -110,6 +126,13 @@ async def _start(
     return await _drive(scope, window)
 
 
+def _remember_served(scope: Scope) -> None:
+    """The window of a boot that failed is about to be replaced; what it handed out may have run all the same."""
+    old = scope.status.boot_window
+    if old is not None and old.purpose == Purpose.CLAIM and old.script_served_at is not None:
+        scope.set(tenant_served=True)
+
+
 async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     begun, asked = window.phase != Phase.OPEN, scope.status.power_request is not None
     if asked and not begun and (early := power.too_early(scope)) > 0:
@@ -123,13 +146,13 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if begun and asked:  # it has fetched something, so it is on, whatever the BMC says yet
         return _await_success(scope, window, poll=scope.settings.bmc_retry)
     if begun and system.power_state is PowerState.OFF:
-        return _failed(scope, window, "the machine went off before its boot was done")
+        return failed(scope, window, "the machine went off before its boot was done")
     if not asked:
         await scope.fence()
         override = await scope.connected().set_network_boot(scope.uri)
         scope.note_override(override)
         if not override.is_network:
-            return _failed(scope, window, "the BMC did not take the network boot override")
+            return failed(scope, window, "the BMC did not take the network boot override")
     busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)
     return busy if busy is not None else _await_success(scope, window)
 
@@ -147,7 +170,14 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
         Phase.SCRIPT_SERVED: "the machine to fetch its Ignition",
         Phase.IGNITION_SERVED: "the probe's report",
     }[Phase(window.phase)]
+    if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
+        awaited, poll = _erasure(scope), poll or scope.settings.sanitization_poll
     return scope.wait(_AWAITED.get(window.purpose, "ClaimBoot"), awaited, until=window.expires_at, poll=poll)
+
+
+def _erasure(scope: Scope) -> str:
+    seen = scope.status.sanitization_progress
+    return "the drives to be erased" + (f": {seen.percent} %, {seen.message}" if seen is not None else "")
 
 
 async def _check_override(scope: Scope, window: BootWindow) -> None:
@@ -181,7 +211,8 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
     return Requeue(0)
 
 
-def _failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
+def failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
+    """One attempt is over: a pause before the next one, or Error after the last."""
     if _give_up(scope, window):
         return scope.fail(
             "NetworkBootFailed",

@@ -69,7 +69,10 @@ def take_tenant(scope: Scope, claim_uid: str) -> None:
     assumed = scope.status.claim_boot
     kept = assumed if assumed is not None and not assumed.claim_uid else None
     boot_of_claim = msgspec.structs.replace(kept, claim_uid=claim_uid) if kept else None
-    scope.set(tenant=claim_uid, claim_boot=boot_of_claim, boot_attempts=0, sanitization="")
+    scope.set(
+        tenant=claim_uid, claim_boot=boot_of_claim, boot_attempts=0, sanitization="", sanitization_policy="",
+        tenant_served=False,
+    )  # fmt: skip
 
 
 def access(kinds: Kinds) -> tuple[Access, ...]:

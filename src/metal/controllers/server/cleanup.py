@@ -1,34 +1,75 @@
-"""Cleanup: switches the machine off and forgets the claim. The sanitization policy is None, and says so."""
+"""Cleanup: switches the machine off, erases what its tenant left to the policy, and forgets the claim."""
 
 from collections.abc import Mapping
 
+from metal.api.sanitization import Policy
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, power
+from metal.controllers.server import boot, internal_boot, owing, power, sanitize
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
-WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
+WAITS: Mapping[str, str] = {
+    "PowerOff": "power_timeout",
+    "PowerOn": "power_timeout",
+    "BootConfiguration": "boot_config_timeout",
+    "BootConfirmation": "race_window",
+    "Sanitization": "sanitization_timeout",
+}
+_ACCEPTED = "Accepted"
 
 
 async def run(scope: Scope) -> Requeue:
-    """Off, override cleared and read back, policy recorded, claim forgotten; then Available (Released with Retain)."""
-    scope.close_window()
-    busy = await power.converge(scope, PowerState.OFF, "cleanup", force=boot.is_unfinished(scope))
-    if busy is not None:
-        return busy
+    """Off, erased, off again, override cleared, claim forgotten; then Available (Released with Retain)."""
+    if sanitize.current_window(scope) is None:
+        busy = await _switch_off(scope)
+        if busy is not None:
+            return busy
+    if not scope.status.sanitization:
+        busy = await _sanitize(scope)
+        if busy is not None:
+            return busy
     await clear_override(scope)
-    scope.set(sanitization="None", claim_boot=None, boot_window=None)
-    scope.condition(
-        "Sanitized",
-        False,
-        "PolicyNone",
-        "the sanitization policy is None: the disks were left as the last tenant left them",
-    )
+    return await _forget(scope)
+
+
+async def _switch_off(scope: Scope) -> Requeue | None:
+    scope.close_window()
+    return await power.converge(scope, PowerState.OFF, "cleanup", force=boot.is_unfinished(scope))
+
+
+async def _sanitize(scope: Scope) -> Requeue | None:
+    """None once it is decided, and written to the pending status, what became of the data."""
+    if not scope.status.sanitization_policy:
+        owing.note_policy(scope, None)
+    if scope.status.sanitization_policy == Policy.NONE:
+        _decide(scope, "None", "PolicyNone", "the sanitization policy is None: the disks were left as the last tenant "
+                "left them")  # fmt: skip
+        return None
+    if not owing.is_owed(scope):
+        _decide(scope, "NotOwed", "NothingServed", "nothing of the last tenant ever reached the machine", done=True)
+        return None
+    return await sanitize.run(scope)
+
+
+def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done: bool = False) -> None:
+    scope.set(sanitization=sanitization)
+    scope.condition("Sanitized", done, reason, message)
+
+
+async def _forget(scope: Scope) -> Requeue:
+    """Whoever continues after a crash in here finds status.sanitization, and erases nothing again."""
+    became = scope.status.sanitization
+    scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="")
     if scope.server.spec.reclaim_policy == "Retain":
         return scope.go(State.RELEASED, "released; remove spec.serverClaimRef to make the server available again")
     scope.set(tenant="")
     await scope.commit()
+    await internal_boot.drop(scope)
     await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None}})
-    return scope.go(State.AVAILABLE, "cleaned up with sanitization policy None; the server can be claimed")
+    scope.deps.count_recycled(became)
+    if became == _ACCEPTED:
+        return scope.go(State.INITIAL, "recycled with what its erasure owes accepted; it is discovered anew")
+    told = "sanitization policy None" if became == Policy.NONE else f"sanitization {became}"
+    return scope.go(State.AVAILABLE, f"cleaned up with {told}; the server can be claimed")

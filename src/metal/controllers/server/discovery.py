@@ -6,7 +6,7 @@ import msgspec
 
 from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
-from metal.api.report import memory, network_interfaces, storages
+from metal.api.report import known_drives, memory, network_interfaces, storages
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import boot, inventory, power
@@ -46,6 +46,7 @@ async def run(scope: Scope) -> Requeue:
     status = scope.status
     scope.set(
         network_interfaces=network_interfaces(report),
+        drives=known_drives(report, status.storages),
         storages=status.storages or storages(report),  # some BMCs know of neither
         total_system_memory=status.total_system_memory or memory(report),
     )

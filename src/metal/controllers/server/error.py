@@ -53,9 +53,11 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
 
 
 def _other_probe(scope: Scope, failure: Failure) -> bool:
-    """True when discovery would boot another image by now than the one that failed."""
+    """True when discovery or cleanup would boot another image by now than the one that failed."""
     config = scope.boot_config()
-    return failure.state == State.DISCOVERY and (config is None or config.spec.image != scope.settings.probe_image)
+    return failure.state in (State.DISCOVERY, State.CLEANUP) and (
+        config is None or config.spec.image != scope.settings.probe_image
+    )
 
 
 def resume_interrupted(scope: Scope) -> Requeue:

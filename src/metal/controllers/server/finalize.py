@@ -4,12 +4,10 @@ import asyncio
 
 import structlog
 
-from metal.api.kinds import Kinds
 from metal.bmc.errors import BMCError
+from metal.controllers.server import internal_boot, sanitize
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Done, Requeue
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access, Where
 
 _log = structlog.get_logger(__name__)
 _LOGOUT = 5.0
@@ -25,7 +23,8 @@ async def run(scope: Scope) -> Done | Requeue | None:
             await scope.patch({"metadata": {"finalizers": [*finalizers, mine]}})
         return None
     if mine in finalizers:
-        await _drop_discovery(scope)
+        await sanitize.abandon(scope)
+        await internal_boot.drop(scope)
         await _log_out(scope)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})
     return Done()
@@ -40,18 +39,6 @@ def is_ignored(scope: Scope) -> bool:
     return scope.server.metadata.annotations.get(scope.context.kinds.key("operation")) in IGNORE
 
 
-async def _drop_discovery(scope: Scope) -> None:
-    config = scope.boot_config()
-    if config is None or config.metadata.annotations.get(scope.context.kinds.key("type")) != "Internal":
-        return
-    try:
-        await scope.context.client.delete(
-            scope.context.kinds.boot_config, config.metadata.name, config.metadata.namespace, uid=config.metadata.uid
-        )
-    except NotFound:
-        return
-
-
 async def _log_out(scope: Scope) -> None:
     """The session of an inline BMC is this server's alone."""
     if scope.server.spec.bmc_ref is not None:
@@ -61,8 +48,3 @@ async def _log_out(scope: Scope) -> None:
             await scope.deps.pool.drop(f"server/{scope.name}")
     except (TimeoutError, BMCError) as exc:
         _log.warning("session of a deleted server was not closed", server=scope.name, error=str(exc))
-
-
-def access(kinds: Kinds) -> tuple[Access, ...]:
-    """What this module does with the API."""
-    return (Access(kinds.boot_config, ("delete",), "removes the discovery boot of a deleted Server", where=Where.HOME),)

@@ -1,22 +1,27 @@
-"""The discovery Ignition (spec 3.2.0): metalprobe and its unit. The boot server adds the report's token."""
+"""The probe's Ignition (spec 3.2.0): metalprobe, its unit and its task. The boot server adds the report's token."""
 
 import base64
+import hashlib
 import json
 import re
 from typing import Any
+
+from metal.api.sanitization import KnownDrive
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _URL = re.compile(r"https?://[A-Za-z0-9.\[\]:_~/-]+")
 PROBE_PATH = "/opt/metalprobe/metalprobe.pyz"
 TOKEN_PATH = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 
+TASK_PATH = "/etc/metalprobe/sanitization.json"
+
 _UNIT = """[Unit]
-Description=Reports this machine's hardware
+Description={what}
 Wants=network-online.target
 After=network-online.target
 
 [Service]
-ExecStart=/usr/bin/python3 {probe} --registry-url {url} --server-uuid {uuid} --token @{token}
+ExecStart=/usr/bin/python3 {probe}{command} --registry-url {url} --server-uuid {uuid} --token @{token}{more}
 StandardError=journal+console
 Restart=on-failure
 RestartSec=5
@@ -29,26 +34,49 @@ WantedBy=multi-user.target
 
 
 def discovery(probe: bytes, registry_url: str, uuid: str) -> str:
-    """The Ignition JSON for one server. Raises ValueError for a URL or UUID that has no place in a unit file."""
+    """The Ignition JSON that has a server reported. Raises ValueError for a URL or UUID with no place in a unit."""
+    unit = _unit("Reports this machine's hardware", registry_url, uuid)
+    return _config("metalprobe.service", unit, _file(PROBE_PATH, 0o755, probe))
+
+
+def sanitization(probe: bytes, registry_url: str, uuid: str, policy: str, drives: tuple[KnownDrive, ...]) -> str:
+    """The Ignition JSON that has a server's drives erased to a policy. Raises ValueError as `discovery` does."""
+    unit = _unit("Erases this machine's drives", registry_url, uuid, command=" sanitize", more=f" --task {TASK_PATH}")
+    listed = [
+        {"name": d.name, "serialNumber": d.serial_number, "wwn": d.wwn, "size": d.size, "slot": d.slot} for d in drives
+    ]
+    task = json.dumps({"policy": policy, "drives": listed}, sort_keys=True).encode()
+    files = (_file(PROBE_PATH, 0o755, probe), _file(TASK_PATH, 0o600, task))
+    return _config("metalprobe-sanitize.service", unit, *files)
+
+
+def _unit(what: str, registry_url: str, uuid: str, *, command: str = "", more: str = "") -> str:
     if not _UUID.fullmatch(uuid):
         raise ValueError(f"the server's systemUUID {uuid!r} is not a UUID; correct spec.systemUUID")
     if not _URL.fullmatch(registry_url):
         raise ValueError(f"the registry URL {registry_url!r} is not a plain http or https URL")
-    unit = _UNIT.format(probe=PROBE_PATH, url=registry_url, uuid=uuid, token=TOKEN_PATH)
+    return _UNIT.format(
+        what=what, probe=PROBE_PATH, command=command, url=registry_url, uuid=uuid, token=TOKEN_PATH, more=more
+    )
+
+
+def _file(path: str, mode: int, content: bytes) -> dict[str, Any]:
+    source = "data:;base64," + base64.b64encode(content).decode()
+    return {"path": path, "mode": mode, "contents": {"source": source}}
+
+
+def _config(unit_name: str, unit: str, *files: dict[str, Any]) -> str:
     config: dict[str, Any] = {
         "ignition": {"version": "3.2.0"},
-        "storage": {
-            "files": [
-                {
-                    "path": PROBE_PATH,
-                    "mode": 0o755,
-                    "contents": {"source": "data:;base64," + base64.b64encode(probe).decode()},
-                }
-            ]
-        },
-        "systemd": {"units": [{"name": "metalprobe.service", "enabled": True, "contents": unit}]},
+        "storage": {"files": list(files)},
+        "systemd": {"units": [{"name": unit_name, "enabled": True, "contents": unit}]},
     }
     return json.dumps(config, sort_keys=True)
+
+
+def digest(text: str) -> str:
+    """SHA-256 of an Ignition, shortened to what tells two apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def base64_text(text: str) -> str:

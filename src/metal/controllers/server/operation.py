@@ -1,13 +1,13 @@
 """What stands before the states: a Server without state gets one, and operations are obeyed."""
 
 from metal.api.server import State
-from metal.controllers.server import error, parking, takeover
+from metal.controllers.server import error, parking, sanitize, takeover
 from metal.controllers.server.claimed import assume_booted, tenant_that_booted
 from metal.controllers.server.resets import RESETS, accept
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
-KNOWN = ("ignore", "retry", parking.PARK, parking.UNPARK, *RESETS)
+KNOWN = ("ignore", "retry", sanitize.ACCEPT, parking.PARK, parking.UNPARK, *RESETS)
 
 
 async def adopt(scope: Scope) -> Requeue | None:
@@ -45,6 +45,8 @@ async def obey(scope: Scope) -> Requeue | None:
         await accept(scope, wanted)
         return None
     result = _retry(scope) if wanted == "retry" else None
+    if wanted == sanitize.ACCEPT:
+        result = await _accept_owed(scope)
     _refuse(scope, wanted)
     await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
     await scope.patch({"metadata": {"annotations": {annotation: None}}})
@@ -56,6 +58,13 @@ def _retry(scope: Scope) -> Requeue | None:
         takeover.go_ahead(scope)
         return error.resume_interrupted(scope)
     return takeover.go_ahead(scope)
+
+
+async def _accept_owed(scope: Scope) -> Requeue | None:
+    result = await sanitize.accept(scope)
+    if result is None:
+        scope.tell("NothingOwed", f"operation {sanitize.ACCEPT} does nothing: no erasure is owed", warning=True)
+    return result
 
 
 def _refuse(scope: Scope, wanted: str) -> None:

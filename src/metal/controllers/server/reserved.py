@@ -6,7 +6,7 @@ from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerClaim
 from metal.api.server import ClaimBoot, State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, confirm, power, trim
+from metal.controllers.server import boot, confirm, owing, power, trim
 from metal.controllers.server.claimed import claim_config, find_claim, take_tenant
 from metal.controllers.server.override import clear_override, is_kept
 from metal.controllers.server.readiness import await_change, await_config
@@ -30,7 +30,9 @@ async def run(scope: Scope) -> Requeue:
         return scope.go(State.CLEANUP, "the claim is gone; the server is being cleaned up")
     if scope.status.tenant != claim.metadata.uid:
         take_tenant(scope, claim.metadata.uid)
+        owing.note_policy(scope, claim)
         await scope.commit()
+    owing.note_policy(scope, claim)
     doubt = await note_success(scope, claim)
     if doubt is not None:
         return doubt

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from prometheus_client import CollectorRegistry, Counter
+
 from metal.api import boot_window
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
@@ -20,6 +22,7 @@ from metal.controllers.access import AccessDefaults
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.server import identity
 from metal.controllers.settings import ServerSettings
+from metal.evidence.keys import KeyStore
 from metal.kube import conditions
 from metal.kube.controller import Requeue
 from metal.kube.informer import Informer
@@ -54,8 +57,20 @@ class Deps:
     secrets: Informer[BMCSecret]
     endpoints: Informer[Endpoint]
     maintenances: Informer[ServerMaintenance]
+    keys: KeyStore
     access_defaults: AccessDefaults = field(default_factory=AccessDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
+    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        self._recycled = Counter(
+            "metal_servers_recycled_total", "Servers that came out of Cleanup, by what became of their tenant's data.",
+            ["sanitization"], registry=self.metrics,
+        )  # fmt: skip
+
+    def count_recycled(self, sanitization: str) -> None:
+        """Count a server that can be given to somebody else, by its status.sanitization."""
+        self._recycled.labels(sanitization).inc()
 
 
 class Scope(StatusScope[Server]):

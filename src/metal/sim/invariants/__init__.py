@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from metal.sim.history import History
 from metal.sim.invariants.binding import check_eligible, check_ready
 from metal.sim.invariants.claims import check_one_claim, check_one_network_boot, check_untouched
+from metal.sim.invariants.data import check_disks_are_clean, check_sanitized
 from metal.sim.invariants.identity import check_discovered, check_one_machine, check_strangers
-from metal.sim.invariants.life import check_available_is_off, check_sanitized, check_waits
+from metal.sim.invariants.life import check_available_is_off, check_waits
 from metal.sim.invariants.power import check_power_after_configuration
 from metal.sim.invariants.secrets import check_secrets
 from metal.sim.invariants.world import InvariantViolation
@@ -17,6 +18,7 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_one_network_boot,
     check_available_is_off,
     check_sanitized,
+    check_disks_are_clean,
     check_waits,
     check_power_after_configuration,
     check_eligible,
@@ -33,6 +35,7 @@ __all__ = [
     "check_all",
     "check_available_is_off",
     "check_discovered",
+    "check_disks_are_clean",
     "check_eligible",
     "check_one_claim",
     "check_one_machine",

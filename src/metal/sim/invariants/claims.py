@@ -81,12 +81,21 @@ def _power_problem(entry: Happening, server: Server, world: World) -> str:
         return ""
     kind, claim = str(entry.details["type"]), world.claim(server)
     starts = kind in STARTS or (kind == "PushPowerButton" and entry.details.get("power") == "Off")
+    if starts and _is_sanitization(server, claim):
+        return ""
     if starts and (claim is None or claim.spec.power == "Off" or server.status.state != State.RESERVED):
         return f"{kind} reached a claimed server in state {server.status.state} whose claim does not want power"
     stops = kind in STOPS or (kind == "PushPowerButton" and not starts)
     if stops and claim is not None and not _may_stop(claim, server):
         return f"{kind} reached a claimed server whose claim wants power and has booted"
     return ""
+
+
+def _is_sanitization(server: Server, claim: ServerClaim | None) -> bool:
+    """The drives are about to be erased, and the tenant whose they were is gone."""
+    window, tenant = server.status.boot_window, server.status.tenant
+    begun = window is not None and window.purpose == Purpose.SANITIZATION
+    return begun and server.status.state == State.CLEANUP and (claim is None or claim.metadata.uid != tenant)
 
 
 def _may_stop(claim: ServerClaim, server: Server) -> bool:
@@ -101,7 +110,10 @@ def _image_problem(entry: Happening, server: Server, world: World) -> str:
         return ""
     if server.status.state not in (State.RESERVED, State.ERROR):
         return ""
-    if entry.details.get("kind") == "probe":
+    failure = server.status.failure
+    if server.status.state == State.ERROR and failure is not None and failure.state == State.CLEANUP:
+        return ""
+    if entry.details.get("kind") in ("probe", "sanitizer"):
         return "a claimed server runs the probe"
     window, claim = server.status.boot_window, world.claim(server)
     if window is not None and claim is not None and window.claim_uid not in ("", claim.metadata.uid):

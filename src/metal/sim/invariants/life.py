@@ -1,66 +1,27 @@
-"""A server's life: off and clean when it is Available, and never waiting for something nameless or endless."""
+"""A server's life: off when it is Available, and never waiting for something nameless or endless."""
 
 from datetime import datetime, timedelta
 
-from metal.api.boot_window import Purpose
 from metal.api.server import Server, State
-from metal.sim.history import Change, Happening, History
-from metal.sim.invariants.world import Entry, World, replay, violation
+from metal.sim.history import Change, History
+from metal.sim.invariants.world import Entry, World, became_available, replay, violation
 
-_SYSTEMS = ("tenant", "disk")
 _LATE = timedelta(minutes=5)
 """How much later than its deadline a wait may be noticed: the longest pause between two looks, and then some."""
-_ENDLESS = (State.MAINTENANCE, State.PARKED, State.ERROR)
+_ENDLESS = (State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
 """States whose wait ends when somebody outside says so."""
 
 
 def check_available_is_off(history: History, liars: frozenset[str] = frozenset()) -> None:
     """A server that becomes Available is off. liars are UUIDs of machines whose BMC lies about power."""
     for entry, world in replay(history):
-        server = _became_available(entry, world)
+        server = became_available(entry, world)
         if server is not None and server.uuid not in liars and world.power.get(server.uuid, "Off") != "Off":
             name, state = server.metadata.name, world.power[server.uuid]
             raise violation(
                 history, entry, f"server {name} became Available while its power was {state}", server=name,
                 machine=server.uuid,
             )  # fmt: skip
-
-
-def check_sanitized(history: History) -> None:
-    """A machine that ran a tenant's system becomes Available only after a Cleanup that says what became of the data."""
-    dirty: set[str] = set()
-    cleaned: set[str] = set()
-    for entry, world in replay(history):
-        if isinstance(entry, Happening) and _is_tenants(entry, world):
-            dirty.add(entry.machine)
-            cleaned.discard(entry.machine)
-        if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
-            if entry.obj.status.state == State.CLEANUP:
-                cleaned.add(entry.obj.uuid)
-            server = _became_available(entry, world)
-            if server is not None and server.uuid in dirty:
-                _require_evidence(history, entry, server, cleaned)
-                dirty.discard(server.uuid)
-
-
-def _is_tenants(entry: Happening, world: World) -> bool:
-    """True for a system that begins to run, unless it is a maintenance's."""
-    if entry.what != "os" or entry.details.get("kind") not in _SYSTEMS:
-        return False
-    server = world.server(entry.machine)
-    window = server.status.boot_window if server is not None else None
-    return window is None or window.purpose != Purpose.MAINTENANCE
-
-
-def _require_evidence(history: History, entry: Entry, server: Server, cleaned: set[str]) -> None:
-    if server.uuid in cleaned and server.status.sanitization:
-        return
-    missing = "evidence of sanitization or the policy None" if server.uuid in cleaned else "a Cleanup"
-    name = server.metadata.name
-    raise violation(
-        history, entry, f"server {name} became Available after a tenant without {missing}", server=name,
-        machine=server.uuid,
-    )  # fmt: skip
 
 
 def check_waits(history: History) -> None:
@@ -110,13 +71,3 @@ def _require_in_time(history: History, entry: Entry, server: Server | None, now:
             history, entry, f"server {name} still waited for {wait.for_} {now - wait.until} after the deadline",
             server=name, machine=server.uuid,
         )  # fmt: skip
-
-
-def _became_available(entry: Entry, world: World) -> Server | None:
-    if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
-        return None
-    server: Server = entry.obj
-    old = world.servers.get(entry.name)
-    if server.status.state != State.AVAILABLE or (old is not None and old.status.state == State.AVAILABLE):
-        return None
-    return server

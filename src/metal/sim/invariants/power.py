@@ -34,7 +34,7 @@ def check_power_after_configuration(history: History) -> None:
 
 
 def _boots_from_network(server: Server) -> bool:
-    if server.status.state == State.DISCOVERY:
+    if server.status.state in (State.DISCOVERY, State.CLEANUP):
         return True
     boot = server.status.claim_boot
     return server.status.state == State.RESERVED and (boot is None or boot.booted_at is None)

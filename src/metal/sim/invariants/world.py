@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.common import ObjectRef
-from metal.api.server import Server
+from metal.api.sanitization import SanitizationEvidence
+from metal.api.server import Server, State
 from metal.sim.history import Change, Happening, History
 
 K = TypeVar("K")
@@ -34,6 +35,7 @@ class World:
     servers: dict[str, Server] = field(default_factory=dict)
     claims: dict[tuple[str, str], ServerClaim] = field(default_factory=dict)
     configs: dict[tuple[str, str], ServerBootConfiguration] = field(default_factory=dict)
+    evidence: dict[str, SanitizationEvidence] = field(default_factory=dict)
     power: dict[str, str] = field(default_factory=dict)
     """Power by the machine's UUID, as it truly was."""
 
@@ -71,6 +73,8 @@ class World:
             _put(self.claims, key, entry.obj)
         elif entry.kind == "ServerBootConfiguration":
             _put(self.configs, key, entry.obj)
+        elif entry.kind == "SanitizationEvidence":
+            _put(self.evidence, entry.name, entry.obj)
 
 
 def _put(table: dict[K, V], key: K, obj: V | None) -> None:
@@ -86,6 +90,17 @@ def replay(history: History) -> Iterator[tuple[Entry, World]]:
     for entry in history:
         yield entry, world
         world.apply(entry)
+
+
+def became_available(entry: Entry, world: World) -> Server | None:
+    """The server whose version this is, when it is the first one in which it is Available."""
+    if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+        return None
+    server: Server = entry.obj
+    old = world.servers.get(entry.name)
+    if server.status.state != State.AVAILABLE or (old is not None and old.status.state == State.AVAILABLE):
+        return None
+    return server
 
 
 def violation(history: History, entry: Entry, sentence: str, *, server: str = "", machine: str = "") -> Exception:

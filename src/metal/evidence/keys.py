@@ -1,0 +1,95 @@
+"""The signing key: a Secret of the manager's namespace, made once; its public half is in a ConfigMap for everybody."""
+
+import base64
+from collections.abc import Callable
+
+from metal.api.core import CONFIG_MAP, SECRET, ConfigMap, Secret
+from metal.api.kinds import Kinds
+from metal.evidence.signing import KeyUnusable, PublicKey, SigningKey, load_private, load_public
+from metal.kube.client import Client
+from metal.kube.errors import AlreadyExists, NotFound
+from metal.kube.rbac import APPLY, Access, Where
+
+PRIVATE = "private.pem"
+LABEL = "evidence-key"
+"""Label (under the API group) of the Secret and of the ConfigMap, by which both are found."""
+
+
+class KeyStore:
+    """Gets the key, and makes it where there is none. `name` is the Secret's, `<name>-public` the ConfigMap's."""
+
+    def __init__(
+        self, client: Client, kinds: Kinds, namespace: str, name: str, *,
+        make: Callable[[], SigningKey] = SigningKey.new,
+    ) -> None:  # fmt: skip
+        self._client, self._namespace, self._name, self._make = client, namespace, name, make
+        self._label = kinds.key(LABEL)
+
+    async def signing_key(self) -> SigningKey:
+        """The key, once its public half can be found. Raises KeyUnusable and ApiError."""
+        key = self._read(await self._secret())
+        await self._publish(key.public)
+        return key
+
+    async def _secret(self) -> Secret:
+        try:
+            return await self._client.get(SECRET, self._name, self._namespace)
+        except NotFound:
+            return await self._create()
+
+    async def _create(self) -> Secret:
+        body = {
+            "metadata": self._metadata(self._name, "private"),
+            "type": "Opaque",
+            "data": {PRIVATE: base64.b64encode(self._make().pem).decode()},
+        }
+        try:
+            return await self._client.create(SECRET, body)
+        except AlreadyExists:  # another manager was faster: its key is the one
+            return await self._client.get(SECRET, self._name, self._namespace)
+
+    def _read(self, secret: Secret) -> SigningKey:
+        try:
+            return load_private(secret.data.get(PRIVATE, b""))
+        except KeyUnusable as exc:
+            raise KeyUnusable(f"Secret {self._namespace}/{self._name}, key {PRIVATE}: {exc}; correct or delete it"
+                              ) from None  # fmt: skip
+
+    async def _publish(self, key: PublicKey) -> None:
+        """Keys of before stay: what they signed is to be verified still."""
+        name, entry = f"{self._name}-public", f"{key.id}.pem"
+        try:
+            known = await self._client.get(CONFIG_MAP, name, self._namespace)
+            if known.data.get(entry) != key.pem:
+                await self._client.patch(CONFIG_MAP, name, {"data": {entry: key.pem}}, self._namespace)
+        except NotFound:
+            body = {"metadata": self._metadata(name, "public"), "data": {entry: key.pem}}
+            try:
+                await self._client.create(CONFIG_MAP, body)
+            except AlreadyExists:
+                await self._client.patch(CONFIG_MAP, name, {"data": {entry: key.pem}}, self._namespace)
+
+    def _metadata(self, name: str, half: str) -> dict[str, object]:
+        return {"name": name, "namespace": self._namespace, "labels": {self._label: half}}
+
+
+def public_keys(maps: tuple[ConfigMap, ...]) -> dict[str, PublicKey]:
+    """The public keys in ConfigMaps, by id; what is none is left out."""
+    found: dict[str, PublicKey] = {}
+    for text in (text for one in maps for text in one.data.values()):
+        try:
+            key = load_public(text.encode())
+        except KeyUnusable:
+            continue
+        found[key.id] = key
+    return found
+
+
+def access() -> tuple[Access, ...]:
+    """What the key store does with the API. The Secret's name is a setting."""
+    home = Where.HOME
+    return (
+        Access(SECRET, ("get",), "signs evidence of sanitization", where=home),
+        Access(SECRET, ("create",), "makes the key that signs evidence, once", where=home),
+        Access(CONFIG_MAP, ("get", *APPLY), "publishes the key that evidence is verified with", where=home),
+    )

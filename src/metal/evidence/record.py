@@ -1,0 +1,135 @@
+"""Evidence as it is kept in the API: begun with the first report, followed by more, ended by a verdict."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from metal.api.boot_window import BootWindow
+from metal.api.kinds import Kinds
+from metal.api.sanitization import (
+    EvidencePhase,
+    SanitizationEvidence,
+    SanitizationEvidenceStatus,
+    SanitizationProgress,
+)
+from metal.api.server import Server
+from metal.evidence.report import SanitizationReport
+from metal.evidence.signing import SigningKey
+from metal.evidence.verdict import Verdict
+from metal.kube import mergepatch
+from metal.kube.client import Client
+from metal.kube.errors import AlreadyExists, NotFound
+from metal.kube.rbac import Access
+
+THROTTLE = timedelta(seconds=10)
+"""Least time between two progress reports that are written down."""
+
+
+def name_of(server: str, window: BootWindow) -> str:
+    """Name of the evidence of one boot: another boot has other evidence."""
+    return f"{server[:200].rstrip('.-')}-{window.id}"
+
+
+async def find(client: Client, kinds: Kinds, name: str) -> SanitizationEvidence | None:
+    """The evidence of this name, if there is any. Raises ApiError."""
+    try:
+        return await client.get(kinds.evidence, name)
+    except NotFound:
+        return None
+
+
+async def begin(client: Client, kinds: Kinds, server: Server, window: BootWindow) -> SanitizationEvidence:
+    """The evidence of this boot; made when it is the first to ask. Raises ApiError."""
+    name = name_of(server.metadata.name, window)
+    found = await find(client, kinds, name)
+    if found is not None:
+        return found
+    spec = {
+        "serverRef": {"name": server.metadata.name}, "systemUUID": server.uuid, "claimUID": server.status.tenant,
+        "policy": server.status.sanitization_policy, "bootWindow": window.id,
+    }  # fmt: skip
+    try:
+        return await client.create(kinds.evidence, {"metadata": {"name": name}, "spec": spec})
+    except AlreadyExists:
+        return await client.get(kinds.evidence, name)
+
+
+def is_due(evidence: SanitizationEvidence, report: SanitizationReport, now: datetime) -> bool:
+    """Whether a report is written down: the final one, and progress now and then until there is a final one."""
+    status = evidence.status
+    if report.done or status.reported_at is not None:
+        return report.done
+    return status.updated_at is None or not status.updated_at <= now < status.updated_at + THROTTLE
+
+
+async def take(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, report: SanitizationReport, now: datetime
+) -> SanitizationEvidence:
+    """Write a report down. Raises Conflict when another one was faster, and ApiError."""
+    status = msgspec.structs.replace(
+        evidence.status,
+        phase=EvidencePhase.RUNNING,
+        started_at=evidence.status.started_at or now,
+        updated_at=now,
+        reported_at=now if report.done else None,
+        drives=report.drives,
+        problems=report.problems,
+    )
+    return await _write(client, kinds, evidence, status)
+
+
+async def conclude(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, verdict: Verdict, key: SigningKey, now: datetime
+) -> SanitizationEvidence:
+    """Write the verdict down, signed. Raises ApiError."""
+    status = msgspec.structs.replace(
+        evidence.status,
+        phase=EvidencePhase.FAILED if verdict.owed else EvidencePhase.SUCCEEDED,
+        ended_at=now,
+        owed=verdict.owed,
+        remarks=(*verdict.remarks, *evidence.status.problems),
+    )
+    return await _sign(client, kinds, evidence, status, key, now)
+
+
+async def accept(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, key: SigningKey, now: datetime
+) -> SanitizationEvidence:
+    """Write down, signed, that somebody accepted what is owed. Raises ApiError."""
+    return await _sign(client, kinds, evidence, msgspec.structs.replace(evidence.status, accepted_at=now), key, now)
+
+
+async def _sign(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus, key: SigningKey,
+    now: datetime,
+) -> SanitizationEvidence:  # fmt: skip
+    signed = key.sign(msgspec.structs.replace(evidence, status=status), now)
+    return await _write(client, kinds, evidence, signed.status)
+
+
+async def _write(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus
+) -> SanitizationEvidence:
+    changes: dict[str, Any] = mergepatch.diff(msgspec.to_builtins(evidence.status), msgspec.to_builtins(status))
+    body = {"metadata": {"resourceVersion": evidence.metadata.resource_version}, "status": changes}
+    return await client.patch_status(kinds.evidence, evidence.metadata.name, body)
+
+
+def progress(evidence: SanitizationEvidence) -> SanitizationProgress:
+    """How far an erasure has come, of all drives together."""
+    drives = evidence.status.drives
+    total = sum(max(drive.size, 1) for drive in drives)
+    share = sum(max(d.size, 1) * (100 if d.result == "Succeeded" else min(d.percent, 100)) for d in drives)
+    done = sum(drive.result == "Succeeded" for drive in drives)
+    return SanitizationProgress(
+        percent=share // total if total else 0, message=f"{done} of {len(drives)} drives erased"
+    )
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What is done with evidence. Nothing of ours ever deletes any."""
+    return (
+        Access(kinds.evidence, ("get", "create"), "keeps evidence of sanitization"),
+        Access(kinds.evidence, ("patch",), "writes down what became of each drive, and the verdict", "status"),
+    )

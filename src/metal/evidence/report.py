@@ -1,0 +1,64 @@
+"""What a machine reports of the erasure of its drives. It is foreign: read within limits, and shown as plain text."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from metal.api.sanitization import DriveErasure, Result
+
+_DRIVES = 512
+"""Drives that one report may have; the largest servers hold some hundred."""
+_PROBLEMS = 64
+_LONGEST = 512
+"""Characters of a text that are kept."""
+_LARGEST = 1 << 62
+_CLASSES = ("", "Clear", "Purge")
+
+
+class NotAReport(ValueError):
+    """The body is no report of an erasure; str() names the member, and quotes nothing."""
+
+
+class SanitizationReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One report. `done` comes once, when nothing is being erased any more."""
+
+    done: bool
+    drives: tuple[DriveErasure, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read(body: bytes) -> SanitizationReport:
+    """The report in a JSON document that is within the registry's limits. Raises NotAReport."""
+    try:
+        raw = msgspec.json.decode(body, type=SanitizationReport)
+    except msgspec.DecodeError as exc:  # ValidationError is one of them, and says where
+        raise NotAReport(f"this is no report of an erasure: {exc}") from None
+    if len(raw.drives) > _DRIVES:
+        raise NotAReport(f"more than {_DRIVES} drives")
+    drives = tuple(_clean(number, drive) for number, drive in enumerate(raw.drives))
+    return SanitizationReport(raw.done, drives, tuple(_text(text) for text in raw.problems[:_PROBLEMS]))
+
+
+def _clean(number: int, drive: DriveErasure) -> DriveErasure:
+    if drive.result not in tuple(Result):
+        raise NotAReport(f"drives[{number}].result must be one of {', '.join(Result)}")
+    if drive.class_ not in _CLASSES:
+        raise NotAReport(f"drives[{number}].class must be Clear, Purge or empty")
+    return msgspec.structs.replace(drive, **{name: _value(number, name, drive) for name in drive.__struct_fields__})
+
+
+def _value(number: int, name: str, drive: DriveErasure) -> Any:
+    value = getattr(drive, name)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else None
+    if isinstance(value, int) and not 0 <= value < _LARGEST:
+        raise NotAReport(f"drives[{number}].{name} is out of range")
+    return value
+
+
+def _text(told: str) -> str:
+    """Without line breaks and escape sequences: it is written to terminals."""
+    return "".join(char if char.isprintable() else " " for char in told[:_LONGEST]).strip()

@@ -1,0 +1,124 @@
+"""What metalprobe does after a tenant: erases the machine's drives, side by side, and tells the registry of it."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from metal.sim.hardware import Disk as Drive
+from metal.sim.network import Unreachable
+from metal.sim.report import drive_name
+from metal.sim.state import OS, Disk
+
+if TYPE_CHECKING:
+    from metal.sim.machine import Machine
+
+_STEPS = 4
+"""Into so many steps an erasure is divided; after each one there is a report."""
+_SAMPLES = 64
+_RETRY_MOST = 8.0
+_METHODS = {
+    "Purge": ("NVMeSanitizeCryptoErase", "Purge"),
+    "Clear": ("NVMeFormatUserDataErase", "Clear"),
+}
+
+
+class Eraser:
+    """One erasure. It ends with the final report, or with the power."""
+
+    def __init__(self, machine: "Machine", system: OS) -> None:
+        self._machine, self._system = machine, system
+        task: dict[str, Any] = msgspec.json.decode(system.task)
+        self._policy: str = task["policy"]
+        self._listed: list[dict[str, Any]] = task["drives"]
+        self._started = machine.site.clock()
+        numbers = {disk.serial: n for n, disk in enumerate(machine.hardware.disks)}
+        self._drives = [_entry(disk, numbers[disk.serial]) for disk in machine.drives]
+
+    async def run(self) -> None:
+        """Erase, and say so until it is heard."""
+        machine = self._machine
+        for drive in self._drives:
+            drive.update(result="Running", startedAt=_stamp(machine.site.clock()))
+        await self._send(done=False)
+        for step in range(1, _STEPS + 1):
+            await machine.pause(machine.site.options.erase / _STEPS)
+            if machine.faults.power_loss_in_sanitization and step > _STEPS // 2:
+                machine.lose_power()
+                await machine.pause(0)  # where this ends
+            for drive in self._drives:
+                drive["percent"] = 100 * step // _STEPS
+            if step < _STEPS:
+                await self._send(done=False)
+        self._finish()
+        await self._tell()
+
+    def _finish(self) -> None:
+        first = self._machine.hardware.disks[0].serial
+        for drive in self._drives:
+            drive["endedAt"] = _stamp(self._machine.site.clock())
+            self._end(drive, is_first=drive["serialNumber"] == first)
+        seen = {drive["serialNumber"] for drive in self._drives}
+        self._drives += [_missing(listed) for listed in self._listed if listed["serialNumber"] not in seen]
+
+    def _end(self, drive: dict[str, Any], *, is_first: bool) -> None:
+        machine = self._machine
+        method, reached = _METHODS[self._policy]
+        drive.update(method=method, samplesRead=_SAMPLES)
+        if is_first and machine.faults.dying_drive:
+            drive.update(result="Failed", percent=50, samplesRead=0, message="input/output error while it was erased")
+        elif is_first and machine.faults.lying_drive:
+            drive.update(result="Failed", samplesDiffer=_SAMPLES, message="it says that it is erased, and is not")
+        else:
+            drive.update({"result": "Succeeded", "class": reached})
+            if is_first:
+                machine.state.disk = Disk()
+            machine.note("disk", drive=drive["name"], erased=method, first=is_first)
+
+    async def _tell(self) -> None:
+        """The final report is sent until it is heard; whoever refuses it will not change his mind."""
+        delay = 1.0
+        while True:
+            status = await self._send(done=True)
+            if 0 < status < 500 and status != 429:
+                self._system.reported = True
+                return
+            await self._machine.pause(delay)
+            delay = min(_RETRY_MOST, delay * 2)
+
+    async def _send(self, *, done: bool) -> int:
+        machine, system = self._machine, self._system
+        now = machine.site.clock()
+        data = {
+            "done": done, "startedAt": _stamp(self._started), "now": _stamp(now), "problems": [],
+            "drives": self._drives,
+        }  # fmt: skip
+        headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
+        try:
+            status, _, _ = await machine.site.network.request(
+                "POST", f"{system.registry_url}/sanitization", headers=headers,
+                body=msgspec.json.encode({"systemUUID": system.uuid, "data": data}),
+                source_ip=machine.identity.host_ip,
+            )  # fmt: skip
+        except Unreachable:
+            status = 0
+        machine.note("report", status=status, done=done)
+        return status
+
+
+def _entry(disk: Drive, number: int) -> dict[str, Any]:
+    return {
+        "name": drive_name(number), "serialNumber": disk.serial, "wwn": f"eui.{disk.serial.lower()}",
+        "model": disk.model, "transport": "NVMe", "size": disk.size, "rotational": False, "slot": "", "method": "",
+        "class": "", "startedAt": None, "endedAt": None, "percent": 0, "secondsLeft": None, "samplesRead": 0,
+        "samplesDiffer": 0, "result": "Pending", "message": "",
+    }  # fmt: skip
+
+
+def _missing(listed: dict[str, Any]) -> dict[str, Any]:
+    known = {name: listed[name] for name in ("name", "serialNumber", "wwn", "size", "slot")}
+    return {**known, "result": "Missing", "message": "it cannot be found"}
+
+
+def _stamp(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,83 @@
+"""A tenant's data: nobody gets a machine that may hold any, unless somebody said that this is how he wants it."""
+
+from metal.api.boot_window import Purpose
+from metal.api.sanitization import EvidencePhase, Result, SanitizationEvidence
+from metal.api.server import Server, State
+from metal.sim.history import Change, Happening, History
+from metal.sim.invariants.world import Entry, World, became_available, replay, violation
+
+_SYSTEMS = ("tenant", "disk")
+_SAID_SO = ("None", "Accepted")
+"""What status.sanitization is when somebody decided that data may be left."""
+_ERASED = ("Clear", "Purge")
+
+
+def check_sanitized(history: History) -> None:
+    """A machine that ran a tenant's system becomes Available only after a Cleanup with evidence, or policy None.
+
+    The evidence is of this server, signed, and says of every drive that it was erased.
+    """
+    dirty: set[str] = set()
+    cleaned: set[str] = set()
+    for entry, world in replay(history):
+        if isinstance(entry, Happening) and _is_tenants(entry, world):
+            dirty.add(entry.machine)
+            cleaned.discard(entry.machine)
+        if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
+            if entry.obj.status.state == State.CLEANUP:
+                cleaned.add(entry.obj.uuid)
+            server = became_available(entry, world)
+            if server is not None and server.uuid in dirty:
+                problem = "without a Cleanup" if server.uuid not in cleaned else _problem(server, world)
+                _require(history, entry, server, problem)
+                dirty.discard(server.uuid)
+
+
+def _is_tenants(entry: Happening, world: World) -> bool:
+    """True for a system that begins to run, unless it is a maintenance's."""
+    if entry.what != "os" or entry.details.get("kind") not in _SYSTEMS:
+        return False
+    server = world.server(entry.machine)
+    window = server.status.boot_window if server is not None else None
+    return window is None or window.purpose != Purpose.MAINTENANCE
+
+
+def _problem(server: Server, world: World) -> str:
+    became = server.status.sanitization
+    if became in _SAID_SO:
+        return ""
+    if became not in _ERASED:
+        return f"without evidence of sanitization or the policy None (status.sanitization is {became!r})"
+    evidence = world.evidence.get(server.status.sanitization_evidence)
+    return "without the evidence that it names" if evidence is None else _doubt(evidence, server)
+
+
+def _doubt(evidence: SanitizationEvidence, server: Server) -> str:
+    status, name = evidence.status, evidence.metadata.name
+    if evidence.spec.server_ref.name != server.metadata.name or evidence.spec.system_uuid != server.uuid:
+        return f"with the evidence {name} of another server"
+    if status.phase != EvidencePhase.SUCCEEDED or status.owed:
+        return f"although the evidence {name} is {status.phase or 'empty'}"
+    if any(drive.result != Result.SUCCEEDED for drive in status.drives):
+        return f"although the evidence {name} has a drive that was not erased"
+    return "" if status.signature is not None else f"although the evidence {name} is not signed"
+
+
+def check_disks_are_clean(history: History) -> None:
+    """A machine that becomes Available has nothing of a tenant on its disks, unless the policy was to leave it."""
+    marked: set[str] = set()
+    for entry, world in replay(history):
+        if isinstance(entry, Happening) and entry.details.get("kind") == "tenant" and _is_tenants(entry, world):
+            marked.add(entry.machine)
+        if isinstance(entry, Happening) and entry.what == "disk" and entry.details.get("first"):
+            marked.discard(entry.machine)
+        server = became_available(entry, world)
+        if server is not None and server.uuid in marked and server.status.sanitization not in _SAID_SO:
+            _require(history, entry, server, "with a tenant's data on its disks")
+
+
+def _require(history: History, entry: Entry, server: Server, problem: str) -> None:
+    if problem:
+        name = server.metadata.name
+        sentence = f"server {name} became Available after a tenant {problem}"
+        raise violation(history, entry, sentence, server=name, machine=server.uuid)

@@ -1,0 +1,124 @@
+"""`metalctl evidence` against an API that runs: what there is, and whether it holds."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from metal.api.core import CONFIG_MAP, NAMESPACE
+from metal.evidence import record
+from metal.evidence.keys import KeyStore
+from metal.evidence.signing import SigningKey
+from metal.evidence.verdict import Verdict
+from tests.cli.live import KINDS, Live, api
+from tests.evidence.drives import erased
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NS = "metal-system"
+OWED = Verdict(owed=("drive sda (serial S1) is missing",))
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> AsyncIterator[Live]:
+    async with api(tmp_path) as running:
+        await running.client.create(NAMESPACE, {"metadata": {"name": NS}})
+        yield running
+
+
+async def write(live: Live, name: str, *, server: str = "s1", verdict: Verdict | None = None) -> None:
+    """Evidence; signed when there is a verdict, else still running."""
+    spec = {"serverRef": {"name": server}, "policy": "Clear", "claimUID": "c", "systemUUID": "u", "bootWindow": "b"}
+    made = await live.client.create(KINDS.evidence, {"metadata": {"name": name}, "spec": spec})
+    status = {"phase": "Running", "drives": msgspec.to_builtins((erased(slot="Bay 3"),))}
+    made = await live.client.patch_status(KINDS.evidence, name, {"status": status})
+    if verdict is not None:
+        key = await KeyStore(live.client, KINDS, NS, "key").signing_key()
+        await record.conclude(live.client, KINDS, made, verdict, key, NOW)
+
+
+async def test_list_shows_what_became_of_each_server(live: Live) -> None:
+    """A row each, the oldest first; --server chooses, -o json is for programs."""
+    await write(live, "s1-a", verdict=Verdict())
+    await write(live, "s2-b", server="s2", verdict=OWED)
+    code, out, _ = await live.run("evidence", "list")
+    rows = out.splitlines()
+    assert code == 0
+    assert rows[0].split()[:4] == ["NAME", "SERVER", "POLICY", "PHASE"]
+    assert ["Succeeded" in rows[1], "Failed" in rows[2], "serial S1" in rows[2]] == [True] * 3
+    _, out, _ = await live.run("evidence", "list", "--server", "s2", "-o", "json")
+    (only,) = json.loads(out)
+    assert (only["kind"], only["metadata"]["name"]) == ("SanitizationEvidence", "s2-b")
+
+
+async def test_an_empty_list_says_when_there_will_be_some(live: Live) -> None:
+    """No table without rows."""
+    assert (await live.run("evidence", "list"))[1].startswith("no evidence yet")
+
+
+async def test_show_tells_of_each_drive(live: Live) -> None:
+    """Serial number, slot, method, and how much was read back."""
+    await write(live, "s1-a", verdict=OWED)
+    code, out, _ = await live.run("evidence", "show", "s1-a")
+    assert code == 0
+    assert "owed: drive sda (serial S1) is missing" in out
+    (row,) = [line for line in out.splitlines() if "Overwrite" in line]
+    assert all(word in row for word in ("S1", "Bay 3", "Succeeded", "Clear", "8, 0 differ"))
+    _, out, _ = await live.run("evidence", "show", "s1-a", "-o", "json")
+    assert json.loads(out)["status"]["signature"]["algorithm"] == "Ed25519"
+
+
+async def test_show_of_what_is_not_there_says_how_to_find_some(live: Live) -> None:
+    """Exit code 1."""
+    code, _, err = await live.run("evidence", "show", "nothing")
+    assert (code, "metalctl evidence list" in err) == (1, True)
+
+
+async def test_verify_holds_with_the_key_of_the_api_and_with_a_file(live: Live, tmp_path: Path) -> None:
+    """Of all that has a verdict; what is still running is no failure."""
+    await write(live, "s1-a", verdict=Verdict())
+    await write(live, "s1-b")
+    code, out, _ = await live.run("evidence", "verify")
+    assert (code, "s1-a: holds" in out, "s1-b" in out, "1 signatures hold" in out) == (0, True, False, True)
+    (pem,) = (await live.client.get(CONFIG_MAP, "key-public", NS)).data.values()
+    file = tmp_path / "key.pem"
+    file.write_text(pem)
+    code, out, _ = await live.run("evidence", "verify", "s1-a", "--public-key", str(file), "-o", "json")
+    (one,) = json.loads(out)
+    assert (code, one["holds"], one["problem"]) == (0, True, "")
+
+
+async def test_verify_ends_with_1_when_something_was_changed(live: Live) -> None:
+    """And names which, and why."""
+    await write(live, "s1-a", verdict=OWED)
+    await live.client.patch_status(KINDS.evidence, "s1-a", {"status": {"owed": None, "phase": "Succeeded"}})
+    code, out, err = await live.run("evidence", "verify")
+    assert (code, "s1-a: it was changed after it was signed" in out) == (1, True)
+    assert "1 of 1 signatures do not hold" in err
+
+
+async def test_verify_ends_with_1_for_a_key_that_is_not_trusted(live: Live, tmp_path: Path) -> None:
+    """Also when the API has the key: a file goes before it."""
+    await write(live, "s1-a", verdict=Verdict())
+    file = tmp_path / "other.pem"
+    file.write_text(SigningKey.new().public.pem)
+    code, out, _ = await live.run("evidence", "verify", "--public-key", str(file))
+    assert (code, "is not known here" in out) == (1, True)
+
+
+async def test_verify_of_evidence_without_a_verdict_ends_with_1_when_it_was_asked_for(live: Live) -> None:
+    """Whoever names it wants to rely on it."""
+    await write(live, "s1-b")
+    code, out, _ = await live.run("evidence", "verify", "s1-b")
+    assert (code, "s1-b: it is not signed" in out) == (1, True)
+
+
+async def test_a_file_that_is_no_key_is_a_wrong_command_line(live: Live, tmp_path: Path) -> None:
+    """Exit code 2, and a sentence."""
+    file = tmp_path / "x.pem"
+    file.write_text("x")
+    code, _, err = await live.run("evidence", "verify", "--public-key", str(file))
+    assert code == 2
+    assert "no public key in PEM" in " ".join(err.split())

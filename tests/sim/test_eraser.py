@@ -1,0 +1,120 @@
+"""A simulated machine that erases its drives, as metalprobe does on a real one."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from metal.sim.options import Options
+from metal.sim.state import Disk
+from tests.sim.site import REGISTRY, Bench, BootServer
+
+pytestmark = pytest.mark.looptime
+OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, jitter=0.0, erase=40.0)
+LONG = 120.0
+
+
+class Registry(BootServer):
+    """Keeps reports of erasures as well."""
+
+    def _body(self, what: str, path: str, *rest: Any) -> bytes:
+        if what == "sanitization":
+            _, headers, body = rest
+            self.reports.append((headers["authorization"], json.loads(body)))
+            return b"taken"
+        return super()._body(what, path, *rest)
+
+
+def task(uuid: str, policy: str = "Clear", *serials: str) -> dict[str, Any]:
+    """An Ignition that has the drives erased; `serials` are listed as known."""
+    start = (
+        f"ExecStart=/usr/bin/python3 /opt/p.pyz sanitize --registry-url {REGISTRY} --server-uuid {uuid} "
+        "--token @/etc/t --task /etc/task.json"
+    )
+    listed = [{"name": "", "serialNumber": serial, "wwn": "", "size": 0, "slot": ""} for serial in serials]
+    contents = json.dumps({"policy": policy, "drives": listed}, separators=(",", ":"))
+    files = [
+        {"path": "/etc/t", "contents": {"source": "data:,report-token"}},
+        {"path": "/etc/task.json", "contents": {"source": f"data:,{contents}"}},
+    ]
+    unit = {"name": "metalprobe-sanitize.service", "enabled": True, "contents": f"[Service]\n{start}\n"}
+    return {"ignition": {"version": "3.2.0"}, "storage": {"files": files}, "systemd": {"units": [unit]}}
+
+
+async def erased(*faults: str, policy: str = "Clear", **server: Any) -> tuple[Bench, list[dict[str, Any]]]:
+    """A machine with a tenant's data after its erasure, and the reports that it made."""
+    bench = Bench(OPTIONS)
+    registry = Registry(**server)
+    object.__setattr__(bench.machine.site, "network", registry)
+    machine = bench.machine
+    machine.state.disk = Disk(image="os", marker="secret data")
+    registry.ignition = task(machine.identity.uuid, policy, *(disk.serial for disk in machine.hardware.disks))
+    for fault in faults:
+        machine.faults.switch(fault)
+    bench.netboot()
+    machine.reset("On")
+    await asyncio.sleep(LONG)
+    assert {authorization for authorization, _ in registry.reports} <= {"Bearer report-token"}
+    return bench, [body["data"] for _, body in registry.reports]
+
+
+@pytest.mark.parametrize("policy", ["Clear", "Purge"])
+async def test_an_honest_machine_erases_and_tells_of_it(policy: str) -> None:
+    """Progress, then one final report; the tenant's data is gone, and the task's policy was reached."""
+    bench, reports = await erased(policy=policy)
+    assert bench.systems == ["sanitizer"]
+    assert [report["done"] for report in reports] == [False] * 4 + [True]
+    assert [report["drives"][0]["percent"] for report in reports] == [0, 25, 50, 75, 100]
+    assert all((d["result"], d["class"]) == ("Succeeded", policy) for d in reports[-1]["drives"])
+    assert bench.machine.state.disk.marker == ""
+
+
+async def test_a_lying_drive_is_found_out_by_reading_back() -> None:
+    """The data is there still, and the samples say so."""
+    bench, reports = await erased("lying_drive")
+    first = reports[-1]["drives"][0]
+    assert (first["result"], first["samplesDiffer"]) == ("Failed", first["samplesRead"])
+    assert bench.machine.state.disk.marker
+
+
+async def test_a_dying_drive_fails() -> None:
+    """And keeps its data."""
+    bench, reports = await erased("dying_drive")
+    assert (reports[-1]["drives"][0]["result"], reports[-1]["drives"][0]["class"]) == ("Failed", "")
+    assert bench.machine.state.disk.marker
+
+
+async def test_a_missing_drive_is_named_as_missing() -> None:
+    """By the task, for nobody else knows of it."""
+    bench, reports = await erased("missing_drive")
+    results = {d["serialNumber"]: d["result"] for d in reports[-1]["drives"]}
+    assert results[bench.machine.hardware.disks[0].serial] == "Missing"
+    assert bench.machine.state.disk.marker
+
+
+async def test_a_power_loss_ends_it_half_way() -> None:
+    """No final report; the data is there still."""
+    bench, reports = await erased("power_loss_in_sanitization")
+    assert not any(report["done"] for report in reports)
+    assert (bench.powers[-1], bench.machine.state.os) == ("Off", None)
+    assert bench.machine.state.disk.marker
+
+
+async def test_the_final_report_is_sent_until_it_is_heard() -> None:
+    """Progress is not: erasing waits for nobody."""
+    _, reports = await erased(failures={"sanitization": 6})
+    assert [report["done"] for report in reports] == [True]
+
+
+async def test_without_a_task_nothing_is_erased() -> None:
+    """An emergency shell, and the data is there."""
+    bench = Bench(OPTIONS)
+    bench.machine.state.disk = Disk(marker="secret data")
+    bench.server.ignition = task(bench.machine.identity.uuid)
+    bench.server.ignition["storage"]["files"].pop()
+    bench.netboot()
+    bench.machine.reset("On")
+    await asyncio.sleep(LONG)
+    assert bench.systems == ["emergency"]
+    assert bench.machine.state.disk.marker
