@@ -22,6 +22,7 @@ from metal.controllers.claim import boot_config
 from metal.controllers.claim import reconciler as claim
 from metal.controllers.server import available, claimed, discovery, finalize, initial
 from metal.controllers.server import reconciler as server
+from metal.events import receiver
 from metal.gate import directory, windows
 from metal.kube import election, events
 from metal.kube.rbac import Access, Right, Where, reasons, rights, rules
@@ -45,7 +46,7 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *available.access(kinds), *claimed.access(kinds),
         *claim.access(kinds), *boot_config.access(kinds),
         *boot_operator.access(kinds), *bootable.access(kinds), *windows.access(kinds), *directory.access(kinds),
-        *registry.access(), *bootstate.access(kinds), *events.access(EVENT),
+        *receiver.access(kinds), *registry.access(), *bootstate.access(kinds), *events.access(EVENT),
     )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ class ServerReconciler:
         result: Result | None = await finalize.run(scope)
         if result is not None or finalize.is_ignored(scope):
             return result or Done()
-        for phase in (operation.adopt, takeover.adopt, operation.obey, maintenance.enter):
+        for phase in (operation.adopt, takeover.adopt, operation.obey, maintenance.enter, connect.pause):
             if (result := await phase(scope)) is not None:
                 return result
         try:
