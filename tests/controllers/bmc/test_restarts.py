@@ -282,7 +282,7 @@ async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused(
         offered = len(r.shell.offered)
         await r.operate(KINDS.bmc, "b1", "accept-host-key")
         await asyncio.sleep(2)
-        accepted = await r.bmc()
+        accepted: Any = await r.bmc()
         await r.operate(KINDS.bmc, "b1", SSH)
         await with_reset(r, "True")
         events = await r.events()

@@ -28,7 +28,7 @@ async def find_access(scope: Scope) -> Result | None:
         scope.state("Pending", access.message)
         scope.report("Ready", False, access.reason, access.message)
         return Requeue(scope.context.jitter(scope.deps.settings.interval))
-    scope.access = access
+    scope.access = scope.memo.access = access
     return None
 
 

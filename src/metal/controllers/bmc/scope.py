@@ -26,6 +26,8 @@ class Memo:
 
     backoff: Backoff
     refused: Access | None = None
+    access: Access | None = None
+    """The last one that was complete: Endpoint and BMCSecret may be deleted before their BMC."""
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     subscribed_at: float = float("-inf")
 

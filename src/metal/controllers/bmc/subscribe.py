@@ -41,8 +41,9 @@ async def subscribe(scope: Scope) -> Result | None:
 async def withdraw(scope: Scope) -> None:
     """Remove the subscription, within the time for a logout; a BMC that does not play along forgets it some day."""
     link = scope.status.events_subscription_link
-    access = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
-    if not link or not isinstance(access, Access):
+    found = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    access = found if isinstance(found, Access) else scope.memo.access
+    if not link or access is None:
         return
     try:
         async with asyncio.timeout(scope.deps.settings.logout_timeout):
@@ -62,12 +63,12 @@ def place_of(scope: Scope) -> str:
 
 
 def _is_due(scope: Scope) -> bool:
-    """While events come, nothing has to be asked; else once in a heartbeat."""
+    """While events come, nothing has to be asked; else once in a heartbeat, and at once by a new process."""
     settings = scope.deps.settings
     if flowing(scope.status, scope.now, settings.event_heartbeat):
         return False
     silent = asyncio.get_running_loop().time() - scope.memo.subscribed_at
-    return not scope.status.events_subscription_link or silent >= settings.event_heartbeat * 0.8
+    return silent >= settings.event_heartbeat * 0.8
 
 
 async def _keep(scope: Scope, bmc: BMC) -> None:
@@ -117,7 +118,7 @@ def _tell(scope: Scope) -> None:
             f"no event for {settings.event_max_age:g} s; check that the BMC reaches {settings.event_url}. It is polled"
         )
         scope.report(CONDITION, False, "EventsStopped", text)
-    elif scope.status.last_event_time is None:
+    elif scope.status.events_subscription_link and scope.status.last_event_time is None:
         text = f"subscribed; no event has come yet. The BMC must reach {settings.event_url}"
         scope.condition(CONDITION, False, "NoEventsYet", text)
 
