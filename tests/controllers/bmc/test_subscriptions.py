@@ -70,6 +70,23 @@ async def test_a_subscription_is_made_once_and_leads_to_a_path_that_only_the_bmc
     assert URL in condition(later, "Events").message
 
 
+async def test_the_digest_is_written_down_before_the_bmc_hears_of_the_token() -> None:
+    """Whoever continues after a crash can tell the subscription from a stranger's."""
+    async with rack(event_url=URL) as r:
+        bmc = r.plug(1)
+        known: list[bool] = []
+        subscribe = bmc.subscribe
+
+        async def watched(destination: str, context: str) -> str:
+            known.append((await r.bmc()).status.event_token_digest == digest(destination.rpartition("/")[2]))
+            return await subscribe(destination, context)
+
+        bmc.subscribe = watched  # type: ignore[method-assign]  # what was known when it was asked
+        await r.add_bmc(1)
+        await subscribed(r)
+    assert known == [True]
+
+
 async def test_a_manager_that_was_killed_before_it_wrote_the_link_finds_it_again() -> None:
     """By destination and context: no second subscription, no new token."""
     async with rack(event_url=URL) as r:

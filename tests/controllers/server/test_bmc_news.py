@@ -51,7 +51,13 @@ async def restart(w: World, seconds: float) -> None:
         "lastTransitionTime": stamp(now),
     }
     until = stamp(now + timedelta(seconds=seconds))
-    await say(w, conditions=[reset], restart={"reason": "UserRequested", "at": stamp(now), "until": until})
+    await say(w, conditions=[reset, _ready(w)], restart={"reason": "UserRequested", "at": stamp(now), "until": until})
+
+
+def _ready(w: World) -> dict[str, str]:
+    """It was Ready all along: a restart may be over before anybody notices that it is away."""
+    now = stamp(w.clock())
+    return {"type": "Ready", "status": "True", "reason": "Connected", "message": "", "lastTransitionTime": now}
 
 
 def reachable(server: Server) -> tuple[str, str]:
@@ -75,8 +81,7 @@ async def test_servers_of_a_bmc_that_restarts_wait_without_a_request_and_without
         await asyncio.sleep(300)
         waiting, calls = await w.server(), list(w.bmc.calls)
         back = {"type": "Reset", "status": "False", "reason": "ResetComplete", "lastTransitionTime": stamp(w.clock())}
-        up = {"type": "Ready", "status": "True", "reason": "Connected", "lastTransitionTime": stamp(w.clock())}
-        await say(w, conditions=[{**back, "message": ""}, {**up, "message": ""}])
+        await say(w, conditions=[{**back, "message": ""}, _ready(w)])
         await asyncio.sleep(1)
         after = await w.server()
         events = [e for e in await w.events() if e.type == "Warning"]
@@ -126,6 +131,20 @@ async def test_an_event_causes_a_look_at_once() -> None:
         calls = list(w.bmc.calls)
     assert calls[0] == "system"
     assert "graceful_off" in calls
+
+
+async def test_a_reading_from_just_before_the_event_is_worth_nothing() -> None:
+    """Two events within a second are two looks: between them something happened."""
+    async with world() as w:
+        await behind_a_bmc(w)
+        await asyncio.sleep(10)
+        w.bmc.calls.clear()
+        await event(w)
+        await asyncio.sleep(0.3)
+        once = w.bmc.reads()
+        await event(w)
+        await asyncio.sleep(0.3)
+    assert (once, w.bmc.reads()) == (1, 2)
 
 
 async def test_an_event_is_never_believed() -> None:
