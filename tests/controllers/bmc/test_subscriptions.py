@@ -117,6 +117,22 @@ async def test_leftovers_of_ours_are_removed_and_others_are_not_touched() -> Non
     assert {known.uri for known in bmc.destinations} == {"/s/foreign", made.status.events_subscription_link}
 
 
+async def test_a_bmc_that_came_from_another_home_leaves_no_subscription_behind() -> None:
+    """Its object has another UID and the receiver another URL here; the token shows that it was its own."""
+    async with rack(started=False, event_url=URL) as r:
+        bmc = r.plug(1)
+        await r.add_bmc(1)
+        bmc.destinations = [Subscription("/s/old", "http://192.0.2.55/events/b1/old-token", "metal-operator other-uid")]
+        status = {"eventsSubscriptionLink": "/s/old", "eventTokenDigest": digest("old-token")}
+        await r.client.patch_status(KINDS.bmc, "b1", {"status": status})
+        await r.start()
+        await soon(lambda: asyncio.sleep(0, "subscribe" in bmc.calls), within=75)
+        await asyncio.sleep(1)
+        made = await r.bmc()
+    assert [known.uri for known in bmc.destinations] == [made.status.events_subscription_link]
+    assert bmc.destinations[0].destination.startswith(URL)
+
+
 async def test_a_subscription_that_the_bmc_lost_is_made_again() -> None:
     """A factory reset: noticed within a heartbeat, with a new token."""
     async with rack(event_url=URL, event_heartbeat=120.0) as r:

@@ -86,7 +86,7 @@ async def _renew(scope: Scope, bmc: BMC) -> None:
     """Take up the subscription of a former process, or make one. The token's digest is written down before."""
     link = ""
     for known in await bmc.subscriptions():
-        if known.context != context_of(scope):
+        if known.context != context_of(scope) and not _has_our_token(scope, known):
             continue
         if not link and known.destination and _is_ours(scope, known):
             link = known.uri
@@ -107,6 +107,11 @@ def _is_ours(scope: Scope, known: Subscription) -> bool:
         return False
     token = known.destination.removeprefix(place_of(scope))
     return not known.destination or digest(token) == scope.status.event_token_digest
+
+
+def _has_our_token(scope: Scope, known: Subscription) -> bool:
+    """Whether it was made for this BMC before its object came here from another home, which gave it another UID."""
+    return digest(known.destination.rpartition("/")[2]) == scope.status.event_token_digest
 
 
 def _tell(scope: Scope) -> None:
