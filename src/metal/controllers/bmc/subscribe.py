@@ -111,7 +111,8 @@ def _is_ours(scope: Scope, known: Subscription) -> bool:
 
 def _has_our_token(scope: Scope, known: Subscription) -> bool:
     """Whether it was made for this BMC before its object came here from another home, which gave it another UID."""
-    return digest(known.destination.rpartition("/")[2]) == scope.status.event_token_digest
+    expected: str = scope.status.event_token_digest
+    return digest(known.destination.rpartition("/")[2]) == expected
 
 
 def _tell(scope: Scope) -> None:
