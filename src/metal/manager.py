@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from metal.api.core import EVENT, NAMESPACE
 from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
-from metal.bmc.protocols import Pool
+from metal.bmc.protocols import Pool, Shell
+from metal.bmc.ssh import SSHShell
 from metal.boot.core.cache import BlobCache
 from metal.boot.core.images import Images, RegistryImages
 from metal.boot.core.remote import Remote, RemoteSettings
@@ -31,8 +32,10 @@ from metal.controllers.maintenance.setup import setup_maintenances
 from metal.controllers.prefixfile import PrefixFile
 from metal.controllers.readiness.reconciler import setup_readiness
 from metal.controllers.scope import Context
-from metal.controllers.settings import BMCSettings, ClaimSettings, EndpointSettings, MaintenanceSettings
+from metal.controllers.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.events.http import routes as event_routes
+from metal.events.receiver import EventReceiver
 from metal.gate.directory import CachedDirectory
 from metal.gate.http import Listening, make_app, serve
 from metal.gate.refusals import Refusals
@@ -81,6 +84,8 @@ class Parts:
     """Client of OCI registries; made from the configuration when None."""
     images: ImageSource | None = None
     """Where images come from; OCI registries when None."""
+    shell: Shell | None = None
+    """How BMCs' command lines are reached; by SSH when None."""
     elector: Elector | None = None
     """Chooses which of several managers acts; with None this one does. The pool must ask its `require`."""
 
@@ -114,6 +119,11 @@ class Manager:
         self.registry = RegistryService(
             self.pause.client, self.kinds, directory, refusals, reports, clock=parts.clock, rng=parts.rng
         )
+        self.events = EventReceiver(
+            self.pause.client, self.kinds, self.runtime.informer(self.kinds.bmc), refusals,
+            clock=parts.clock, registry=parts.registry,
+        )  # fmt: skip
+        self.runtime.background("events of BMCs", self.events.run)
         self._refusals = refusals
         self._listening: list[Listening] = []
         self._metrics: web.AppRunner | None = None
@@ -161,8 +171,9 @@ class Manager:
             context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings()
         )
         endpoint.setup(endpoints, runtime)
-        checks = BMCSettings(namespace=config.namespace, interval=config.bmc.check_interval)
-        bmc.setup(bmc.BMCReconciler(context, runtime, parts.pool, defaults, checks), runtime)
+        shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
+        bmcs = bmc.BMCReconciler(context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell)
+        bmc.setup(bmcs, runtime)
         bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
         env = Environment(context, runtime, parts.pool, defaults)
         setup_servers(env, config.server_settings(zipapp()))
@@ -176,7 +187,9 @@ class Manager:
     def _access_defaults(self) -> AccessDefaults:
         options = self.config.bmc
         pem = Path(options.ca_file).read_text() if options.ca_file else ""
-        return AccessDefaults(scheme=options.scheme, verify=options.verify, ca_pem=pem)
+        return AccessDefaults(
+            scheme=options.scheme, verify=options.verify, trust_on_first_use=options.trust_on_first_use, ca_pem=pem
+        )
 
     def _event(self, server: Server, kind: str, reason: str, message: str) -> None:
         self.recorder.event(server, self.kinds.server, kind, reason, message)
@@ -216,7 +229,10 @@ class Manager:
         for routes, address in (
             (boot_routes(self.boot), self.config.listen.boot),
             (registry_routes(self.registry), self.config.listen.registry),
+            (event_routes(self.events), self.config.listen.events),
         ):
+            if not address:
+                continue
             host, port = split_listen(address)
             self._listening.append(await serve(make_app(routes, self._refusals), host, port))
         if self.config.listen.metrics:

@@ -26,6 +26,7 @@ from metal.controllers.maintenance import reconciler as maintenance
 from metal.controllers.readiness import reconciler as readiness
 from metal.controllers.server import claimed, discovery, internal_boot
 from metal.controllers.server import reconciler as server
+from metal.events import receiver
 from metal.evidence import keys, record
 from metal.gate import directory, windows
 from metal.kube import election, events
@@ -51,7 +52,8 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *maintenance.access(kinds), *maintenance_boot.access(kinds), *hold.access(kinds), *marks.access(kinds),
         *readiness.access(kinds),
         *boot_operator.access(kinds), *bootable.access(kinds), *windows.access(kinds), *directory.access(kinds),
-        *registry.access(), *bootstate.access(kinds), *record.access(kinds), *keys.access(), *events.access(EVENT),
+        *receiver.access(kinds), *registry.access(), *bootstate.access(kinds), *record.access(kinds), *keys.access(),
+        *events.access(EVENT),
     )  # fmt: skip
 
 

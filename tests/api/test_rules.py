@@ -104,6 +104,16 @@ async def test_a_tls_policy_that_trusts_everybody_pins_nobody(client: Client) ->
 
 
 @pytest.mark.parametrize(
+    "other", [{"fingerprint": "ab" * 32}, {"caSecretRef": {"name": "ca"}}, {"insecureSkipVerify": True}]
+)
+async def test_trust_on_first_use_stands_alone(client: Client, other: dict[str, Any]) -> None:
+    """Beside another word about the certificate it would be unclear which counts; false beside it is fine."""
+    await bmc(client, **ENDPOINT, tls={"trustOnFirstUse": False, **other})
+    with pytest.raises(Invalid, match="pins the first certificate"):
+        await change_bmc(client, tls={"trustOnFirstUse": True})
+
+
+@pytest.mark.parametrize(
     "change",
     [
         {"data": {"password": "eA=="}},

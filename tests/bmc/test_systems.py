@@ -6,6 +6,7 @@ import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCNotFound, BMCNotSupported, BMCServerError
 from metal.bmc.protocols import BMC, PowerState, SystemInfo
+from metal.redfish import ConnectionDropped
 from tests.bmc.machine import MANAGER, UUID, fake, manager, redfish, system
 from tests.redfish.fakes import SYSTEM, answer
 
@@ -123,6 +124,15 @@ async def test_the_manager_restarts_gracefully_if_it_can(allowed: list[str] | No
     bmc = fake(managers=(manager(Actions={"#Manager.Reset": action}),))
     await redfish(bmc).reset_manager()
     assert [request.body for request in bmc.seen("POST", target)] == [{"ResetType": kind}]
+
+
+async def test_a_manager_that_hangs_up_instead_of_answering_restarts() -> None:
+    """Asked once: it may not be asked again because its answer was lost on the way down."""
+    bmc = fake()
+    target = f"{MANAGER}/Actions/Manager.Reset"
+    bmc.fault("POST", target, ConnectionDropped("gone"))
+    await redfish(bmc).reset_manager()
+    assert len(bmc.seen("POST", target)) == 1
 
 
 async def test_the_led_is_set_in_the_way_the_bmc_knows() -> None:

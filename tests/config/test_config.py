@@ -50,7 +50,7 @@ bmc:
     ("text", "complaint"),
     [
         ("listen:\n  api: here\n", "f line 2: api is 'here': write address:port"),
-        ("listen:\n  port: 1\n", "f line 2: port is not known here: use api, boot, registry, metrics"),
+        ("listen:\n  port: 1\n", "f line 2: port is not known here: use api, boot, registry, events, metrics"),
         ("timeouts:\n  power: soon\n", "f line 2: power is 'soon': write seconds"),
         ("timeouts:\n  power: 0\n", "f line 2: power is '0'"),
         ("apiGroup: Metal\n", "f line 1: apiGroup is 'Metal': write a DNS name"),
@@ -70,6 +70,9 @@ bmc:
         ("registries:\n  allowed: [a/b]\n", "f line 2: allowed has 'a/b'"),
         ("listen:\n  boot: 0.0.0.0:8082\n", "f: listen.boot is 0.0.0.0, which machines cannot be told"),
         ("listen:\n  registry: '[::]:1'\n", "set advertise.registry to the URL"),
+        ("listen:\n  events: 0.0.0.0:1\n", "f: listen.events is 0.0.0.0, which machines cannot be told"),
+        ("advertise:\n  events: http://192.0.2.1:1\n", "f: advertise.events is set and listen.events is not"),
+        ("bmc:\n  eventSlowdown: 0\n", "f line 2: eventSlowdown is 0"),
         ("a: [\n", "this is not YAML"),
         ("- a\n", "the file must be a mapping"),
         ("listen:\n  api: 127.0.0.1:1\n  api: 127.0.0.1:2\n", "both say api"),
@@ -119,3 +122,11 @@ def test_a_wildcard_address_is_fine_with_the_url_that_machines_use() -> None:
     """Listening everywhere needs an address to tell."""
     text = "listen:\n  boot: 0.0.0.0:8082\nadvertise:\n  boot: http://192.0.2.1:8082\n"
     assert parse(text, "f").boot_url == "http://192.0.2.1:8082"
+
+
+def test_events_are_subscribed_to_only_where_a_receiver_listens() -> None:
+    """The URL that BMCs are given is advertised, else made of the address; without a receiver there is none."""
+    assert parse("", "f").bmc_settings().event_url == ""
+    assert parse("listen:\n  events: 192.0.2.1:10001\n", "f").event_url == "http://192.0.2.1:10001"
+    text = "listen:\n  events: 0.0.0.0:10001\nadvertise:\n  events: https://events.example/\n"
+    assert parse(text, "f").bmc_settings().event_url == "https://events.example"

@@ -17,6 +17,7 @@ from metal.bmc.protocols import (
     Processor,
     ResetType,
     Storage,
+    Subscription,
     SystemInfo,
 )
 from tests.controllers.tap import Trap
@@ -52,6 +53,7 @@ class FakeBMC(BMC):
     storages: tuple[Storage, ...] = ()
     shows: PowerState | None = None
     last_boot: str = ""
+    destinations: list[Subscription] = field(default_factory=list)
     _pending: asyncio.TimerHandle | None = None
 
     def _called(self, what: str) -> None:
@@ -154,6 +156,27 @@ class FakeBMC(BMC):
     async def reset_manager(self, uuid: str = "") -> None:
         self._called("reset_manager")
 
+    async def subscriptions(self) -> tuple[Subscription, ...]:
+        self._called("subscriptions")
+        return tuple(self.destinations)
+
+    async def subscription(self, uri: str) -> Subscription | None:
+        self._called("subscription")
+        return next((known for known in self.destinations if known.uri == uri), None)
+
+    async def subscribe(self, destination: str, context: str) -> str:
+        self._called("subscribe")
+        uri = f"/redfish/v1/EventService/Subscriptions/{self.calls.count('subscribe')}"
+        self.destinations.append(Subscription(uri, destination, context))
+        return uri
+
+    async def unsubscribe(self, uri: str) -> None:
+        self._called("unsubscribe")
+        self.destinations = [known for known in self.destinations if known.uri != uri]
+
+    async def send_test_event(self) -> None:
+        self._called("send_test_event")
+
     def _become(self, state: PowerState) -> None:
         if self._pending is not None:
             self._pending.cancel()
@@ -188,6 +211,9 @@ class FakePool:
     def get(self, access: Access) -> BMC:
         self.accesses.append(access)
         return self.bmcs[access.address]
+
+    async def certificate(self, address: str, port: int) -> str:
+        return "ab" * 32
 
     async def drop(self, key: str) -> None:
         self.accesses = [a for a in self.accesses if a.key != key]

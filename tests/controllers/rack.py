@@ -16,8 +16,8 @@ from metal.api.kinds import kinds
 from metal.api.meta import Condition, Kind
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
-from metal.bmc.errors import BMCAuthError, BMCError
-from metal.bmc.protocols import Access, ManagerInfo, PowerState, SystemInfo
+from metal.bmc.errors import BMCAuthError, BMCCertificateChanged, BMCError, BMCHostKeyChanged
+from metal.bmc.protocols import Access, ManagerInfo, PowerState, ShellAccess, SystemInfo
 from metal.controllers import bmcsecret, endpoint
 from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import reconciler as bmc
@@ -76,12 +76,16 @@ class RackBMC(FakeBMC):
     manager_failure: BMCError | None = None
     logins: list[str] = field(default_factory=list)
     offered: str = ""
+    certificate: str = "ab" * 32
+    held_to: str = ""
 
     async def ask(self, what: str) -> None:
-        """Every request: hang, fail, or refuse the credentials offered."""
+        """Every request: hang, fail, show another certificate, or refuse the credentials offered."""
         self._called(what)
         if self.hangs:
             await asyncio.Event().wait()
+        if self.held_to and self.held_to != self.certificate:
+            raise BMCCertificateChanged("192.0.2.1:443", self.held_to, self.certificate)
         if self.offered != self.password:
             self.logins.append(self.offered)
             raise BMCAuthError("the BMC refuses the user name or password")
@@ -107,11 +111,18 @@ class RackPool:
     bmcs: dict[str, RackBMC] = field(default_factory=dict)
     dropped: list[str] = field(default_factory=list)
     drop_hangs: bool = False
+    looks: list[str] = field(default_factory=list)
 
     def get(self, access: Access) -> RackBMC:
         found = self.bmcs.setdefault(access.address, RackBMC(hangs=True))
-        found.offered = access.password
+        found.offered, found.held_to = access.password, access.fingerprint
         return found
+
+    async def certificate(self, address: str, port: int) -> str:
+        self.looks.append(f"{address}:{port}")
+        found = self.bmcs.setdefault(address, RackBMC(hangs=True))
+        found._called("certificate")
+        return found.certificate
 
     async def drop(self, key: str) -> None:
         self.dropped.append(key)
@@ -122,6 +133,30 @@ class RackPool:
         self.bmcs.clear()
 
 
+@dataclass
+class FakeShell:
+    """Command lines of all BMCs. `commands` is what was run, with the address."""
+
+    key: str = "SHA256:first"
+    failure: BMCError | None = None
+    hangs: bool = False
+    commands: list[str] = field(default_factory=list)
+    offered: list[str] = field(default_factory=list)
+
+    async def host_key(self, address: str, port: int = 22) -> str:
+        if self.hangs:
+            await asyncio.Event().wait()
+        return self.key
+
+    async def run(self, access: ShellAccess, command: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if access.host_key != self.key:
+            raise BMCHostKeyChanged(access.host_key, self.key, access.address)
+        self.offered.append(access.password)
+        self.commands.append(f"{access.address} {command}")
+
+
 class Rack:
     """The API, the pool and the reconcilers. Addresses are 192.0.2.N, MAC addresses a0:b1:c2:00:00:N."""
 
@@ -129,7 +164,7 @@ class Rack:
         self.api, self.clock = api, clock
         self.client: Client = api.client()
         self.user: Client = api.client("somebody")
-        self.pool = RackPool()
+        self.pool, self.shell = RackPool(), FakeShell()
         self.prefixes = PrefixFile(extra=parse(PREFIXES))
         self.endpoint_settings, self.bmc_settings = EndpointSettings(), BMCSettings(namespace=NS)
         self.defaults = AccessDefaults()
@@ -147,7 +182,8 @@ class Rack:
             made = endpoint.EndpointReconciler(context, runtime, self.pool, self.prefixes, self.defaults, settings)
             endpoint.setup(made, runtime)
         if bmcs:
-            bmc.setup(bmc.BMCReconciler(context, runtime, self.pool, self.defaults, self.bmc_settings), runtime)
+            made_of = (context, runtime, self.pool, self.defaults, self.bmc_settings)
+            bmc.setup(bmc.BMCReconciler(*made_of, shell=self.shell), runtime)
         bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
         await runtime.start()
 

@@ -116,6 +116,21 @@ def test_a_changed_configuration_restarts_the_managers(helm: Helm) -> None:
     assert configured["checksum/config"] != before["checksum/config"]
 
 
+def test_the_event_receiver_is_reached_only_where_it_is_advertised(helm: Helm) -> None:
+    """Its port is in configuration, pod, Service and network policy, where BMCs come in, or in none of them."""
+    without = yaml.safe_dump(helm.template("--values", SMALLEST))
+    objects = helm.template("--values", CHART / "ci/everything-values.yaml")
+    ingress = only(objects, "NetworkPolicy")["spec"]["ingress"]
+    (rule,) = [one for one in ingress if one["ports"] == [{"protocol": "TCP", "port": "events"}]]
+    container = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+
+    assert "10001" not in without
+    assert rule["from"] == [{"ipBlock": {"cidr": "198.51.100.0/24"}}]
+    assert {"name": "events", "containerPort": 10001, "protocol": "TCP"} in container["ports"]
+    assert any(port["name"] == "events" for one in of_kind(objects, "Service") for port in one["spec"]["ports"])
+    assert "events: '[::]:10001'" in yaml.safe_dump(objects) or 'events: "[::]:10001"' in yaml.safe_dump(objects)
+
+
 def test_factory_credentials_are_in_a_secret(helm: Helm) -> None:
     """MAC prefixes with their passwords reach the manager through a Secret, unrendered, and nothing else."""
     objects = helm.template("--values", CHART / "ci/everything-values.yaml")

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from metal.redfish import (
+    BMCCertificateChanged,
     BMCProtocolError,
     BMCTimeout,
     BMCTLSError,
@@ -22,6 +23,7 @@ from metal.redfish import (
     RedfishClient,
     Trust,
 )
+from metal.redfish.tls import first_fingerprint
 from tests.kube.pki import Authority
 
 HEADERS = {"x-auth-token": "s3cret-token"}
@@ -186,6 +188,37 @@ async def test_by_default_the_systems_cas_decide(authority: Authority, tmp_path:
                 await http.request("GET", "/", headers=HEADERS, timeout=2)
         async with transport(port, "https", trust=Trust(verify=False)) as http:
             assert (await http.request("GET", "/", headers=HEADERS, timeout=2)).status == 200
+
+
+async def test_the_first_certificate_is_looked_at_without_a_request(authority: Authority, tmp_path: Path) -> None:
+    """Whoever signed it; what is seen can be pinned, and then the certificate of somebody else is named with both."""
+    async with serving(authority.server_context(tmp_path)) as port:
+        seen = await first_fingerprint("127.0.0.1", port)
+        async with transport(port, "https", trust=Trust(fingerprint=seen)) as http:
+            assert (await http.request("GET", "/", headers=HEADERS, timeout=2)).status == 200
+    async with serving(authority.server_context(tmp_path)) as port:
+        other = await first_fingerprint("127.0.0.1", port)
+        async with transport(port, "https", trust=Trust(fingerprint=seen)) as http:
+            with pytest.raises(BMCCertificateChanged, match=f"{other} and not {seen}") as caught:
+                await http.request("GET", "/", headers=HEADERS, timeout=2)
+    assert (caught.value.pinned, caught.value.seen) == (seen, other)
+    assert other != seen
+
+
+async def test_a_certificate_that_cannot_be_seen_is_an_error_of_its_kind() -> None:
+    """A closed port, a port without TLS, and one that says nothing."""
+
+    async def mute(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with serving() as port:
+        with pytest.raises(BMCTLSError, match="is https the right scheme"):
+            await first_fingerprint("127.0.0.1", port)
+    with pytest.raises(BMCUnreachable, match="No connection"):
+        await first_fingerprint("127.0.0.1", port)
+    async with raw(mute) as port:
+        with pytest.raises(BMCTimeout, match=r"within 0\.1 s"):
+            await first_fingerprint("127.0.0.1", port, timeout=0.1)
 
 
 async def test_a_pinned_certificate_is_the_only_one(authority: Authority, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from metal.config import Config
 from metal.config.options import Sanitization
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
+from metal.events.http import routes as event_routes
 from metal.kube.client import Client
 from metal.kube.clock import LoopClock
 from metal.manager import Manager, Parts
@@ -89,6 +90,8 @@ class Plane:
         await self.manager.start()
         self.network.mount(self.config.boot_url, boot_routes(self.manager.boot))
         self.network.mount(self.config.registry_url, registry_routes(self.manager.registry))
+        if self.config.event_url:
+            self.network.mount(self.config.event_url, event_routes(self.manager.events))
 
     async def restart_manager(self) -> None:
         """The manager is killed without grace and another one starts; nothing but the API survives."""

@@ -18,6 +18,8 @@ from metal.bmc.errors import (
 )
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import BMC, Access, BootTarget, PowerState, ResetType
+from metal.gate.answer import Answer, text
+from metal.gate.http import Request, Route
 from metal.redfish import RedfishClient
 from metal.redfish.transport import Response
 from metal.sim.bmcmodel import SimBMC
@@ -298,3 +300,47 @@ def _links(value: object) -> list[str]:
         return []
     own = [value["@odata.id"]] if set(value) == {"@odata.id"} else []
     return own + [link for entry in value.values() for link in _links(entry)]
+
+
+async def test_event_subscriptions_are_made_shown_and_removed() -> None:
+    """As our own client does it; a second one for the same destination is refused and found again."""
+    fleet = rack()
+    view, there = bmc(fleet), "http://192.0.2.9/events/b/t"
+    uri = await view.subscribe(there, "ours")
+    assert await view.subscribe(there, "ours") == uri
+    with pytest.raises(BMCBadRequest, match="exists already"):
+        await view.subscribe(there, "theirs")
+    (held,) = await view.subscriptions()
+    assert (held.uri, held.destination, held.context) == (uri, there, "ours")
+    await view.unsubscribe(uri)
+    assert (await view.subscription(uri), await view.subscriptions()) == (None, ())
+    with pytest.raises(BMCBadRequest, match="Destination"):
+        await view.subscribe("nowhere", "ours")
+
+
+async def test_an_event_is_delivered_when_the_power_changes() -> None:
+    """With the subscriber's context, several times if need be, and not at all with the fault loses_events."""
+    fleet, heard = rack(), list[Any]()
+    view, machine = bmc(fleet), fleet.machines[0]
+
+    async def receive(request: Request) -> Answer:
+        heard.append(json.loads(await request.read(10_000)))
+        return text(503 if len(heard) == 1 else 200, "")
+
+    network = fleet.settings.network
+    assert isinstance(network, InProcessNetwork)
+    network.mount("http://192.0.2.9", [Route("events", "/e", ("POST",), receive)])
+    await view.subscribe("http://192.0.2.9/e", "ours")
+    await view.send_test_event()
+    await asyncio.sleep(20)
+    assert [event["Context"] for event in heard] == ["ours", "ours"]
+    machine.reset("On")
+    await asyncio.sleep(20)
+    assert [event["Events"][0]["Message"] for event in heard[2:]] == [
+        "The power state is PoweringOn.", "The power state is On.",
+    ]  # fmt: skip
+    machine.faults.loses_events = True
+    machine.reset("ForceOff")
+    await asyncio.sleep(20)
+    assert len(heard) == 4
+    await fleet.stop()

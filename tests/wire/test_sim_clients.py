@@ -14,6 +14,8 @@ from redfish.rest.v1 import InvalidCredentialsError
 from sushy import exceptions
 
 import redfish
+from metal.bmc.pool import RedfishPool
+from metal.bmc.protocols import Access
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.machine import Machine
 from metal.sim.options import Options
@@ -252,3 +254,36 @@ def links(value: object) -> list[str]:
         own = [value["@odata.id"]] if set(value) == {"@odata.id"} else []
         return own + [link for part in value.values() for link in links(part)]
     return [link for part in value for link in links(part)] if isinstance(value, list) else []
+
+
+async def test_sushy_and_redfish_know_our_event_subscriptions(fleet: Fleet, machine: Machine) -> None:
+    """One client subscribes, our own finds it and the other removes it: the same resource for all three."""
+    there = "https://192.0.2.9/events/b1/t"
+    options = machine.site.options
+    access = Access(
+        "b", machine.identity.bmc_ip, options.port, options.scheme, options.username, options.password,
+        ca_pem=fleet.ca_pem,
+    )  # fmt: skip
+
+    def subscribe() -> None:
+        service = with_sushy(machine).get_event_service()
+        made = service.subscriptions.create({"Destination": there, "Protocol": "Redfish", "Context": "theirs"})
+        assert made.destination == there
+
+    def remove() -> None:
+        client = with_redfish(machine)
+        client.login(auth="session")
+        uri = client.get("/redfish/v1/EventService/Subscriptions").dict["Members"][0]["@odata.id"]
+        assert client.get(uri).dict["Context"] == "theirs"
+        assert client.delete(uri).status == 204
+        client.logout()
+
+    pool = RedfishPool()
+    try:
+        await apart(subscribe)
+        (held,) = await pool.get(access).subscriptions()
+        assert (held.destination, held.context) == (there, "theirs")
+        await apart(remove)
+        assert await pool.get(access).subscriptions() == ()
+    finally:
+        await pool.aclose()

@@ -89,6 +89,9 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- $_ := required "config.advertise.registry is not set: machines must be told how they reach the registry, such as http://192.0.2.1:10000" .Values.config.advertise.registry -}}
 {{- $address := include "metal.address" . -}}
 {{- $listen := dict "boot" (printf "%s:8082" $address) "registry" (printf "%s:10000" $address) "metrics" (printf "%s:8080" $address) -}}
+{{- if .Values.config.advertise.events -}}
+{{- $_ := set $listen "events" (printf "%s:10001" $address) -}}
+{{- end -}}
 {{- $ours := dict "namespace" .Release.Namespace "listen" $listen -}}
 {{- if include "metal.prefixes" . -}}
 {{- $_ := set $ours "macPrefixesFile" "/etc/metal/prefixes/mac-prefixes.yaml" -}}

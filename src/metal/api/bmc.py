@@ -51,6 +51,13 @@ class TLSPolicy(Model, frozen=True, kw_only=True):
                 " || (!has(self.fingerprint) && !has(self.caSecretRef))",
                 "insecureSkipVerify accepts any certificate: remove it, or remove fingerprint and caSecretRef",
             ),
+            Rule(
+                "!(has(self.trustOnFirstUse) && self.trustOnFirstUse)"
+                " || (!has(self.fingerprint) && !has(self.caSecretRef)"
+                " && !(has(self.insecureSkipVerify) && self.insecureSkipVerify))",
+                "trustOnFirstUse pins the first certificate: remove it, or remove fingerprint, caSecretRef and"
+                " insecureSkipVerify",
+            ),
         )
     )
 
@@ -60,6 +67,9 @@ class TLSPolicy(Model, frozen=True, kw_only=True):
     """SHA-256 of the only accepted certificate: 64 hexadecimal digits, with or without colons."""
     ca_secret_ref: LocalRef | None = None
     """Secret in the manager's namespace whose key ca.crt signs the BMC's certificate."""
+    trust_on_first_use: bool = False
+    """True pins the first certificate that is seen (status.certificate); another one is refused until it is accepted
+    with operation=accept-certificate."""
 
 
 class BMCSpec(Model, frozen=True, kw_only=True):
@@ -105,6 +115,30 @@ class Refusal(Model, frozen=True, kw_only=True):
     """When they were refused."""
 
 
+class Pin(Model, frozen=True, kw_only=True):
+    """What a BMC proved to be at first sight, and is held to from then on."""
+
+    sha256: str = ""
+    """SHA-256 of it: of a certificate in hexadecimal, of an SSH host key as ssh-keygen shows it."""
+    since: datetime | None = None
+    """When it was pinned."""
+    refused: str = ""
+    """SHA-256 of another one that was shown since and not accepted."""
+
+
+class Restart(Model, frozen=True, kw_only=True):
+    """The last restart of the BMC that was asked for."""
+
+    reason: str = ""
+    """UserRequested or AutoResetting."""
+    method: Annotated[str, Choice("", "Redfish", "SSH")] = ""
+    """How the BMC was told: Redfish or SSH; empty when that is not known."""
+    at: datetime | None = None
+    """When it was asked for."""
+    until: datetime | None = None
+    """Until when the BMC is waited for; what happens then is said in the condition Reset."""
+
+
 class BMCStatus(Model, frozen=True, kw_only=True):
     """What the BMC said of itself."""
 
@@ -132,6 +166,16 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """Redfish event destination for metric reports."""
     events_subscription_link: str = ""
     """Redfish event destination for alerts."""
+    event_token_digest: str = ""
+    """SHA-256 of the token in the path that the BMC sends its events to."""
+    last_event_time: datetime | None = None
+    """When the last event came from the BMC, give or take some seconds."""
+    certificate: Pin | None = None
+    """Certificate that was pinned at first use."""
+    ssh_host_key: Pin | None = None
+    """SSH host key that was pinned at first use."""
+    restart: Restart | None = None
+    """The last restart that was asked for."""
     systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
     """Number that each system's UUID was given at first sight; it names the Server for ever."""
     refused: Refusal | None = None
@@ -143,7 +187,7 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Ready, Reset, and Enrolled (whether every system has its Server)."""
+    """Ready, Reset, Enrolled (whether every system has its Server) and Events (whether events arrive)."""
 
 
 class BMC(Model, frozen=True, kw_only=True):

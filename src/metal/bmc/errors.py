@@ -1,9 +1,10 @@
-"""The errors a controller meets, under the names of the layer below."""
+"""The errors a controller meets, under the names of the layer below; and those of SSH."""
 
 from metal.redfish.errors import (
     BMCAuthError,
     BMCBadRequest,
     BMCBusy,
+    BMCCertificateChanged,
     BMCConflict,
     BMCError,
     BMCForbidden,
@@ -20,9 +21,11 @@ __all__ = [
     "BMCAuthError",
     "BMCBadRequest",
     "BMCBusy",
+    "BMCCertificateChanged",
     "BMCConflict",
     "BMCError",
     "BMCForbidden",
+    "BMCHostKeyChanged",
     "BMCNotFound",
     "BMCNotSupported",
     "BMCProtocolError",
@@ -31,3 +34,14 @@ __all__ = [
     "BMCTimeout",
     "BMCUnreachable",
 ]
+
+
+class BMCHostKeyChanged(BMCError):
+    """The SSH host key is not the pinned one; `seen` is the SHA-256 of the one that was shown."""
+
+    reason = "HostKeyChanged"
+    permanent = True
+
+    def __init__(self, pinned: str, seen: str, address: str) -> None:
+        super().__init__(f"The SSH host key of {address} is {seen or 'unknown'} and was {pinned or 'never pinned'}.")
+        self.seen = seen

@@ -1,7 +1,7 @@
 """One Redfish client for each BMC, shared by all controllers, replaced when the way to the BMC changes."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter
@@ -9,8 +9,11 @@ from prometheus_client import CollectorRegistry, Counter
 from metal.bmc.protocols import BMC, Access
 from metal.bmc.redfish import RedfishBMC
 from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
+from metal.redfish.tls import first_fingerprint
 
 TransportFactory = Callable[[Access], Transport]
+CertificateOf = Callable[[str, int], Awaitable[str]]
+"""SHA-256 of the certificate at an address and port."""
 CLOSE_DEADLINE = 1.8
 """Seconds that closing everything may take; a process that is told to stop has about two."""
 
@@ -46,11 +49,12 @@ class RedfishPool:
         self,
         transport_factory: TransportFactory = http_transport,
         *,
+        certificate_of: CertificateOf = first_fingerprint,
         limits: Limits | None = None,
         permit: Permit = lambda: None,
         registry: CollectorRegistry | None = None,
     ) -> None:
-        self._make_transport = transport_factory
+        self._make_transport, self._certificate_of = transport_factory, certificate_of
         self._limits, self._permit = limits or Limits(), permit
         self._entries: dict[str, _Entry] = {}
         self._requests: dict[str, int] = {}
@@ -88,6 +92,10 @@ class RedfishPool:
             self._retire(entry)
         self._entries[access.key] = fresh
         return fresh.bmc
+
+    async def certificate(self, address: str, port: int) -> str:
+        """See protocols.Pool."""
+        return await self._certificate_of(address, port)
 
     async def drop(self, key: str) -> None:
         """Log out and forget; a later get starts anew, also after refused credentials."""

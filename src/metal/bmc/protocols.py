@@ -205,6 +205,27 @@ class Access:
     """SHA-256 of the only accepted certificate, hex; pins instead of verifying a chain."""
 
 
+@dataclass(frozen=True)
+class ShellAccess:
+    """How to reach a BMC's command line over SSH."""
+
+    address: str
+    port: int = 22
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    host_key: str = ""
+    """SHA-256 of the only accepted host key, as ssh-keygen shows it."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One event destination that a BMC knows. Its destination holds a secret token."""
+
+    uri: str
+    destination: str = field(default="", repr=False)
+    context: str = ""
+
+
 class Power(Protocol):
     """Changes power. None of these waits until the change has happened."""
 
@@ -277,7 +298,31 @@ class ManagerControl(Protocol):
         ...
 
 
-class BMC(Power, Boot, Systems, Indicator, ManagerControl, Protocol):
+class Events(Protocol):
+    """Has the BMC tell when something happens. BMCNotSupported where it has no EventService."""
+
+    async def subscriptions(self) -> tuple[Subscription, ...]:
+        """All event destinations that can be read."""
+        ...
+
+    async def subscription(self, uri: str) -> Subscription | None:
+        """One event destination; None when the BMC has forgotten it."""
+        ...
+
+    async def subscribe(self, destination: str, context: str) -> str:
+        """The uri of a new event destination, or of the one with this destination and context if there is one."""
+        ...
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Remove an event destination; one that is gone already is fine."""
+        ...
+
+    async def send_test_event(self) -> None:
+        """Have the BMC send an event to everybody who subscribed."""
+        ...
+
+
+class BMC(Power, Boot, Systems, Indicator, ManagerControl, Events, Protocol):
     """All capabilities together, as handed out by a pool."""
 
 
@@ -288,10 +333,26 @@ class Pool(Protocol):
         """The client for this access, connected lazily; never blocks."""
         ...
 
+    async def certificate(self, address: str, port: int) -> str:
+        """SHA-256 in hexadecimal of the certificate shown there now. No credentials are sent. Raises BMCError."""
+        ...
+
     async def drop(self, key: str) -> None:
         """Close and forget the client of this BMC (log out)."""
         ...
 
     async def aclose(self) -> None:
         """Close all."""
+        ...
+
+
+class Shell(Protocol):
+    """A BMC's command line over SSH. Raises BMCError; BMCHostKeyChanged before any credentials are sent."""
+
+    async def host_key(self, address: str, port: int = 22) -> str:
+        """SHA-256 of the host key shown there now, as ssh-keygen shows it."""
+        ...
+
+    async def run(self, access: ShellAccess, command: str) -> None:
+        """Run a command that ends with the BMC going away."""
         ...

@@ -1,10 +1,12 @@
 """What a BMC says about its systems and itself."""
 
+from contextlib import suppress
+
 from metal.bmc import convert
 from metal.bmc.base import Capability
 from metal.bmc.errors import BMCError, BMCNotFound, BMCNotSupported
 from metal.bmc.protocols import ManagerInfo, SystemInfo
-from metal.redfish import Resource, members
+from metal.redfish import ConnectionDropped, Resource, members
 from metal.redfish.paths import local_path
 from metal.redfish.resources import Bios, Manager, System
 
@@ -47,7 +49,8 @@ class RedfishSystems(Capability):
     async def reset_manager(self, uuid: str = "") -> None:
         """By the host of the console if several; forced only where graceful is not offered."""
         _, manager = await self._find_manager(uuid)
-        await self._reset_with_first(manager.actions.reset, _CONTROLS_RESET, "restart the BMC")
+        with suppress(ConnectionDropped):  # many hang up at once instead of answering
+            await self._reset_with_first(manager.actions.reset, _CONTROLS_RESET, "restart the BMC")
 
     async def _all(self, path: str) -> list[Resource]:
         resources: list[Resource] = []

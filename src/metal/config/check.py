@@ -18,7 +18,7 @@ def problem(section: str, name: str, value: object) -> str:
     """What is wrong with a value, with the fix; empty when nothing is."""
     text = str(value)
     if section == "Listen":
-        return "" if name == "metrics" and not text else _listen(text)
+        return "" if name in ("metrics", "events") and not text else _listen(text)
     if section == "Advertise":
         return _url(text)
     if section in ("Election", "Sanitization"):
@@ -29,7 +29,7 @@ def problem(section: str, name: str, value: object) -> str:
         return f"is {text!r}: write a DNS label in lower case, such as metal-system"
     if name == "scheme" and text not in ("http", "https"):
         return f"is {text!r}: write https or http"
-    if name == "boot_attempts" and text == "0":
+    if name in ("boot_attempts", "event_slowdown") and text == "0":
         return "is 0: write at least 1"
     if name == "probe_image" and text and ("//" in text or not _IMAGE.fullmatch(text)):
         return f"is {text!r}: write an OCI reference without a scheme, such as registry.example/os/discovery:1"
@@ -40,13 +40,15 @@ def problem(section: str, name: str, value: object) -> str:
 
 def whole(config: Config) -> str:
     """What is wrong between options, with the fix; empty when nothing is."""
-    for name in ("boot", "registry"):
+    for name in ("boot", "registry", *(("events",) if config.listen.events else ())):
         host, _ = split_listen(getattr(config.listen, name))
         if ipaddress.ip_address(host).is_unspecified and not getattr(config.advertise, name):
             return (
                 f"listen.{name} is {host}, which machines cannot be told: set advertise.{name} to the URL by which "
                 "they reach it"
             )
+    if config.advertise.events and not config.listen.events:
+        return "advertise.events is set and listen.events is not: set both, or neither"
     election = config.election
     if not election.lease_duration > election.renew_deadline > 2 * election.retry_period:
         return (

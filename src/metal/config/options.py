@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
-from metal.controllers.settings import MaintenanceSettings, ServerSettings
+from metal.controllers.settings import BMCSettings, MaintenanceSettings, ServerSettings
 
 _SERVER = ServerSettings()
+_BMC = BMCSettings()
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Listen:
     """Boot server: iPXE scripts, images and Ignition. Real machines must reach it, so set another address."""
     registry: str = "127.0.0.1:10000"
     """Registry that metalprobe reports to. Machines must reach it."""
+    events: str = ""
+    """Receiver of BMCs' events, such as 0.0.0.0:10001. BMCs must reach it; empty subscribes to no events."""
     metrics: str = "127.0.0.1:8080"
     """Prometheus metrics and the probes /healthz and /readyz; empty switches them off."""
 
@@ -30,6 +33,8 @@ class Advertise:
     """Base URL of the boot server, such as http://192.0.2.1:8082; empty means http:// and listen.boot."""
     registry: str = ""
     """Base URL of the registry; empty means http:// and listen.registry."""
+    events: str = ""
+    """Base URL of the event receiver; empty means http:// and listen.events. Some BMCs take none but https."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,14 @@ class BMCOptions:
     """File of certificates (PEM) that sign BMCs' certificates, beside the system's."""
     check_interval: float = 60.0
     """How often each BMC is looked at, in seconds; a BMC that died is noticed this late."""
+    trust_on_first_use: bool = False
+    """Whether a BMC that says nothing of tls is held to the first certificate it shows, instead of to an authority."""
+    auto_reset: bool = False
+    """Whether a BMC that has failed for resetAfter is restarted without being asked, by Redfish or else by SSH."""
+    reset_after: float = _BMC.reset_after
+    """How long it must have failed before that; no second restart follows within an hour."""
+    event_slowdown: int = int(_BMC.event_slowdown)
+    """How many times less often BMCs and idle servers are looked at while a BMC's events arrive; 1 changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +177,20 @@ class Config:
         """Base URL of the registry as machines see it, without a slash at its end."""
         return (self.advertise.registry or f"http://{self.listen.registry}").rstrip("/")
 
+    @property
+    def event_url(self) -> str:
+        """Base URL of the event receiver as BMCs see it, without a slash at its end; empty where there is none."""
+        listening = f"http://{self.listen.events}" if self.listen.events else ""
+        return (self.advertise.events or listening).rstrip("/") if listening else ""
+
+    def bmc_settings(self) -> BMCSettings:
+        """What the BMC reconciler needs of all this."""
+        b = self.bmc
+        return BMCSettings(
+            namespace=self.namespace, interval=b.check_interval, auto_reset=b.auto_reset, reset_after=b.reset_after,
+            event_url=self.event_url, event_slowdown=float(b.event_slowdown),
+        )  # fmt: skip
+
     def server_settings(self, probe_bundle: bytes) -> ServerSettings:
         """What the Server reconciler needs of all this."""
         t, s = self.timeouts, self.sanitization
@@ -174,4 +201,5 @@ class Config:
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
             sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,
             sanitization_rate=s.rate, signing_key=s.key_secret,
+            event_slowdown=float(self.bmc.event_slowdown),
         )  # fmt: skip

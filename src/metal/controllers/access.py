@@ -7,6 +7,8 @@ from metal.api.endpoint import Endpoint
 from metal.api.server import InlineBMC, Server
 from metal.bmc.protocols import Access
 
+NOT_PINNED = "CertificateNotPinned"
+"""Reason of the Problem that the first look at the BMC's certificate solves."""
 PROTOCOLS = ("Redfish", "RedfishLocal", "RedfishWithRegistryPatch")
 """Names of the one protocol that is spoken; the Go operator's development variants mean the same here."""
 
@@ -27,6 +29,8 @@ class AccessDefaults:
     """https or http. http shows credentials to everybody on the wire and must be asked for."""
     verify: bool = True
     """Whether certificates are verified; False accepts any and must be asked for."""
+    trust_on_first_use: bool = False
+    """Whether a BMC object that says nothing of tls is held to the first certificate that it showed."""
     ca_pem: str = field(default="", repr=False)
     """Certificates (PEM) that sign BMCs' certificates, beside those of the system."""
     authorities: dict[str, str] = field(default_factory=dict, repr=False)
@@ -45,12 +49,25 @@ def access_for_bmc(
     bmc: BMC, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: AccessDefaults
 ) -> Access | Problem:
     """The access of a BMC object, under its name. endpoint and secret are what its references name, if that exists."""
+    spec, seen = bmc.spec, bmc.status.certificate
+    trust = trust_of(spec.tls, defaults)
+    if isinstance(trust, FirstUse):
+        trust = Trust(verify=True, fingerprint=seen.sha256) if seen is not None else _NOT_PINNED
+    address = address_of_bmc(bmc, endpoint)
+    return _access(bmc.metadata.name, address, spec.protocol, trust, spec.bmc_secret_ref.name, secret, defaults)
+
+
+def address_of_bmc(bmc: BMC, endpoint: Endpoint | None) -> str | Problem:
+    """The IP address of a BMC object. endpoint is what its reference names, if that exists."""
     spec = bmc.spec
     if spec.endpoint_ref is not None:
-        address = endpoint_address(spec.endpoint_ref.name, endpoint)
-    else:
-        address = _given((spec.access.ip if spec.access else "") or "", "spec.access.ip")
-    return _access(bmc.metadata.name, address, spec.protocol, spec.tls, spec.bmc_secret_ref.name, secret, defaults)
+        return endpoint_address(spec.endpoint_ref.name, endpoint)
+    return _given((spec.access.ip if spec.access else "") or "", "spec.access.ip")
+
+
+def is_encrypted(protocol: Protocol, defaults: AccessDefaults) -> bool:
+    """Whether the BMC is spoken to over TLS."""
+    return (protocol.scheme or defaults.scheme).lower() == "https"
 
 
 def access_for_inline(
@@ -62,7 +79,10 @@ def access_for_inline(
         return Problem("BMCNotSet", "neither spec.bmcRef nor spec.bmc says how to reach the BMC: set one of them")
     address = _inline_address(inline, endpoint)
     key = f"server/{server.metadata.name}"
-    return _access(key, address, inline.protocol, inline.tls, inline.bmc_secret_ref.name, secret, defaults)
+    trust = trust_of(inline.tls, defaults)
+    if isinstance(trust, FirstUse):
+        trust = _NOWHERE_TO_PIN if inline.tls is not None else Trust(verify=True, ca_pem=defaults.ca_pem)
+    return _access(key, address, inline.protocol, trust, inline.bmc_secret_ref.name, secret, defaults)
 
 
 def endpoint_address(name: str, endpoint: Endpoint | None) -> str | Problem:
@@ -101,7 +121,7 @@ def _access(
     key: str,
     address: str | Problem,
     protocol: Protocol,
-    tls: TLSPolicy | None,
+    trust: "Trust | Problem",
     secret_name: str,
     secret: BMCSecret | None,
     defaults: AccessDefaults,
@@ -114,9 +134,10 @@ def _access(
     login = credentials(secret_name, secret)
     if isinstance(login, Problem):
         return login
-    trust = trust_of(tls, defaults)
     if isinstance(trust, Problem):
-        return trust
+        if is_encrypted(protocol, defaults):
+            return trust
+        trust = Trust(verify=True)
     return Access(
         key, address, protocol.port, (protocol.scheme or defaults.scheme).lower(), login.username, login.password,
         trust.verify, trust.ca_pem, trust.fingerprint,
@@ -132,10 +153,26 @@ class Trust:
     fingerprint: str = ""
 
 
-def trust_of(tls: TLSPolicy | None, defaults: AccessDefaults) -> Trust | Problem:
+@dataclass(frozen=True)
+class FirstUse:
+    """The certificate that was seen first is accepted, and no other."""
+
+
+_NOT_PINNED = Problem(NOT_PINNED, "the BMC's certificate has not been seen yet: it is pinned at first sight")
+_NOWHERE_TO_PIN = Problem(
+    "TrustOnFirstUseNotPossible",
+    "spec.bmc.tls.trustOnFirstUse needs a BMC object that remembers the certificate: make one and name it in"
+    " spec.bmcRef, or set spec.bmc.tls.fingerprint",
+)
+
+
+def trust_of(tls: TLSPolicy | None, defaults: AccessDefaults) -> Trust | FirstUse | Problem:
     """The policy of a BMC: what it asks for, else the defaults."""
     if tls is None:
-        return Trust(defaults.verify, defaults.ca_pem)
+        first = defaults.trust_on_first_use and defaults.verify
+        return FirstUse() if first else Trust(defaults.verify, defaults.ca_pem)
+    if tls.trust_on_first_use:
+        return FirstUse()
     if tls.insecure_skip_verify:
         return Trust(verify=False)
     if tls.fingerprint:

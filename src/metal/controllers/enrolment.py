@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from metal.api.bmc import BMC, BMCSecret
+from metal.api.bmc import BMC, BMCSecret, Pin
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import Access, Pool
-from metal.controllers.access import AccessDefaults, Problem, access_for_bmc
+from metal.controllers.access import NOT_PINNED, AccessDefaults, Problem, access_for_bmc
 from metal.controllers.macprefixes import Credential, Prefix
 from metal.controllers.scope import Context
 from metal.controllers.sessions import log_out
@@ -69,13 +69,16 @@ class Enrolment:
         """
         name = endpoint.metadata.name
         manager_uuid = ""
+        pin = None
         if self.needs_contact(endpoint):
-            credential, manager_uuid = await self._find(endpoint, prefix)
+            pin = await self._first_certificate(endpoint, prefix)
+            credential, manager_uuid = await self._find(endpoint, prefix, pin)
             kind = self._context.kinds.bmc_secret
             self._secrets.observe(await self._context.client.create(kind, secret_manifest(name, credential)))
         if self._bmcs.get(Key(name)) is None:
             manifest = bmc_manifest(name, prefix, manager_uuid)
             self._bmcs.observe(await self._context.client.create(self._context.kinds.bmc, manifest))
+            await self._keep(name, pin)
         self.forget(name)
 
     async def disown(self, endpoint: Endpoint) -> None:
@@ -101,12 +104,31 @@ class Enrolment:
         }
         informer.observe(await self._context.client.patch(kind, obj.metadata.name, {"metadata": metadata}))
 
-    async def _find(self, endpoint: Endpoint, prefix: Prefix) -> tuple[Credential, str]:
+    async def _first_certificate(self, endpoint: Endpoint, prefix: Prefix) -> Pin | None:
+        """What the device is held to from before its first password on; None where something else vouches for it."""
+        probe = Credential("-", "-")
+        try:
+            self._access(endpoint, prefix, probe)
+        except NotPossible as exc:
+            if exc.problem.reason != NOT_PINNED:
+                raise
+        else:
+            return None
+        seen = await self._pool.certificate(endpoint.spec.ip or "", prefix.port)
+        return Pin(sha256=seen, since=self._context.clock().replace(microsecond=0))
+
+    async def _keep(self, name: str, pin: Pin | None) -> None:
+        """A crash before this leaves it to the BMC's own first look."""
+        if pin is not None:
+            body = {"status": {"certificate": msgspec.to_builtins(pin)}}
+            self._bmcs.observe(await self._context.client.patch_status(self._context.kinds.bmc, name, body))
+
+    async def _find(self, endpoint: Endpoint, prefix: Prefix, pin: Pin | None) -> tuple[Credential, str]:
         """The first credential that the device accepts, and the UUID of its manager if it tells."""
         try:
             async with asyncio.timeout(self._settings.contact_timeout):
                 for credential in self._rested(endpoint, prefix.credentials):
-                    access = self._access(endpoint, prefix, credential)
+                    access = self._access(endpoint, prefix, credential, pin)
                     try:
                         return credential, await self._manager_uuid(access)
                     except (BMCAuthError, BMCForbidden):
@@ -126,10 +148,12 @@ class Enrolment:
             await bmc.systems()
             return ""
 
-    def _access(self, endpoint: Endpoint, prefix: Prefix, credential: Credential) -> Access:
+    def _access(self, endpoint: Endpoint, prefix: Prefix, credential: Credential, pin: Pin | None = None) -> Access:
         """As the BMC's own controller will compute it, so that the session is shared."""
         name = endpoint.metadata.name
         bmc = self._bmcs.get(Key(name)) or msgspec.convert(bmc_manifest(name, prefix, ""), BMC)
+        if pin is not None:
+            bmc = msgspec.structs.replace(bmc, status=msgspec.structs.replace(bmc.status, certificate=pin))
         data = {"username": credential.username.encode(), "password": credential.password.encode()}
         secret = BMCSecret(metadata=bmc.metadata, data=data)
         access = access_for_bmc(bmc, endpoint, secret, self._defaults)
@@ -190,4 +214,5 @@ def access(kinds: Kinds) -> tuple[rbac.Access, ...]:
         *(rbac.Access(kind, ("create",), "enrols the BMC behind a lease") for kind in created),
         *(rbac.Access(kind, ("patch",), "removes owner references of older operators") for kind in created),
         *(rbac.disowns(kind) for kind in created),
+        rbac.Access(kinds.bmc, ("patch",), "keeps the certificate that the BMC was first spoken to with", "status"),
     )

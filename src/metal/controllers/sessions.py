@@ -4,12 +4,25 @@ import asyncio
 
 import structlog
 
-from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCTLSError, BMCUnreachable
+from metal.bmc.errors import (
+    BMCAuthError,
+    BMCCertificateChanged,
+    BMCError,
+    BMCForbidden,
+    BMCHostKeyChanged,
+    BMCTLSError,
+    BMCUnreachable,
+)
 from metal.bmc.protocols import Pool
 
 _log = structlog.get_logger(__name__)
 
 _ADVICE: tuple[tuple[type[BMCError], str], ...] = (
+    (
+        BMCCertificateChanged,
+        "if that is right, set the new one in tls.fingerprint; otherwise find out who answers there",
+    ),
+    (BMCHostKeyChanged, "if that is right, annotate the BMC with operation=accept-host-key"),
     (BMCTLSError, "trust its certificate with tls.caSecretRef or tls.fingerprint, or name its CA in the configuration"),
     (BMCAuthError, "correct the BMCSecret"),
     (BMCForbidden, "give the account the privilege of an administrator"),

@@ -8,6 +8,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server, State
 from metal.bmc.protocols import Pool
+from metal.controllers import eventing
 from metal.controllers.access import AccessDefaults
 from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
@@ -78,7 +79,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim), _is_order)
     controller.watches(deps.maintenances, lambda one: (Key(one.spec.server_ref.name),), matters)
     controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
-    controller.watches(deps.bmcs, lambda bmc: map(key_of, deps.servers.by_index(BY_BMC, bmc.metadata.name)), _came_back)
+    controller.watches_changes(deps.bmcs, lambda old, new: _servers_of_bmc(deps, old, new))
     return reconciler
 
 
@@ -108,11 +109,24 @@ def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
     return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == "BootConfirmation"]
 
 
-def _came_back(old: BMCObject | None, new: BMCObject | None) -> bool:
-    if new is None:
-        return False
-    was = old is not None and conditions.is_true(old.status.conditions, "Ready")
-    return conditions.is_true(new.status.conditions, "Ready") and not was
+def _servers_of_bmc(deps: Deps, old: BMCObject | None, new: BMCObject | None) -> Iterable[Key]:
+    """Those of a BMC that is back, that sent an event, or whose events can no longer be counted on."""
+    told = eventing.told(old, new)
+    if new is None or not (told or _came_back(old, new) or eventing.fell_silent(old, new)):
+        return
+    for key in map(key_of, deps.servers.by_index(BY_BMC, new.metadata.name)):
+        if told and (memo := deps.memos.get(key)) is not None:
+            memo.system = None  # what was read before the event says nothing of it
+        yield key
+
+
+def _came_back(old: BMCObject | None, new: BMCObject) -> bool:
+    return _answers(new) and not (old is not None and _answers(old))
+
+
+def _answers(bmc: BMCObject) -> bool:
+    ready, restarts = (conditions.is_true(bmc.status.conditions, name) for name in ("Ready", "Reset"))
+    return ready and not restarts
 
 
 def setup_claims(env: Environment, settings: ClaimSettings, *, workers: int = 16) -> ServerClaimReconciler:

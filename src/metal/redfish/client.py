@@ -22,7 +22,7 @@ from metal.redfish.errors import (
 from metal.redfish.paths import ROOT, SESSIONS, redirect_path
 from metal.redfish.resources import ServiceRoot
 from metal.redfish.session import Grant, Session
-from metal.redfish.tasks import Task, parse_task
+from metal.redfish.tasks import Task, parse_task, path_in
 from metal.redfish.transport import ConnectionDropped, Response, Transport
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -69,11 +69,12 @@ class Resource:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a change. `task` is set when the BMC goes on working on it (202)."""
+    """The answer to a change. `task` is set when the BMC goes on working on it (202); `location` is what it made."""
 
     status: int
     data: JSON = field(default_factory=dict, repr=False)
     task: Task | None = None
+    location: str = ""
 
 
 class RedfishClient:
@@ -286,7 +287,7 @@ class RedfishClient:
                 self._clean(f"{self.name} did not carry out {method} {path}: {messages.sentence(data)}")
             )
         task = parse_task(response.headers, data) if response.status == 202 else None
-        return Reply(response.status, data, task)
+        return Reply(response.status, data, task, path_in(response.headers.get("location") or data.get("@odata.id")))
 
     def _object(self, method: str, path: str, response: Response) -> JSON:
         self._raise_for_status(method, path, response)

@@ -6,11 +6,13 @@ from typing import ClassVar
 class BMCError(Exception):
     """Something a BMC did, or did not do. str() is a sentence for people and never holds a secret.
 
-    Attributes: reason (CamelCase, fit for a condition) and permanent (trying again without a change will not help).
+    Attributes: reason (CamelCase, fit for a condition), permanent (trying again without a change will not help) and
+    message_ids (the last part of each MessageId that the BMC sent).
     """
 
     reason: ClassVar[str] = "UnknownError"
     permanent: ClassVar[bool] = False
+    message_ids: tuple[str, ...] = ()
 
 
 class BMCUnreachable(BMCError):
@@ -30,6 +32,16 @@ class BMCTLSError(BMCError):
 
     reason = "TLSFailed"
     permanent = True
+
+
+class BMCCertificateChanged(BMCTLSError):
+    """The certificate is not the pinned one; `pinned` and `seen` are their SHA-256 in hexadecimal."""
+
+    reason = "CertificateChanged"
+
+    def __init__(self, name: str, pinned: str, seen: str) -> None:
+        super().__init__(f"The certificate of {name} is not the pinned one: its SHA-256 is {seen} and not {pinned}.")
+        self.pinned, self.seen = pinned, seen
 
 
 class BMCAuthError(BMCError):

@@ -9,7 +9,7 @@ import aiohttp
 from yarl import URL
 
 from metal.redfish import tls
-from metal.redfish.errors import BMCProtocolError, BMCTimeout, BMCTLSError, BMCUnreachable
+from metal.redfish.errors import BMCCertificateChanged, BMCProtocolError, BMCTimeout, BMCTLSError, BMCUnreachable
 from metal.redfish.transport import ConnectionDropped, Response
 
 MAX_BODY = 8 * 1024 * 1024
@@ -126,8 +126,7 @@ class HTTPTransport:
 
     def _mapped_tls(self, error: Exception) -> BMCTLSError | None:
         if isinstance(error, aiohttp.ServerFingerprintMismatch):
-            seen = error.got.hex()
-            return BMCTLSError(f"The certificate of {self._name} is not the pinned one: its SHA-256 is {seen}.")
+            return BMCCertificateChanged(self._name, error.expected.hex(), error.got.hex())
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             return BMCTLSError(f"The certificate of {self._name} is not trusted: {_verify_reason(error)}.")
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):

@@ -94,10 +94,12 @@ def failed_inside(value: object) -> bool:
 
 def error_for(response: Response, what: str) -> BMCError:
     """The exception for an answer of 3xx or more. `what` says who was asked for what, as the start of a sentence."""
-    words = sentence(parse(response.body))
+    body = parse(response.body)
+    words = sentence(body)
     status = f"{response.status} {_phrase(response.status)}".strip()
     text = f"{what} was answered {status}" + (f": {words}" if words else ".")
     error = _kind(response.status)(text)
+    error.message_ids = message_ids(body)
     if isinstance(error, BMCBusy):
         error.retry_after = _seconds(response.headers.get("retry-after"))
     return error

@@ -49,6 +49,7 @@ class ServiceRoot(msgspec.Struct, frozen=True, rename="pascal"):
     systems: Ref = Ref()
     managers: Ref = Ref()
     session_service: Ref = Ref()
+    event_service: Ref = Ref()
     links: RootLinks = RootLinks()
     protocol_features_supported: ProtocolFeatures = ProtocolFeatures()
 
@@ -71,6 +72,34 @@ class ManagerActions(msgspec.Struct, frozen=True):
     """Actions of a Manager."""
 
     reset: Action = msgspec.field(default=Action(), name="#Manager.Reset")
+
+
+class TestEventAction(msgspec.Struct, frozen=True):
+    """EventService.SubmitTestEvent."""
+
+    target: str = ""
+
+
+class EventActions(msgspec.Struct, frozen=True):
+    """Actions of the EventService."""
+
+    test: TestEventAction = msgspec.field(default=TestEventAction(), name="#EventService.SubmitTestEvent")
+
+
+class EventService(msgspec.Struct, frozen=True, rename="pascal"):
+    """Where events are subscribed to."""
+
+    service_enabled: bool = True
+    subscriptions: Ref = Ref()
+    event_types_for_subscription: tuple[str, ...] = ()
+    actions: EventActions = EventActions()
+
+
+class EventDestination(msgspec.Struct, frozen=True, rename="pascal"):
+    """One subscription."""
+
+    destination: str = ""
+    context: str = ""
 
 
 class Parameter(msgspec.Struct, frozen=True, rename="pascal"):

@@ -28,17 +28,18 @@ class Task:
 def parse_task(headers: Mapping[str, str], body: object) -> Task:
     """The task behind a 202 answer: its monitor from Location, else from the body (HPE), its resource from the body."""
     data: Mapping[str, Any] = body if isinstance(body, dict) else {}
-    monitor = _path(headers.get("location")) or _path(data.get("TaskMonitor"))
+    monitor = path_in(headers.get("location")) or path_in(data.get("TaskMonitor"))
     percent = data.get("PercentComplete")
     return Task(
         monitor=monitor,
-        uri=_path(data.get("@odata.id")),
+        uri=path_in(data.get("@odata.id")),
         state=data["TaskState"] if isinstance(data.get("TaskState"), str) else "",
         percent=percent if isinstance(percent, int) and not isinstance(percent, bool) else None,
     )
 
 
-def _path(link: object) -> str:
+def path_in(link: object) -> str:
+    """Path of a link on this BMC; empty where there is none that could be used."""
     if not isinstance(link, str) or not link:
         return ""
     try:

@@ -1,11 +1,15 @@
 """How one BMC's certificate is judged: by a CA, by its fingerprint, or, only when asked, not at all."""
 
+import asyncio
+import hashlib
 import re
 import ssl
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import aiohttp
+
+from metal.redfish.errors import BMCTimeout, BMCTLSError, BMCUnreachable
 
 SSLPolicy = ssl.SSLContext | aiohttp.Fingerprint | bool
 _SHA256_HEX = re.compile(r"[0-9a-f]{64}")
@@ -34,6 +38,28 @@ def policy(trust: Trust) -> SSLPolicy:
     if not trust.verify:
         return False
     return _verifying_context(trust.ca_pem)
+
+
+async def first_fingerprint(address: str, port: int, *, timeout: float = 10.0) -> str:
+    """SHA-256 of the certificate that is shown at this address, in hexadecimal; nothing is said to whoever shows it.
+
+    Raises: BMCUnreachable, BMCTimeout, BMCTLSError. timeout is in seconds.
+    """
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    name = f"{address}:{port}"
+    try:
+        async with asyncio.timeout(timeout):
+            _, writer = await asyncio.open_connection(address, port, ssl=context)
+    except TimeoutError:
+        raise BMCTimeout(f"{name} did not show its certificate within {timeout:g} s.") from None
+    except ssl.SSLError:
+        raise BMCTLSError(f"TLS with {name} failed; is https the right scheme for this port?") from None
+    except OSError as error:
+        raise BMCUnreachable(f"No connection to {name}: {error.strerror or type(error).__name__}.") from None
+    shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.transport.abort()
+    return hashlib.sha256(shown or b"").hexdigest()
 
 
 def parse_fingerprint(text: str) -> bytes:

@@ -12,6 +12,7 @@ import msgspec
 from metal.redfish.transport import Response
 from metal.sim import redfisherrors as errors
 from metal.sim import redfishtree as tree
+from metal.sim.events import SimEvents
 from metal.sim.latency import Latency
 from metal.sim.machine import RESETS, Busy, Machine
 from metal.sim.redfisherrors import Refusal
@@ -33,6 +34,7 @@ class SimBMC:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.sessions = Sessions(machine.site.options, machine.rng)
+        self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
         self._away_until = float("-inf")
 
@@ -99,6 +101,8 @@ class SimBMC:
             return self._act(path, _object(body))
         if path == tree.SESSIONS or path.startswith(f"{tree.SESSIONS}/"):
             return self._session(method, path)
+        if path == tree.TEST_EVENT or path == tree.SUBSCRIPTIONS or path.startswith(f"{tree.SUBSCRIPTIONS}/"):
+            return self._events(method, path, expand, body)
         resource = tree.find(self.machine, path, expand=expand and self.machine.site.options.expand)
         if resource is None:
             raise errors.missing(path)
@@ -121,6 +125,25 @@ class SimBMC:
         if method != "GET":
             raise errors.not_offered(method, "GET", "DELETE")
         return _answer(200, tree.session(found.id, found.user))
+
+    def _events(self, method: str, path: str, expand: bool, body: bytes | None) -> Response:
+        if path == tree.TEST_EVENT and method == "POST":
+            self.events.send("TestMessage", str(_object(body).get("Message", "")))
+            return Response(204)
+        if path == tree.SUBSCRIPTIONS and method == "POST":
+            made = self.events.add(_object(body))
+            return _answer(201, made, location=made["@odata.id"])
+        if path == tree.SUBSCRIPTIONS and method == "GET":
+            return _answer(200, tree.collection(path, "EventDestination", self.events.all(), expand=expand))
+        found = self.events.find(path.rpartition("/")[2])
+        if found is None:
+            raise errors.missing(path)
+        if method == "DELETE":
+            self.events.remove(found["Id"])
+            return Response(204)
+        if method != "GET":
+            raise errors.not_offered(method, "GET", "DELETE")
+        return _answer(200, found)
 
     def _act(self, path: str, body: dict[str, Any]) -> Response:
         kind = body.get("ResetType")

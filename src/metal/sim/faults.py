@@ -25,6 +25,8 @@ class Faults:
     """The BMC takes Options.slow seconds for every answer."""
     drops_override: bool = False
     """The BMC says yes to a boot override and forgets it."""
+    loses_events: bool = False
+    """The BMC takes event subscriptions and sends nothing."""
     ignores_graceful: bool = False
     """The operating system ignores a request to shut down."""
     ignores_once: bool = False

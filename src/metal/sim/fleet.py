@@ -140,6 +140,8 @@ class Fleet:
         await self._stop_renewing()
         for machine in self.machines:
             await machine.stop()
+        for bmc in self.bmcs.values():
+            await bmc.events.stop()
         if self._server is not None:
             await self._server.stop()
         await self.settings.network.aclose()

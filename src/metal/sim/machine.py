@@ -58,6 +58,8 @@ class Machine:
         """Every token the machine was given, for a test to search for."""
         self.changes = 0
         """Counts what is worth saving."""
+        self.on_power: list[Callable[[str], None]] = []
+        """Called with each new power state."""
         self._firmware = Firmware(self)
         self._task: asyncio.Task[None] | None = None
         self._claimed = ""
@@ -205,3 +207,5 @@ class Machine:
         kept = [seen for seen in self._power_seen if seen[0] > oldest]
         self._power_seen = [*([s for s in self._power_seen if s[0] <= oldest][-1:]), *kept, (now, power)]
         self.note("power", state=power)
+        for tell in self.on_power:
+            tell(power)

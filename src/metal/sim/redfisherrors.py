@@ -71,3 +71,8 @@ def outdated() -> Refusal:
 def busy(text: str) -> Refusal:
     """409"""
     return Refusal(409, "OperationFailed", f"The operation is not possible now: {text}.")
+
+
+def exists(what: str) -> Refusal:
+    """400"""
+    return Refusal(400, "ResourceAlreadyExists", f"A resource of the type {what} with these values exists already.")

@@ -11,6 +11,9 @@ ROOT = "/redfish/v1"
 SYSTEM = f"{ROOT}/Systems/1"
 MANAGER = f"{ROOT}/Managers/1"
 SESSIONS = f"{ROOT}/SessionService/Sessions"
+EVENTS = f"{ROOT}/EventService"
+SUBSCRIPTIONS = f"{EVENTS}/Subscriptions"
+TEST_EVENT = f"{EVENTS}/Actions/EventService.SubmitTestEvent"
 SYSTEM_RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 MANAGER_RESET = f"{MANAGER}/Actions/Manager.Reset"
 MANAGER_RESETS = ("GracefulRestart", "ForceRestart")
@@ -37,6 +40,7 @@ def service_root(machine: Machine) -> JSON:
         "Managers": _ref(f"{ROOT}/Managers"),
         "Chassis": _ref(f"{ROOT}/Chassis"),
         "SessionService": _ref(f"{ROOT}/SessionService"),
+        "EventService": _ref(EVENTS),
         "Links": {"Sessions": _ref(SESSIONS)},
     }
 
@@ -50,6 +54,25 @@ def session_service(machine: Machine) -> JSON:
         "Sessions": _ref(SESSIONS),
         "Status": OK,
     }
+
+
+def event_service(machine: Machine) -> JSON:
+    """/redfish/v1/EventService"""
+    return {
+        **_head(EVENTS, "EventService.v1_10_0.EventService", "EventService", "Events"),
+        "ServiceEnabled": True,
+        "EventTypesForSubscription": ["StatusChange", "Alert"],
+        "EventFormatTypes": ["Event"],
+        "Subscriptions": _ref(SUBSCRIPTIONS),
+        "Actions": {"#EventService.SubmitTestEvent": {"target": TEST_EVENT}},
+        "Status": OK,
+    }
+
+
+def subscription(identifier: str, held: JSON) -> JSON:
+    """An event destination."""
+    path = f"{SUBSCRIPTIONS}/{identifier}"
+    return {**_head(path, "EventDestination.v1_14_0.EventDestination", identifier, "Subscription"), **held}
 
 
 def system(machine: Machine) -> JSON:
@@ -216,6 +239,7 @@ Make = Callable[[Machine], Any]
 SINGLE: dict[str, Make] = {
     ROOT: service_root,
     f"{ROOT}/SessionService": session_service,
+    EVENTS: event_service,
     SYSTEM: system,
     MANAGER: manager,
     f"{ROOT}/Chassis/1": chassis,

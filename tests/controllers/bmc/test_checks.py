@@ -55,6 +55,21 @@ async def test_a_bmc_with_inline_access_is_described() -> None:
     assert {("b1", "Connected"), ("b1", "ServerCreated")} <= set(events)
 
 
+async def test_a_bmc_behind_an_endpoint_is_described() -> None:
+    """endpointRef: the address is the lease's, the rest the BMC's own word."""
+    async with rack() as r:
+        r.plug(7)
+        await r.lease(7, name="lease")
+        await r.add_bmc(7, access=None, endpointRef={"name": "lease"})
+        bmc = await until_ready(r, name="b7")
+    status = bmc.status
+    assert (status.ip, status.mac_address) == ("192.0.2.7", "a0:b1:c2:00:00:07")
+    assert (status.manufacturer, status.model, status.sku, status.serial_number, status.firmware_version) == (
+        "Contoso", "Joo Janta 200", "PN-1", "SN-1", "1.45",
+    )  # fmt: skip
+    assert (status.state, status.power_state, ready(bmc)) == ("Enabled", "On", ("True", "Connected"))
+
+
 async def test_a_healthy_bmc_is_asked_at_a_jittered_interval_and_never_written() -> None:
     """Once a minute, give or take; an hour of health costs not one write."""
     async with rack() as r:

@@ -1,15 +1,13 @@
 """Asks the BMC who it is and which systems it has, within one deadline."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from metal.api.bmc import Refusal
-from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
+from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, BMCNotSupported
 from metal.bmc.protocols import BMC, ManagerInfo
+from metal.controllers.bmc import restart, trust
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.sessions import explain
-from metal.kube.conditions import is_true
+from metal.controllers.bmc.talk import bounded
 from metal.kube.controller import Requeue, Result
 
 
@@ -22,27 +20,17 @@ async def observe(scope: Scope) -> Result | None:
     scope.memo.backoff.reset()
     scope.set(refused=None)
     scope.report("Ready", True, "Connected", f"the BMC at {scope.connected().address} answers")
-    if is_true(scope.status.conditions, "Reset"):
-        scope.report("Reset", False, "ResetComplete", "the BMC answers again after its restart")
+    restart.complete(scope)
     return None
-
-
-async def bounded(scope: Scope, talk: Callable[[Scope, BMC], Awaitable[None]]) -> None:
-    """Talk to the BMC within the deadline of one check. Raises BMCError."""
-    limit = scope.deps.settings.contact_timeout
-    try:
-        async with asyncio.timeout(limit):
-            await talk(scope, scope.deps.pool.get(scope.connected()))
-    except TimeoutError:
-        raise BMCTimeout(f"the BMC at {scope.connected().address} did not finish within {limit:g} s") from None
 
 
 def failed(scope: Scope, exc: BMCError) -> Result:
     """Say what went wrong and when it is tried again."""
-    scope.report("Ready", False, exc.reason, explain(exc))
+    scope.report("Ready", False, exc.reason, trust.explained(scope, exc))
     if isinstance(exc, BMCAuthError):
         return _refused(scope)
-    scope.state("Error", f"the BMC at {scope.connected().address} to answer")
+    if not restart.is_awaited(scope):
+        scope.state("Error", f"the BMC at {scope.address} to answer")
     return Requeue(scope.memo.backoff.next())
 
 

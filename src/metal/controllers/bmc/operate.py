@@ -1,32 +1,26 @@
-"""Obeys the operation annotation: graceful-restart-bmc restarts the BMC itself."""
+"""Operations on the BMC: restarts over Redfish or SSH. Those that accept a key are in `trust`, retry is in `reach`."""
 
-from metal.bmc.errors import BMCError
-from metal.bmc.protocols import BMC
-from metal.controllers.bmc.observe import bounded, failed
+from metal.controllers.bmc import restart
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.sessions import explain
-from metal.kube.controller import Requeue, Result
+from metal.kube.controller import Result
 
-RESTART = "graceful-restart-bmc"
+GRACEFUL = "graceful-restart-bmc"
+SSH = "force-ssh-reset-bmc"
 
 
 async def operate(scope: Scope) -> Result | None:
-    """Restart the BMC once, then remove the annotation. A request that can never work is removed with an Event."""
-    if scope.operation != RESTART:
-        return None
-    try:
-        await bounded(scope, _restart)
-    except BMCError as exc:
-        if not exc.permanent:
-            return failed(scope, exc)
+    """Restart the BMC once for each annotation; one that comes while it restarts is said to be in vain."""
+    operation = scope.operation
+    if operation not in (GRACEFUL, SSH):
+        return await restart.heal(scope)
+    if restart.is_awaited(scope):
         await scope.consume_operation()
-        scope.event("Warning", "ResetFailed", f"the BMC was not restarted: {explain(exc)}")
+        scope.event("Warning", "ResetInProgress", f"{operation}: the BMC is restarting already")
         return None
+    why = f"restarted because the operation annotation says {operation}"
+    result = await restart.begin(scope, restart.USER, why, ssh=operation == SSH)
+    await (
+        scope.commit()
+    )  # a crash before the next write leaves an annotation of a restart that is known to be under way
     await scope.consume_operation()
-    scope.report("Reset", True, "UserRequested", f"restarted because the operation annotation says {RESTART}")
-    scope.state("Pending", "the BMC to restart")
-    return Requeue(scope.deps.settings.reset_wait)
-
-
-async def _restart(scope: Scope, bmc: BMC) -> None:
-    await bmc.reset_manager(scope.obj.spec.bmc_uuid)
+    return result

@@ -2,9 +2,11 @@
 
 from metal.api.bmc import Refusal
 from metal.api.core import SECRET
-from metal.bmc.errors import BMCAuthError
-from metal.controllers.access import Problem, access_for_bmc
+from metal.bmc.errors import BMCAuthError, BMCError
+from metal.controllers.access import NOT_PINNED, Problem, access_for_bmc
+from metal.controllers.bmc.observe import failed
 from metal.controllers.bmc.scope import Scope
+from metal.controllers.bmc.trust import pin_certificate
 from metal.kube import rbac
 from metal.kube.conditions import find, is_true
 from metal.kube.controller import Requeue, Result
@@ -16,11 +18,17 @@ async def find_access(scope: Scope) -> Result | None:
     await _read_authority(scope)
     access = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
     _mirror_address(scope)
+    if isinstance(access, Problem) and access.reason == NOT_PINNED:
+        try:
+            await pin_certificate(scope)
+        except BMCError as exc:
+            return failed(scope, exc)
+        access = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
     if isinstance(access, Problem):
         scope.state("Pending", access.message)
         scope.report("Ready", False, access.reason, access.message)
         return Requeue(scope.context.jitter(scope.deps.settings.interval))
-    scope.access = access
+    scope.access = scope.memo.access = access
     return None
 
 
@@ -31,7 +39,6 @@ async def let_rest(scope: Scope) -> Result | None:
     if reset is not None and is_true(scope.status.conditions, "Reset"):
         left = scope.seconds_left(reset.last_transition_time, settings.reset_wait)
         if left:
-            scope.state("Pending", "the BMC to restart")
             return Requeue(left)
     if scope.operation == "retry":
         await scope.consume_operation()

@@ -6,14 +6,20 @@ from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.bmc.protocols import Pool
+from metal.bmc.protocols import Pool, Shell
+from metal.bmc.ssh import SSHShell
 from metal.controllers.access import AccessDefaults
+from metal.controllers.bmc import restart
 from metal.controllers.bmc.enrol import enrol
 from metal.controllers.bmc.finalize import finalize
 from metal.controllers.bmc.observe import observe
 from metal.controllers.bmc.operate import operate
 from metal.controllers.bmc.reach import find_access, let_rest
+from metal.controllers.bmc.restart import expire
 from metal.controllers.bmc.scope import BY_UUID, Deps, Scope
+from metal.controllers.bmc.subscribe import subscribe
+from metal.controllers.bmc.trust import accept
+from metal.controllers.eventing import flowing
 from metal.controllers.predicates import matters
 from metal.controllers.scope import Context
 from metal.controllers.settings import BMCSettings
@@ -42,7 +48,14 @@ class BMCReconciler:
     """Checks a BMC at an interval: who it is, how it is, and which systems it has."""
 
     def __init__(
-        self, context: Context, runtime: Runtime, pool: Pool, defaults: AccessDefaults, settings: BMCSettings
+        self,
+        context: Context,
+        runtime: Runtime,
+        pool: Pool,
+        defaults: AccessDefaults,
+        settings: BMCSettings,
+        *,
+        shell: Shell | None = None,
     ) -> None:
         kinds = context.kinds
         self.deps = Deps(
@@ -50,6 +63,7 @@ class BMCReconciler:
             settings,
             defaults,
             pool,
+            shell or SSHShell(),
             bmcs=runtime.informer(kinds.bmc),
             secrets=runtime.informer(kinds.bmc_secret),
             endpoints=runtime.informer(kinds.endpoint),
@@ -70,15 +84,17 @@ class BMCReconciler:
             return result
         if scope.operation == "ignore":
             return Done()
-        result = await self._phases(scope)
+        result = restart.bound(scope, await self._phases(scope))
         await scope.commit()
         return result
 
     async def _phases(self, scope: Scope) -> Result:
-        for phase in (find_access, let_rest, operate, observe, enrol):
+        for phase in (accept, expire, find_access, let_rest, operate, observe, enrol, subscribe):
             if result := await phase(scope):
                 return result
-        return Requeue(self.deps.context.jitter(self.deps.settings.interval))
+        settings = self.deps.settings
+        slower = settings.event_slowdown if flowing(scope.status, scope.now, settings.event_max_age) else 1.0
+        return Requeue(self.deps.context.jitter(settings.interval * slower))
 
 
 def setup(reconciler: BMCReconciler, runtime: Runtime) -> Controller:

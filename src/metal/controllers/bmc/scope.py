@@ -1,12 +1,14 @@
 """One pass over one BMC, and what the passes work with."""
 
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
-from metal.bmc.protocols import Access, Pool, SystemInfo
+from metal.bmc.protocols import Access, Pool, Shell, SystemInfo
 from metal.controllers.access import AccessDefaults
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.settings import BMCSettings
@@ -24,7 +26,10 @@ class Memo:
 
     backoff: Backoff
     refused: Access | None = None
+    access: Access | None = None
+    """The last one that was complete: Endpoint and BMCSecret may be deleted before their BMC."""
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    subscribed_at: float = float("-inf")
 
 
 @dataclass
@@ -35,10 +40,13 @@ class Deps:
     settings: BMCSettings
     defaults: AccessDefaults
     pool: Pool
+    shell: Shell
     bmcs: Informer[BMC]
     secrets: Informer[BMCSecret]
     endpoints: Informer[Endpoint]
     servers: Informer[Server]
+    new_token: Callable[[], str] = lambda: secrets.token_urlsafe(32)
+    """For the path that a BMC sends its events to: nobody can guess it."""
     memos: dict[Key, Memo] = field(default_factory=dict)
 
     def memo(self, key: Key) -> Memo:
@@ -74,6 +82,11 @@ class Scope(StatusScope[BMC]):
     def secret(self) -> BMCSecret | None:
         """The BMCSecret that the BMC names, if it exists."""
         return self.deps.secrets.get(Key(self.obj.spec.bmc_secret_ref.name))
+
+    @property
+    def address(self) -> str:
+        """Where the BMC is, as far as that is known."""
+        return self.access.address if self.access else self.status.ip or ""
 
     def connected(self) -> Access:
         """The access; the phase before made sure that there is one."""

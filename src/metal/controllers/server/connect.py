@@ -1,11 +1,15 @@
 """Finds the Server's BMC and the system on it."""
 
+from metal.api.server import State
 from metal.bmc.errors import BMCNotFound
 from metal.controllers.access import Problem
 from metal.controllers.server import identity
 from metal.controllers.server.access import access_of
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.trouble import InvalidSpec, NoAccess
+from metal.controllers.server.trouble import InvalidSpec, NoAccess, bmc_restarts
+from metal.kube import conditions
+from metal.kube.controller import Requeue
+from metal.kube.objects import Key
 
 
 async def run(scope: Scope) -> None:
@@ -22,6 +26,18 @@ async def run(scope: Scope) -> None:
         raise NoAccess("AccessInvalid", f"the BMC cannot be reached as declared: {exc}") from exc
     if not scope.uri:
         await find_system(scope)
+
+
+async def pause(scope: Scope) -> Requeue | None:
+    """Leave the machine alone while its BMC restarts, until the deadline that the BMC's status gives."""
+    ref = scope.server.spec.bmc_ref
+    bmc = scope.deps.bmcs.get(Key(ref.name)) if ref is not None else None
+    if bmc is None or bmc.status.restart is None or not conditions.is_true(bmc.status.conditions, "Reset"):
+        return None
+    until = bmc.status.restart.until
+    if until is None or scope.now >= until or scope.status.state == State.ERROR:
+        return None
+    return bmc_restarts(scope, bmc.metadata.name, until)
 
 
 async def find_system(scope: Scope) -> None:

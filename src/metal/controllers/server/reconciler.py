@@ -48,6 +48,7 @@ STATES: dict[State, ModuleType] = {
 
 _BEFORE_THE_BMC = (
     operation.adopt, takeover.adopt, operation.obey, resets.expire, parked.stand_down, maintenance.enter,
+    connect.pause,
 )  # fmt: skip
 
 

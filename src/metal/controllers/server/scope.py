@@ -18,6 +18,7 @@ from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
+from metal.controllers import eventing
 from metal.controllers.access import AccessDefaults
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.server import identity
@@ -87,6 +88,7 @@ class Scope(StatusScope[Server]):
         self.bmc: BMC | None = None
         self._told: list[tuple[str, str, str]] = []
         self._fenced = False
+        self._settings = _slower(deps, server, self.now)
 
     @property
     def server(self) -> Server:
@@ -95,8 +97,8 @@ class Scope(StatusScope[Server]):
 
     @property
     def settings(self) -> ServerSettings:
-        """Settings of the reconciler."""
-        return self.deps.settings
+        """Settings of the reconciler; an idle server is looked at less often while its BMC sends events."""
+        return self._settings
 
     @property
     def uri(self) -> str:
@@ -234,3 +236,11 @@ class Scope(StatusScope[Server]):
 
     def _config(self, ref: ObjectRef | None) -> ServerBootConfiguration | None:
         return self.deps.configs.get(Key(ref.name, ref.namespace)) if ref else None
+
+
+def _slower(deps: Deps, server: Server, now: datetime) -> ServerSettings:
+    settings, ref = deps.settings, server.spec.bmc_ref
+    bmc = deps.bmcs.get(Key(ref.name)) if ref is not None and settings.event_slowdown > 1 else None
+    if bmc is None or not eventing.flowing(bmc.status, now, settings.event_max_age):
+        return settings
+    return replace(settings, resync=settings.resync * settings.event_slowdown)

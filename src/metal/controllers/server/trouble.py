@@ -1,5 +1,7 @@
 """When the BMC does not play along: a condition at once, Error when it lasts or cannot be mended by waiting."""
 
+from datetime import datetime
+
 from metal.api.server import State
 from metal.bmc.errors import (
     BMCAuthError,
@@ -60,6 +62,17 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
         return scope.fail(prefixed, f"{message}. The server goes on where it was as soon as its BMC answers")
     poll = max(scope.settings.bmc_retry, (isinstance(exc, BMCBusy) and exc.retry_after) or 0.0)
     return scope.wait("BMC", f"the BMC to answer: {message}", deadline=scope.settings.bmc_timeout, poll=poll)
+
+
+def bmc_restarts(scope: Scope, name: str, until: datetime) -> Requeue:
+    """Wait for the BMC to be back from its restart. That is an outage, and no failure."""
+    scope.stale()
+    if not was_unreachable(scope):
+        scope.condition("BMCReachable", False, "BMCRestarting", f"BMC {name} restarts")
+    poll = scope.settings.bmc_retry
+    if scope.status.state == State.MAINTENANCE:
+        return scope.wait("Maintenance", f"the maintenance to end; BMC {name} restarts", poll=poll)
+    return scope.wait("BMCRestart", f"BMC {name} to be back from its restart", until=until, poll=poll)
 
 
 def _unreachable(scope: Scope, reason: str, message: str) -> None:
