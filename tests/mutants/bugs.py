@@ -3,6 +3,7 @@
 The numbers are those of its issues and of its weaknesses (W), in the project's reference of that operator.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -143,7 +144,8 @@ def skips_cleanup(patch: pytest.MonkeyPatch) -> None:
         if state is State.CLEANUP:
             self.set(tenant="", claim_boot=None)
             state = State.AVAILABLE
-        return go(self, state, message, warning=warning)
+        go(self, state, message, warning=warning)
+        return Requeue(10)
 
     patch.setattr(Scope, "go", shortcut)
 
@@ -180,12 +182,13 @@ def takes_a_server_in_maintenance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(matching, "_not_available", blind)
 
 
-@bug(stories.impatient_claims, "claim|imaged|took", 2)
+@bug(stories.impatient_claims, "claim|imaged|took|runs None", 2)
 def takes_what_another_claim_has_taken(patch: pytest.MonkeyPatch) -> None:
     """#158, #190, #230, #356, #374, #389, #391: two claims believe their caches, and the last writer wins."""
 
     async def take(self: Any, scope: Any, name: str) -> Any:
         client, kind = self.deps.context.client, self.deps.context.kinds.server
+        await asyncio.sleep(5)
         await client.patch(kind, name, {"spec": {"serverClaimRef": None}})
         ref = {"namespace": scope.claim.metadata.namespace, "name": scope.claim.metadata.name}
         return await client.patch(kind, name, {"spec": {"serverClaimRef": ref, "bootConfigurationRef": ref}})
@@ -256,10 +259,14 @@ def says_ready_when_it_is_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(claims, "_booted", lambda scope, _: scope.say("Ready", True, "Bound", "bound"))
 
 
-@bug(stories.maintained, "claim does not want power|runs the probe|reached a claimed server", 2)
+@bug(stories.maintained, "claim does not want power|runs the probe|reached a claimed server|without a Cleanup", 2)
 def discovers_a_tenants_server_after_its_maintenance(patch: pytest.MonkeyPatch) -> None:
     """#264, #455: what ends a maintenance forgets whose server it was."""
-    patch.setattr(maintenance, "_leave", lambda scope: scope.go(State.INITIAL, "ended"))
+
+    async def leave(scope: Scope) -> Requeue:
+        return scope.go(State.INITIAL, "ended")
+
+    patch.setattr(maintenance, "_leave", leave)
 
 
 @bug(stories.impatient_claims, "imaged a second time|is Reserved|is Error|runs None", 2)
@@ -271,7 +278,7 @@ def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
             scope.set(boot_window=None, claim_boot=None)
 
     patch.setattr(boot, "_succeeded", again)
-    patch.setattr(reserved, "_note_success", _nothing)
+    patch.setattr(reserved, "note_success", _nothing)
 
 
 @bug(stories.off_claim, "claim does not want power|runs None")

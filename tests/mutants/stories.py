@@ -14,7 +14,7 @@ from metal.sim.machine import Machine
 from tests.sim.plane import KINDS, Plane, is_ready
 
 Story = Callable[[Plane], Awaitable[None]]
-PATIENCE = 9000.0
+PATIENCE = 2400.0
 """Seconds of virtual time until everything that can come to rest has."""
 
 
@@ -73,6 +73,21 @@ async def change_server(world: Plane, machine: Machine, body: dict[str, object])
     server = await world.server_of(machine)
     assert server is not None
     await world.client.patch(KINDS.server, server.metadata.name, body)
+
+
+async def maintain(world: Plane, machine: Machine, *, on: bool) -> None:
+    """An enforced maintenance takes hold of a machine's server, or ends."""
+    server = await world.server_of(machine)
+    assert server is not None
+    name = f"m-{server.metadata.name}"
+    if not on:
+        with suppress(NotFound):
+            await world.client.delete(KINDS.maintenance, name, "default")
+        return
+    spec = {"policy": "Enforced", "serverRef": {"name": server.metadata.name}}
+    body = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    with suppress(AlreadyExists):
+        await world.client.create(KINDS.maintenance, body)
 
 
 async def plain_life(world: Plane) -> None:
@@ -195,15 +210,15 @@ async def impatient_claims(world: Plane) -> None:
 async def maintained(world: Plane) -> None:
     """A maintenance takes a claimed server and ends; a free one is claimed meanwhile."""
     machine = await claimed(world)
-    ref = {"namespace": "default", "name": "m"}
     for one in world.fleet.machines:
-        await change_server(world, one, {"spec": {"serverMaintenanceRef": ref}})
+        await maintain(world, one, on=True)
+    await asyncio.sleep(60)
     await world.add_claim("c2")
     await asyncio.sleep(300)
-    await change_server(world, machine, {"spec": {"serverMaintenanceRef": None}})
+    await maintain(world, machine, on=False)
     await asyncio.sleep(900)
     for one in world.fleet.machines:
-        await change_server(world, one, {"spec": {"serverMaintenanceRef": None}})
+        await maintain(world, one, on=False)
     await asyncio.sleep(900)
 
 
@@ -246,10 +261,11 @@ async def old_report(world: Plane) -> None:
     machine = await discovered(world)
     tokens = list(machine.secrets)
     machine.faults.never_reports = True
-    ref = {"namespace": "default", "name": "m"}
-    await change_server(world, machine, {"spec": {"serverMaintenanceRef": ref}})
+    await maintain(world, machine, on=True)
     await asyncio.sleep(60)
-    await change_server(world, machine, {"spec": {"serverMaintenanceRef": None}})
+    machine.press_the_button()
+    await asyncio.sleep(600)
+    await maintain(world, machine, on=False)
     for _ in range(30):
         for token in tokens:
             body = msgspec.json.encode({"systemUUID": machine.identity.uuid, "data": {"networkInterfaces": []}})

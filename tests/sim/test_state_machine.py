@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from metal.kube.errors import ApiError, NotFound
-from tests.mutants.stories import at_rest, change_server
+from tests.mutants.stories import at_rest, maintain
 from tests.sim.plane import KINDS, Plane, plane
 
 CLAIMS = st.sampled_from(["c1", "c2", "c3"])
@@ -98,8 +98,7 @@ class Life(RuleBasedStateMachine):
         self.world.check()
 
     async def _maintenance(self, on: bool) -> None:
-        ref = {"namespace": "default", "name": "m"} if on else None
-        await change_server(self.world, self.world.fleet.machines[0], {"spec": {"serverMaintenanceRef": ref}})
+        await maintain(self.world, self.world.fleet.machines[0], on=on)
 
     async def _retry(self) -> None:
         body = {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}}
@@ -131,5 +130,5 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.settings = settings(
-    max_examples=8, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3, stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from metal.api.inventory import Inventory, Part
 from metal.api.server import Processor, ServerStatus
-from metal.bmc.protocols import Drive, Storage
+from metal.bmc.protocols import Drive, PowerState, Storage
 from metal.controllers.server.inventory import differences, labels
 from metal.kube import conditions
-from tests.controllers.server.steps import condition
+from tests.controllers.server.steps import condition, maintain
 from tests.controllers.world import KINDS, World, world
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -22,10 +22,11 @@ NEW_DRIVE = replace(OLD_DRIVE, serial_number="S9")
 
 async def rediscover(w: World) -> None:
     """A maintenance comes and goes; what it may have changed is looked at."""
-    ref = {"namespace": "default", "name": "m1"}
-    await w.client.patch(KINDS.server, "s1", {"spec": {"serverMaintenanceRef": ref}})
+    await maintain(w, on=True)
     await w.until("Maintenance")
-    await w.client.patch(KINDS.server, "s1", {"spec": {"serverMaintenanceRef": None}})
+    w.bmc._arrive(PowerState.ON)
+    await w.until_true(lambda s: s.status.power_state == "On")
+    await maintain(w, on=False)
     await w.discover()
 
 
