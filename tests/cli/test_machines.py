@@ -356,19 +356,6 @@ async def forget_maintenances(b: Bench) -> None:
         await b.live.client.delete(CRD, MAINTENANCES)
 
 
-async def install_maintenances(b: Bench) -> None:
-    """The kind, as loosely as these commands know it."""
-    await forget_maintenances(b)
-    names = {"kind": "ServerMaintenance", "plural": "servermaintenances", "singular": "servermaintenance"}
-    loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1alpha1", "served": True, "storage": True, "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": loose},
-    }  # fmt: skip
-    spec = {"group": KINDS.group, "names": names, "scope": "Namespaced", "versions": [version]}
-    await b.live.client.create(CRD, {"metadata": {"name": MAINTENANCES}, "spec": spec})
-
-
 async def test_maintain_says_when_the_api_has_no_maintenances(tmp_path: Path) -> None:
     """Exit code 3, and what to do."""
     async with bench(tmp_path) as b:
@@ -381,7 +368,6 @@ async def test_maintain_says_when_the_api_has_no_maintenances(tmp_path: Path) ->
 async def test_a_maintenance_begins_and_ends(tmp_path: Path) -> None:
     """It has the server's name, policy and reason; --power changes it later; --end deletes it."""
     async with bench(tmp_path) as b:
-        await install_maintenances(b)
         await b.server("s1", state="Available")
         args = ("maintain", "s1", "--reason", "new DIMM", "--policy", "Enforced", "--priority", "7", "--power", "off")
         made = (await b.run(*args, "-o", "json")).json

@@ -26,6 +26,7 @@ from metal.cli.why import server as of_server
 from metal.cli.why.knowledge import CLAIMS, FAILURES, MISFITS, WAITS
 from metal.controllers import server as states
 from metal.controllers.server.identity import WrongSystem
+from metal.controllers.server.sanitize import OWED
 from metal.controllers.server.trouble import _MENDABLE
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
@@ -74,7 +75,7 @@ def test_every_failure_has_its_sentence() -> None:
     missing = {
         _prefixed(reason) for reason in literals([HOUSE / "access.py", HOUSE / "server" / "access.py"], "Problem")
     }
-    assert literals(SERVER, "fail") | powers | lasting | missing <= set(FAILURES)
+    assert literals(SERVER, "fail") | {OWED} | powers | lasting | missing <= set(FAILURES)
 
 
 def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
@@ -82,6 +83,7 @@ def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
     computed = [(file, ast.unparse(call.args[0])) for call, file in calls(SERVER, "fail") if not _is_literal(call)]
     assert sorted(computed) == [
         ("power.py", "f'Power{request.target}Timeout'"),
+        ("sanitize.py", "OWED"),
         ("trouble.py", "prefixed"),
         ("trouble.py", "reason"),
     ]

@@ -63,6 +63,14 @@ WAITS: dict[str, Advice] = {
         "the machine boots the maintenance's image over the network, once",
         "watch it boot: metalctl console {name}",
     ),
+    "BMCRestart": Advice(
+        "its BMC is being restarted, and is not asked for anything meanwhile",
+        "nothing; metalctl describe bmc says more",
+    ),
+    "Sanitization": Advice(
+        "its drives are being erased, which takes hours for large ones",
+        "watch it: metalctl console {name}; what was erased so far is in metalctl evidence list",
+    ),
     "Unpark": Advice(
         "it is parked: its power is somebody else's, and nothing here touches it",
         "manage it again: metalctl unpark {name}",
@@ -111,6 +119,30 @@ FAILURES: dict[str, Advice] = {
     "BootOverrideKept": Advice(
         "the BMC keeps its network boot override, and the tenant's machine would not find its disk",
         "remove it at the BMC's own page; it goes on by itself",
+    ),
+    "SanitizationOwed": Advice(
+        "a drive that a tenant used was not erased, and nobody gets the server until it is",
+        "see which: metalctl evidence show; repair or attach the drive, then: metalctl retry {name}. To accept the "
+        "loss: metal.ironcore.dev/operation=accept-owed-sanitization",
+    ),
+    "EvidenceLost": Advice(
+        "the drives were erased, but the evidence of it is gone", "have them erased again: metalctl retry {name}"
+    ),
+    "SigningKeyUnusable": Advice(
+        "the evidence of an erasure cannot be signed",
+        "restore the Secret with the signing key; then: metalctl retry {name}",
+    ),
+    "HostKeyChanged": Advice(
+        "the BMC shows another SSH host key than before",
+        "if that is right, annotate the BMC with operation=accept-host-key",
+    ),
+    "BMCCertificateChanged": Advice(
+        "the BMC shows another certificate than the first one, which is trusted",
+        "if that is right, annotate the BMC with operation=accept-certificate; it goes on by itself",
+    ),
+    "BMCTrustOnFirstUseNotPossible": Advice(
+        "a BMC without an object of its own cannot have its first certificate trusted",
+        "make a BMC object, or set spec.bmc.tls.fingerprint",
     ),
     "BMCConnectionFailed": _ACCESS,
     "BMCTimeout": _ACCESS,
