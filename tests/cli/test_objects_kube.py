@@ -1,6 +1,7 @@
 """get, describe, apply and delete against a kube-apiserver: the same words as against the embedded API."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from metal.kube.http import HTTPClient
 from metal.kube.kubeconfig import load
 from tests.cli.live import Live
-from tests.kubeapi.cluster import KubeCluster
+from tests.kubeapi.cluster import KubeCluster, running
 
 CRDS = Path(__file__).parents[2] / "config" / "crd"
 OBJECTS = """
@@ -27,6 +28,13 @@ metadata: {name: by-hand, namespace: by-hand}
 spec: {power: "On", image: "x/os:1"}
 """
 NAMES = ["namespace/by-hand", "server.metal.ironcore.dev/by-hand", "serverclaim.metal.ironcore.dev/by-hand"]
+
+
+@pytest.fixture
+def cluster() -> Iterator[KubeCluster]:
+    """One of its own: what it installs under the real names would be in the way of others, and theirs in its own."""
+    with running() as started:
+        yield started
 
 
 @pytest.mark.kube
