@@ -60,6 +60,8 @@ def _crd(crd: dict[str, Any]) -> str:
 
 
 def _grouped(text: str) -> str:
+    escaped = _METAL.replace(".", r"\.")  # in the JSON paths of columns
+    text = text.replace(escaped, '{{ include "metal.group" . | replace "." "\\\\." }}')
     text = text.replace(_METAL, '{{ include "metal.group" . }}')
     return text.replace(_BOOT, '{{ include "metal.bootGroup" . }}')
 
