@@ -38,7 +38,7 @@ generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m charts.generate --check
 
 .PHONY: test
-test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes)
+test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (8 minutes on two cores)
 ifeq ($(ARGS),)
 	$(RUN) pytest -n 2 --dist loadfile --ignore tests/cli
 	$(RUN) pytest tests/cli # one after the other: they start processes and look at the clock

@@ -39,7 +39,7 @@ class Walk:
         ]  # fmt: skip
         self._redfish, self._ssh = bmc.reset_manager, r.shell.run
         bmc.reset_manager = self.over_redfish  # type: ignore[method-assign]  # what is sent is counted
-        r.shell.run = self.over_ssh  # type: ignore[method-assign]
+        r.shell.run = self.over_ssh  # type: ignore[method-assign]  # a double
 
     async def over_redfish(self, uuid: str = "") -> None:
         await self._redfish(uuid)
