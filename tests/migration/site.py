@@ -3,6 +3,7 @@
 import base64
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -191,8 +192,14 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
+@cache
+def _templates() -> dict[str, list[Doc]]:
+    loaded: dict[str, list[Doc]] = yaml.safe_load(TEMPLATES.read_text())
+    return loaded
+
+
 def _shape(name: str, words: Mapping[str, str]) -> list[Doc]:
-    filled: list[Doc] = _fill(yaml.safe_load(TEMPLATES.read_text())[name], words)
+    filled: list[Doc] = _fill(_templates()[name], words)
     return filled
 
 
