@@ -1,6 +1,7 @@
 """What `make promises` finds: tests that a page names and that are gone, left out, skipped or broken."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,22 +33,36 @@ def test_in_the_other_lane(): pass
 """
 
 
-@pytest.fixture
-def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def make(top: Path) -> Path:
     """A project with a suite, and no pages yet."""
     for folder in ("tests", "docs"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "tests" / "test_suite.py").write_text(SUITE)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = other: another lane\n")
-    monkeypatch.setenv("METAL_RAN", str(tmp_path / "ran"))
-    return tmp_path
+        (top / folder).mkdir()
+    (top / "tests" / "test_suite.py").write_text(SUITE)
+    (top / "pytest.ini").write_text("[pytest]\nmarkers = other: another lane\n")
+    return top
 
 
-def run(top: Path, *options: str) -> None:
+def run(top: Path, *options: str, kept: bool = True) -> None:
     """One lane of the project."""
     command = [sys.executable, "-m", "pytest", "-p", "tests.ran", "-p", "no:cacheprovider", *options]
-    environment = {**os.environ, "PYTHONPATH": str(promises.TOP)}
+    environment = {**os.environ, "PYTHONPATH": str(promises.TOP), "METAL_RAN": str(top / "ran") if kept else ""}
     subprocess.run(command, cwd=top, env=environment, capture_output=True, timeout=50, check=False)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose first lane has run."""
+    top = make(tmp_path_factory.mktemp("first"))
+    run(top, "-m", "not other", "-n", "0")
+    return top
+
+
+@pytest.fixture
+def top(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, for a test to change."""
+    shutil.copytree(first, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("METAL_RAN", str(tmp_path / "ran"))
+    return tmp_path
 
 
 def page(top: Path, *functions: str) -> None:
@@ -57,10 +72,12 @@ def page(top: Path, *functions: str) -> None:
         (top / name).write_text("| item | what | test |\n|---|---|---|\n" + "".join(some))
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_every_outcome_is_written_down_by_whichever_process_knows_it(top: Path, workers: str) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_outcome_is_written_down_by_whichever_process_knows_it(top: Path, workers: int) -> None:
     """With and without xdist: the worst of a test's parameters counts, and what the lane leaves out is known."""
-    run(top, "-m", "not other", "-n", workers)
+    if workers:
+        shutil.rmtree(top / "ran")
+        run(top, "-m", "not other", "-n", str(workers))
     outcomes = {name.removeprefix("test_suite.py::test_"): outcome for name, outcome in ran.read(top / "ran").items()}
     assert outcomes == {
         "good": "passed", "half": "failed", "skipped": "skipped", "without_its_fixture": "failed",
@@ -71,7 +88,6 @@ def test_every_outcome_is_written_down_by_whichever_process_knows_it(top: Path, 
 def test_promises_are_kept_by_the_lanes_together(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What one lane leaves out is broken only when all lanes have run without it."""
     page(top, "test_good", "test_in_both_lanes", "test_in_the_other_lane")
-    run(top, "-m", "not other")
     assert promises.main([], top) == 0
     assert capsys.readouterr().out == "3 promises: 0 broken, 1 left to other lanes\n"
     assert promises.main(["--all"], top) == 1
@@ -92,20 +108,19 @@ def test_a_broken_promise_is_named_with_its_page(
 ) -> None:
     """A test that is gone, fails or is skipped keeps nothing."""
     page(top, function, "test_good")
-    run(top)
     assert promises.main([], top) == 1
     assert capsys.readouterr().err == f"docs/behaviour.md: test_suite.py::{function} {word}\n"
 
 
 def test_a_test_that_nobody_ran_keeps_nothing(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Not collected at all, or no lane has run yet."""
-    page(top, "test_skipped", "test_good")
+    page(top, "test_half", "test_good")
+    shutil.rmtree(top / "ran")
     assert promises.main([], top) == 1
     assert "docs/failures.md: test_suite.py::test_good was not run" in capsys.readouterr().err
 
 
-def test_without_a_folder_nothing_is_written(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
     """Whoever runs pytest by hand leaves no traces."""
-    monkeypatch.delenv("METAL_RAN")
-    run(top)
-    assert not list(top.rglob("*.json"))
+    run(make(tmp_path), kept=False)
+    assert not list(tmp_path.rglob("*.json"))
