@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 UV := tools/uv
 RUN := $(UV) run --no-sync
+# Where lanes write down which tests ran, for `make promises`.
+export METAL_RAN := $(CURDIR)/.cache/ran
 
 .PHONY: help
 help: ## list the targets, one line each
@@ -40,11 +42,17 @@ generate-check: setup ## fail when a generated file is stale
 .PHONY: test
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (8 minutes on two cores)
 ifeq ($(ARGS),)
+	@rm -rf "$(METAL_RAN)"
 	$(RUN) pytest -n 2 --dist loadfile --ignore tests/cli
 	$(RUN) pytest tests/cli # one after the other: they start processes and look at the clock
+	$(RUN) python -m tests.promises
 else
 	$(RUN) pytest $(ARGS)
 endif
+
+.PHONY: promises
+promises: setup ## fail unless the tests that docs/behaviour.md and docs/failures.md name ran and passed (ARGS=--all: after all lanes)
+	$(RUN) python -m tests.promises $(ARGS)
 
 .PHONY: bench
 bench: setup ## measure enrolment and claims with simulated machines (ARGS="-n 1000 --rate 20")

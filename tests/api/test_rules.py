@@ -157,6 +157,13 @@ async def test_a_server_is_named_by_either_spelling_of_its_uuid(client: Client) 
     await server(client, systemUUID=UUID, uuid=UUID.upper())
 
 
+async def test_a_reclaim_policy_is_one_that_is_known(client: Client) -> None:
+    """What nobody knows how to follow is refused when it is written, and never met at the release."""
+    with pytest.raises(Invalid, match="reclaimPolicy"):
+        await server(client, uuid=UUID, reclaimPolicy="Burn")
+    await server(client, uuid=UUID, reclaimPolicy="Retain")
+
+
 async def test_an_inline_bmc_is_at_one_place(client: Client) -> None:
     """An address or an Endpoint, not both and not neither."""
     inline = {"protocol": PROTOCOL, "bmcSecretRef": {"name": "s"}}

@@ -229,6 +229,24 @@ async def test_two_endpoints_with_one_mac_address_are_told_apart_by_age() -> Non
     assert "Endpoint e1" in condition(younger).message
 
 
+async def test_an_endpoint_that_takes_anothers_mac_address_says_so() -> None:
+    """Written over a MAC of its own: the elder keeps its BMC and address, and the change can be taken back."""
+    async with rack() as r:
+        for number in (1, 2):
+            r.plug(number)
+            await r.lease(number)
+            await done(r, f"e{number}")
+            await asyncio.sleep(5)
+        await r.user.patch(KINDS.endpoint, "e2", {"spec": {"macAddress": "A0-B1-C2-00-00-01"}})
+        changed = await done(r, "e2", state="Error")
+        elder, bmc = await r.endpoint("e1"), await r.bmc("e1")
+        await r.user.patch(KINDS.endpoint, "e2", {"spec": {"macAddress": "a0:b1:c2:00:00:02"}})
+        await done(r, "e2")
+    assert ready(changed) == ("False", "DuplicateMACAddress")
+    assert "Endpoint e1" in condition(changed).message
+    assert (ready(elder)[0], bmc.status.ip) == ("True", "192.0.2.1")
+
+
 async def test_empty_mac_addresses_do_not_collide() -> None:
     """Each is invalid by itself, with an example of how to write it."""
     async with rack() as r:

@@ -41,9 +41,9 @@ async def client(listening: Listening) -> AsyncIterator[aiohttp.ClientSession]:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/register", 405), ("PUT", "/register", 405), ("GET", f"/systems/{UUID}", 403),
-        ("DELETE", f"/delete/{UUID}", 403), ("GET", f"/delete/{UUID}", 405), ("GET", "/", 404), ("POST", "/x", 404),
-        ("TRACE", "/", 405),
+        ("GET", "/register", 405), ("PUT", "/register", 405), ("GET", "/bootstate", 405), ("GET", "/sanitization", 405),
+        ("GET", f"/systems/{UUID}", 403), ("DELETE", f"/delete/{UUID}", 403), ("GET", f"/delete/{UUID}", 405),
+        ("GET", "/", 404), ("POST", "/x", 404), ("TRACE", "/", 405),
     ],
 )  # fmt: skip
 async def test_only_what_is_offered_is_answered(

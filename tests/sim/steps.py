@@ -8,6 +8,8 @@ from metal.api.server import Server
 from tests.sim.plane import KINDS, Plane
 
 NEEDED, APPROVED = KINDS.key("maintenance-needed"), KINDS.key("maintenance-approved")
+TEMPLATE = {"name": "m1", "spec": {"serverRef": {"name": "x"}, "image": "images.sim/demo:latest"}}
+"""What a maintenance boots."""
 
 
 async def operate(world: Plane, name: str, operation: str) -> None:

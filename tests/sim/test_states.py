@@ -7,10 +7,9 @@ import pytest
 from metal.api.server import Server
 from metal.sim.machine import Machine
 from tests.sim.plane import Plane, is_ready, plane
-from tests.sim.steps import approve, maintain, operate, rule, until_server
+from tests.sim.steps import TEMPLATE, approve, maintain, operate, rule, until_server
 
 pytestmark = pytest.mark.looptime
-TEMPLATE = {"name": "m1", "spec": {"serverRef": {"name": "x"}, "image": "images.sim/demo:latest"}}
 
 
 async def _tenant(world: Plane) -> tuple[str, Machine]:

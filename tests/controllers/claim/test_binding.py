@@ -1,30 +1,40 @@
 """Claims and servers, many at a time: never two claims on one server, and every claim is told why it waits."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from metal.kube.errors import NotFound
 from tests.controllers.claim.fleet import available, holders
 from tests.controllers.world import KINDS, world
 
 pytestmark = pytest.mark.looptime
 
 
-async def test_ten_servers_and_four_claims_make_exactly_four_pairs() -> None:
-    """Claims that come at once take different servers."""
+ASKS = pytest.mark.parametrize(
+    "asks", [{}, {"serverSelector": {"matchLabels": {"rack": "0"}}}], ids=["any", "selector"]
+)
+"""Servers with an even number stand in rack 0."""
+
+
+@ASKS
+async def test_ten_servers_and_four_claims_make_exactly_four_pairs(asks: dict[str, Any]) -> None:
+    """Claims that come at once take different servers, whether they take any or ask for labels."""
     async with world() as w:
         await available(w, 10)
-        await asyncio.gather(*(w.add_claim(f"c{n}", power="Off") for n in range(4)))
+        await asyncio.gather(*(w.add_claim(f"c{n}", power="Off", **asks) for n in range(4)))
         await asyncio.sleep(10)
         held = await holders(w)
     assert sorted(held) == ["c0", "c1", "c2", "c3"]
 
 
-async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reasons() -> None:
+@ASKS
+async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reasons(asks: dict[str, Any]) -> None:
     """The others stay Unbound and say that the only server is held."""
     async with world() as w:
         await available(w, 1)
-        await asyncio.gather(*(w.add_claim(f"c{n}", power="Off") for n in range(8)))
+        await asyncio.gather(*(w.add_claim(f"c{n}", power="Off", **asks) for n in range(8)))
         await asyncio.sleep(10)
         held = await holders(w)
         claims = (await w.client.list(KINDS.claim, "default")).items
@@ -74,6 +84,21 @@ async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_i
         claim = await w.until_claim(lambda c: c.status.phase == "Bound")
     assert next(c.reason for c in waiting.status.conditions if c.type == "Bound") == "ServerNotFound"
     assert claim.spec.server_ref is not None
+
+
+async def test_a_claim_that_never_had_a_server_can_be_deleted() -> None:
+    """Whether it waits for any server or for one that does not exist: nothing holds it up, and nothing of it stays."""
+    async with world() as w:
+        await w.add_claim("any")
+        await w.add_claim("named", serverRef={"name": "nowhere"})
+        for name in ("any", "named"):
+            await w.until_claim(lambda c: c.status.phase == "Unbound", name)
+            await w.client.delete(KINDS.claim, name, "default")
+        await w.settle()
+        for name in ("any", "named"):
+            with pytest.raises(NotFound):
+                await w.claim(name)
+        assert (await w.client.list(KINDS.boot_config)).items == ()
 
 
 async def test_a_bound_claim_survives_a_cordon() -> None:

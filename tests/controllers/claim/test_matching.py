@@ -39,6 +39,7 @@ def choose(claim: ServerClaim, servers: Iterable[Server]) -> Verdict:
 
 
 K = Taint(key="k", value="v")
+X1 = LabelSelector(match_labels={"x": "1"})
 
 
 @pytest.mark.parametrize(
@@ -70,18 +71,25 @@ def test_taints_block_unless_tolerated(taints: list[Taint], tolerations: list[To
     ("server", "claim", "reason"),
     [
         (_server(), _claim(), None),
+        (_server("a"), _claim(server_ref=LocalRef(name="a")), None),
         (_server("a"), _claim(server_ref=LocalRef(name="b")), "NoMatch"),
+        (_server("a", labels={"x": "1"}), _claim(server_ref=LocalRef(name="a"), server_selector=X1), None),
+        (_server("a", labels={"x": "2"}), _claim(server_ref=LocalRef(name="a"), server_selector=X1), "NoMatch"),
+        (_server("b", labels={"x": "1"}), _claim(server_ref=LocalRef(name="a"), server_selector=X1), "NoMatch"),
         (_server(labels={"x": "1"}), _claim(server_selector=LabelSelector(match_labels={"x": "2"})), "NoMatch"),
-        (_server(labels={"x": "1"}), _claim(server_selector=LabelSelector(match_labels={"x": "1"})), None),
+        (_server(labels={"x": "1"}), _claim(server_selector=X1), None),
         (_server(state="Discovery"), _claim(), "NotAvailable"),
         (_server(state="Cleanup"), _claim(), "NotAvailable"),
         (_server(power="On"), _claim(), "NotAvailable"),
         (_server(power=""), _claim(), "NotAvailable"),
         (_server(unclaimable=True), _claim(), "Cordoned"),
+        (_server("a", unclaimable=True), _claim(server_ref=LocalRef(name="a")), "Cordoned"),
+        (_server(unclaimable=True, labels={"x": "1"}), _claim(server_selector=X1), "Cordoned"),
         (_server(server_claim_ref=ObjectRef(namespace="default", name="other")), _claim(), "Claimed"),
         (_server(server_claim_ref=ObjectRef(namespace="default", name="c")), _claim(), None),
         (_server(server_maintenance_ref=ObjectRef(namespace="a", name="m")), _claim(), "NotAvailable"),
         (_server(taints=(K,)), _claim(), "Tainted"),
+        (_server(taints=(K,)), _claim(tolerations=(Toleration(key="k", operator="Exists"),)), None),
     ],
 )
 def test_each_misfit_has_its_reason(server: Server, claim: ServerClaim, reason: str | None) -> None:

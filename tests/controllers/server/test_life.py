@@ -1,12 +1,15 @@
 """A server's life from Initial to Available, through a claim, and back."""
 
 import asyncio
+import json
 
 import pytest
 
+from metal.api.common import LocalRef, ObjectRef
+from metal.api.core import SECRET
 from metal.api.server import Server
 from metal.bmc.protocols import Drive, Storage
-from tests.controllers.fakebmc import MAC
+from tests.controllers.fakebmc import MAC, UUID
 from tests.controllers.world import KINDS, NS, world
 
 pytestmark = pytest.mark.looptime
@@ -25,6 +28,41 @@ async def test_a_new_server_is_inventoried_and_gets_its_discovery_boot_configura
     assert config.spec.image == "reg/probe:1"
     assert config.metadata.annotations["metal.ironcore.dev/type"] == "Internal"
     assert server.spec.boot_configuration_ref is not None
+
+
+async def test_the_discovery_ignition_runs_the_probe_and_holds_no_credentials() -> None:
+    """It is generated, once for a discovery: no template, no account, no key that would have to be kept secret."""
+    async with world() as w:
+        await w.add_server()
+        await w.until("Discovery")
+        config = await w.config("s1")
+        first = await w.client.get(SECRET, "s1", NS)
+        await w.restart()
+        await asyncio.sleep(600)
+        later = await w.client.get(SECRET, "s1", NS)
+    ignition = json.loads(first.data["ignition"])
+    (unit,) = ignition["systemd"]["units"]
+    assert config.spec.ignition_secret_ref is not None
+    assert config.spec.ignition_secret_ref.name == "s1"
+    assert f"--registry-url http://10.0.0.1:10000 --server-uuid {UUID}" in unit["contents"]
+    assert ignition.keys() == {"ignition", "storage", "systemd"}
+    assert first.metadata.resource_version == later.metadata.resource_version
+
+
+async def test_a_claims_machine_is_left_alone_until_its_boot_configuration_is_ready() -> None:
+    """Reserved, but neither the power nor the boot override is touched before there is something to serve."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        w.bmc.calls.clear()
+        await w.add_claim()
+        await w.until("Reserved")
+        await asyncio.sleep(120)
+        waiting, writes = await w.server(), w.bmc.writes()
+        await w.boot_claim()
+    assert writes == []
+    assert waiting.status.wait is not None
+    assert waiting.status.wait.for_ == "BootConfiguration"
 
 
 async def test_discovery_waits_for_the_boot_configuration_before_any_power_action() -> None:
@@ -54,6 +92,25 @@ async def test_a_discovered_server_is_available_and_off() -> None:
     assert configs.items == ()
     assert w.bmc.network_boots == 1
     assert w.bmc.writes() == ["set_network_boot", "power_on", "graceful_off"]
+
+
+async def test_a_report_is_noticed_at_once() -> None:
+    """No poll stands between the registry and the server's next step."""
+    async with world(resync=100_000.0) as w:
+        await w.add_server()
+        await w.until("Discovery")
+        await w.config_ready("s1")
+        await w.until_true(lambda s: s.status.power_state == "On" and s.status.boot_window is not None)
+        await w.fetch_script()
+        await w.fetch_ignition()
+        await asyncio.sleep(33)
+        waiting = await w.server()
+        await w.report()
+        await asyncio.sleep(0.1)
+        writes = w.bmc.writes()
+    assert waiting.status.wait is not None
+    assert waiting.status.wait.for_ == "ProbeReport"
+    assert writes[-1] == "graceful_off"
 
 
 @pytest.mark.parametrize("tells", [False, True])
@@ -92,12 +149,13 @@ async def test_a_server_that_is_on_is_switched_off_before_its_discovery_boot() -
 
 
 async def test_a_claim_boots_its_image_once_and_is_ready() -> None:
-    """Claim → bound → network boot → Ready; the claim's serverRef is filled in."""
+    """Claim → bound → network boot → Ready; serverRef is filled in, and the boot configuration belongs to the claim."""
     async with world() as w:
         await w.add_server()
         await w.discover()
-        await w.add_claim()
+        await w.add_claim(ignitionSecretRef={"name": "ign"})
         server = await w.boot_claim()
+        config = await w.config("c1", "default")
         claim = await w.until_claim(
             lambda c: any(x.type == "Ready" and x.status == "True" for x in c.status.conditions)
         )
@@ -106,6 +164,10 @@ async def test_a_claim_boots_its_image_once_and_is_ready() -> None:
     assert claim.spec.server_ref is not None
     assert claim.spec.server_ref.name == "s1"
     assert w.bmc.network_boots == 2
+    assert server.spec.boot_configuration_ref == ObjectRef(namespace="default", name="c1")
+    assert (config.spec.image, config.spec.ignition_secret_ref) == ("reg/os:1", LocalRef(name="ign"))
+    (owner,) = config.metadata.owner_references
+    assert (owner.kind, owner.uid, owner.controller) == ("ServerClaim", claim.metadata.uid, True)
 
 
 async def test_an_unexpected_power_loss_brings_the_tenant_back_from_disk() -> None:

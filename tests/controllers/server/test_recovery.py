@@ -343,6 +343,11 @@ async def test_a_deprecated_power_in_the_spec_is_cleared() -> None:
     async with world() as w:
         await w.add_server(power="On")
         await w.discover()
-        server = await w.server()
-    assert server.spec.power == ""
-    assert server.status.power_state == "Off"
+        free = await w.server()
+        await w.add_claim(power="Off")
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+        await w.client.patch(KINDS.server, "s1", {"spec": {"power": "On"}})
+        await asyncio.sleep(200)
+        claimed = await w.server()
+    assert (free.spec.power, free.status.power_state) == ("", "Off")
+    assert (claimed.spec.power, claimed.status.power_state, w.bmc.power) == ("", "Off", PowerState.OFF)

@@ -61,6 +61,27 @@ async def test_a_power_on_is_asked_for_at_once_when_the_boot_can_be_served() -> 
     assert w.bmc.writes() == ["set_network_boot", "power_on"]
 
 
+async def test_no_pass_waits_for_the_power() -> None:
+    """Discovered, booted, and switched off against its system's will, which takes minutes: all passes last a moment."""
+    async with world() as w:
+        w.bmc.delay = 20.0
+        await w.add_server()
+        await w.discover()
+        await w.add_claim()
+        await w.boot_claim()
+        w.bmc.ignores_graceful = True
+        begun = w.clock()
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Available")
+        took = (w.clock() - begun).total_seconds()
+        told = [s for metric in w.runtime.metrics.seconds.collect() for s in metric.samples]
+        (spent,) = (s.value for s in told if s.name.endswith("_sum") and s.labels["controller"] == "server")
+        passes = w.passes()
+    assert took > 120
+    assert passes > 10
+    assert spent < 0.1
+
+
 async def test_an_idle_server_is_looked_at_now_and_then_and_never_written() -> None:
     """Twenty minutes of Available, then of Reserved: a read in two minutes, no write at all."""
     async with world() as w:

@@ -170,10 +170,13 @@ async def test_a_claim_deleted_while_its_bmc_is_dead_is_cleaned_up_when_it_is_ba
         await w.client.delete(KINDS.claim, "c1", "default")
         await w.settle()
         closed = await w.server()
-        await w.until("Error", within=600)
+        unreachable = await w.until("Error", within=600)
         w.bmc.failure = None
+        off = await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "PowerOff", within=600)
         server = await w.until("Available", within=600)
     assert closed.status.state == "Cleanup"
+    assert all(s.spec.server_claim_ref is not None and s.status.tenant for s in (closed, unreachable, off))
+    assert (server.spec.server_claim_ref, server.status.power_state) == (None, "Off")
     assert closed.status.boot_window is not None
     assert closed.status.boot_window.phase == Phase.CLOSED
     assert server.status.tenant == ""
