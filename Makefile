@@ -40,14 +40,22 @@ generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m charts.generate --check
 
 .PHONY: test
-test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (8 minutes on two cores)
+test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes on two cores)
 ifeq ($(ARGS),)
 	@rm -rf "$(METAL_RAN)"
-	$(RUN) pytest -n 2 --dist loadfile --ignore tests/cli
-	$(RUN) pytest tests/cli # one after the other: they start processes and look at the clock
+	$(RUN) pytest -n 2 --dist loadfile
 	$(RUN) python -m tests.promises
 else
 	$(RUN) pytest $(ARGS)
+endif
+
+.PHONY: test-life
+test-life: setup ## many lives of simulated machines: faults, erasure, bugs put back, random stories; metalctl up from start to end
+ifeq ($(ARGS),)
+	$(RUN) pytest -m life -n 2 --ignore tests/cli
+	$(RUN) pytest -m life tests/cli # one after the other: they start processes and look at the clock
+else
+	$(RUN) pytest -m life $(ARGS)
 endif
 
 .PHONY: promises

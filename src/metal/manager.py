@@ -47,7 +47,7 @@ from metal.kube.events import Recorder
 from metal.kube.rbac import Access, Where
 from metal.kube.runtime import Runtime
 from metal.kube.tasks import Crashed, Tasks, first
-from metal.pause import Pause
+from metal.pause import INTERVAL, Pause
 from metal.probe.bundle import zipapp
 from metal.registry.http import routes as registry_routes
 from metal.registry.service import RegistryService, RegistrySettings
@@ -88,6 +88,8 @@ class Parts:
     """How BMCs' command lines are reached; by SSH when None."""
     elector: Elector | None = None
     """Chooses which of several managers acts; with None this one does. The pool must ask its `require`."""
+    pause_interval: float = INTERVAL
+    """Seconds between two looks for a pause, less than `metal.pause.SILENCE`."""
 
 
 class Manager:
@@ -103,7 +105,9 @@ class Manager:
         self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock)
         self.runtime.background("events", self.recorder.run)
         name = parts.elector.settings.identity if parts.elector else f"manager-{parts.rng.getrandbits(64):016x}"
-        self.pause = Pause(parts.client, self.config.namespace, self.runtime, name, parts.clock)
+        self.pause = Pause(
+            parts.client, self.config.namespace, self.runtime, name, parts.clock, interval=parts.pause_interval
+        )
         self.runtime.background("pause", self.pause.run)
         self.images = self._images()
         self._controllers()

@@ -156,7 +156,11 @@ class Pause:
     Until the API has said that there is no pause, controllers are held and boot server and registry write nothing.
     """
 
-    def __init__(self, client: Client, namespace: str, runtime: Runtime, identity: str, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, namespace: str, runtime: Runtime, identity: str, clock: Clock,
+        *, interval: float = INTERVAL,
+    ) -> None:  # fmt: skip
+        self._interval = interval
         self._client, self._namespace, self._runtime = client, namespace, runtime
         self._identity, self._clock = identity, clock
         self.client: Client = (guard := PausedClient(client))
@@ -180,7 +184,7 @@ class Pause:
         missed = False
         while True:
             # Held back by silence only, it looks more often: machines may be waiting.
-            await asyncio.sleep(1.0 if self._silent else INTERVAL)
+            await asyncio.sleep(1.0 if self._silent else self._interval)
             try:
                 async with asyncio.timeout(SILENCE):
                     await self._look()

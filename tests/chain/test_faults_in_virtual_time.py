@@ -11,7 +11,7 @@ from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
 from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.life]
 MACHINES = 10
 MOST = 2.0
 """How many times the requests of an undisturbed enrolment one sort of trouble may cost."""

@@ -9,6 +9,8 @@ import pytest
 from tests.cli.live import Live
 from tests.cli.test_up import IGNITION, Up, all_available, running, servers, until
 
+pytestmark = pytest.mark.life
+
 
 @pytest.mark.timeout(180)  # eight programs start here, each of which takes seconds on a machine under load
 async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from metal.kube.client import Client
 from tests.cli.live import KINDS, METALCTL, api
 from tests.cli.test_up import free_ports
 
+pytestmark = pytest.mark.life
+
 MAC, NAME = "52:54:00:00:00:01", "mac-52-54-00-00-00-01"
 
 

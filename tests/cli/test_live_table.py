@@ -10,7 +10,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.cli.test_up import Up
+
+pytestmark = pytest.mark.life
 
 
 class Terminal:

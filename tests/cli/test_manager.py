@@ -20,6 +20,8 @@ from metal.kube.errors import Forbidden, NotFound, Unauthorized
 from tests.cli.live import METALCTL, Live, api
 from tests.cli.test_up import free_ports
 
+pytestmark = pytest.mark.life
+
 
 class Managed:
     """A `metalctl manager` and what it printed."""

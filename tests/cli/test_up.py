@@ -20,6 +20,8 @@ from metal.kube.errors import ApiError
 from metal.kube.http import HTTPClient
 from metal.kube.kubeconfig import load
 
+pytestmark = pytest.mark.life
+
 METALCTL = Path(sys.executable).with_name("metalctl")
 KINDS = kinds()
 IGNITION = '{"ignition": {"version": "3.2.0"}}'

@@ -70,6 +70,7 @@ class Plane:
         parts = Parts(
             self.manager_client(), pool, self.config, prefixes, Path("unused"),
             clock=self.clock, rng=random.Random(seed), images=LocalImages(),
+            pause_interval=10.0,  # these planes live for hours, and nobody moves them
         )  # fmt: skip
         return Manager(parts)
 

@@ -12,7 +12,7 @@ from metal.sim.machine import Machine
 from tests.mutants.stories import at_rest, change_server, discovered, release
 from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.life]
 PAGE = Path(__file__).parents[2] / "docs" / "failures.md"
 
 

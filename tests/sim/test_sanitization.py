@@ -17,7 +17,7 @@ from metal.evidence.signing import DoesNotHold, verify
 from metal.sim.machine import Machine
 from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.life]
 ERASING = replace(OPTIONS, erase=60.0)
 
 

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 import looptime
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -16,6 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from metal.kube.errors import ApiError, NotFound
 from tests.mutants.stories import at_rest, maintain
 from tests.sim.plane import KINDS, Plane, plane
+
+pytestmark = pytest.mark.life
 
 CLAIMS = st.sampled_from(["c1", "c2", "c3"])
 POWER = st.sampled_from(["On", "On", "Off"])

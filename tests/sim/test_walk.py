@@ -10,7 +10,7 @@ from metal.config.options import Sanitization
 from metal.kube.errors import ApiError
 from tests.sim.plane import Plane, plane
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.life]
 FAULTS = (
     "dead", "hangs", "http_5xx", "ignores_graceful", "ignores_once", "never_reports", "slow",
     "dies_after_script", "second_fetch", "drops_override", "ignores_reset", "boots_disk", "stale_power",
