@@ -155,7 +155,7 @@ async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, k
         await rack(b, fake.port, manufacturer="Dell Inc.")
         cast = tmp_path / "boot.cast"
         code, out, err = await typed(b, b"~.", "--record", str(cast), text=b"hello\r")
-        bmc = await b.live.client.get(KINDS.bmc, "b1")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
         again, _, quiet = await typed(b, b"\x04")
     assert (code, out) == (0, "login: [hello\r]"), err
     assert fake.commands == ["console com2", "console com2"]
@@ -179,7 +179,7 @@ async def test_another_host_key_is_refused_before_the_password_is_sent(
     async with bench(tmp_path) as b, ssh(keys[new]) as fake:
         await rack(b, fake.port, sshHostKey={"sha256": first})
         code, _, err = await typed(b, b"")
-        bmc = await b.live.client.get(KINDS.bmc, "b1")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
     assert (code, fake.logins) == (1, [])
     assert f"{first} is known, {second} was shown" in err, err
     assert "kubectl annotate bmcs b1 metal.ironcore.dev/operation=accept-host-key" in err
@@ -194,7 +194,7 @@ async def test_the_trusted_host_key_takes_the_refused_one_out_of_the_status(
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await rack(b, fake.port, sshHostKey={"sha256": first, "refused": "SHA256:other"})
         done = await typed(b, b"~.")
-        bmc = await b.live.client.get(KINDS.bmc, "b1")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
     assert done == (0, "login: ", QUIET)
     assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (first, "")
 
@@ -206,11 +206,11 @@ async def test_a_server_with_its_own_bmc_keeps_the_host_key_in_its_status(
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await inline(b, fake.port)
         code, _, err = await typed(b, b"~.")
-        pinned = (await b.live.client.get(KINDS.server, "s1")).status.ssh_host_key
+        before: Any = await b.live.client.get(KINDS.server, "s1")
         await b.live.client.patch_status(KINDS.server, "s1", {"status": {"sshHostKey": {"sha256": "SHA256:former"}}})
         refused, _, why = await typed(b, b"")
-        server = await b.live.client.get(KINDS.server, "s1")
-    assert (code, pinned.sha256) == (0, keys[0].get_fingerprint()), err
+        server: Any = await b.live.client.get(KINDS.server, "s1")
+    assert (code, before.status.ssh_host_key.sha256) == (0, keys[0].get_fingerprint()), err
     assert (refused, server.status.ssh_host_key.refused) == (1, keys[0].get_fingerprint())
     assert "kubectl annotate servers s1 metal.ironcore.dev/operation=accept-host-key" in why
 
@@ -231,7 +231,7 @@ async def test_a_host_key_that_was_pinned_meanwhile_is_the_one_that_counts(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("metal.bmc.ssh.SSHShell.host_key", overtaken)
             code, _, err = await typed(b, b"")
-        bmc = await b.live.client.get(KINDS.bmc, "b1")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
     assert (code, fake.logins) == (1, [])
     assert "SHA256:controller is known" in err
     assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (

@@ -18,7 +18,7 @@ async def pin(w: World, **status: Any) -> None:
 
 async def said(w: World, status: str) -> Any:
     """The server, once its condition has this status."""
-    return await w.until_true(lambda s: (c := find(s.status.conditions, "HostKeyTrusted")) and c.status == status)
+    return await w.until_true(lambda s: ("HostKeyTrusted", status) in [(c.type, c.status) for c in s.status.conditions])
 
 
 async def test_a_refused_host_key_is_a_condition_until_it_is_accepted() -> None:
@@ -33,7 +33,7 @@ async def test_a_refused_host_key_is_a_condition_until_it_is_accepted() -> None:
         await operate(w, "accept-host-key")
         accepted = await said(w, "True")
         told = await reasons(w)
-    condition = find(refused.status.conditions, "HostKeyTrusted")
+    condition: Any = find(refused.status.conditions, "HostKeyTrusted")
     assert condition.reason == "HostKeyChanged"
     assert "kubectl annotate servers s1 metal.ironcore.dev/operation=accept-host-key" in condition.message
     assert (accepted.status.ssh_host_key.sha256, accepted.status.ssh_host_key.refused) == ("SHA256:second", "")
@@ -47,7 +47,7 @@ async def test_nothing_is_accepted_where_nothing_was_refused() -> None:
         await w.discover()
         await pin(w, sha256="SHA256:first")
         await operate(w, "accept-host-key")
-        server = await w.until_true(lambda s: KINDS.key("operation") not in s.metadata.annotations)
+        server: Any = await w.until_true(lambda s: KINDS.key("operation") not in s.metadata.annotations)
         told = await reasons(w)
     assert server.status.ssh_host_key.sha256 == "SHA256:first"
     assert "NothingToAccept" in told
