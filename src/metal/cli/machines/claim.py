@@ -129,6 +129,16 @@ async def _ready(desk: Desk, name: str, wish: _Wish, progress: Progress) -> Obj 
     return obj
 
 
+def _not_in_error(claim: ServerClaim) -> None:
+    ready = conditions.find(claim.status.conditions, "Ready")
+    if ready is not None and ready.status != "True" and ready.reason == "ServerInError":
+        server = claim.spec.server_ref.name if claim.spec.server_ref else ""
+        raise click.ClickException(
+            f"claim {claim.metadata.name} waits for {ready.message.rstrip('.')}. It goes on when the server does. "
+            f"More: metalctl why server/{server}"
+        )
+
+
 def _awaiting(done: str) -> Awaited:
     """Awaits a condition of a claim."""
 
@@ -141,6 +151,7 @@ def _awaiting(done: str) -> Awaited:
             raise click.ClickException(f"claim {claim.metadata.name} gets no server: {bound.message}")
         if conditions.is_true(claim.status.conditions, done):
             return ""
+        _not_in_error(claim)
         unbound = f"a server ({bound.message})" if bound is not None and bound.status != "True" else ""
         return unbound or claim.status.waiting_for or "the manager to look at the claim"
 

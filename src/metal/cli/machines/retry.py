@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import click
 
+from metal.api.server import Server
 from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
-from metal.cli.machines.targets import target
+from metal.cli.machines.targets import decoded, in_error, target
 from metal.cli.machines.until import timeout_option, wait_option
 from metal.cli.objects.output import emit, output_option
 from metal.cli.objects.plain import Obj
@@ -33,6 +34,8 @@ async def command(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: tim
         obj = await operations.ask(desk, name, "retry")
         if wait:
             obj = await operations.taken(desk, name, before, timeout, progress)
+            if problem := in_error(decoded(obj, Server)):
+                raise click.ClickException(problem)
         if output is None:
             click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry asked for'}")
         return obj
