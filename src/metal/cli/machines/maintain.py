@@ -12,12 +12,13 @@ from metal.api.server import Server, State
 from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS, Missing
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, failed_since, target
 from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
 from metal.cli.objects import plain
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, in_namespace
+from metal.cli.onapi import Desk, in_namespace
 from metal.kube.errors import NotFound
 
 
@@ -78,9 +79,7 @@ async def command(desk: Desk, servers: tuple[str, ...], **given: Any) -> None:
                 raise _unknown(kind) from None
             raise
 
-    done = await each(servers, one)
-    if wish.output is not None:
-        emit(done, wish.output, one=True)
+    await for_each(servers, one, wish.output)
 
 
 def _unknown(kind: Kind[ServerMaintenance]) -> Missing:

@@ -10,6 +10,7 @@ from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import Target, all_servers, claim_of, decoded, in_error, target
 from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
 from metal.cli.objects import plain
@@ -80,9 +81,7 @@ async def reset(
             click.echo(f"server/{found.name} {wish} {'done' if wait else 'asked for'}")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)
 
 
 @command.command("status", epilog=EXITS)
@@ -148,9 +147,7 @@ async def _switch(
             click.echo(f"server/{found.name} is {power} ({said})" if wait else f"server/{found.name} {said}")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)
 
 
 async def _tell_claim(desk: Desk, found: Target, power: str) -> str:

@@ -9,12 +9,13 @@ from metal.api.server import Server, State
 from metal.cli.completing import CLAIM
 from metal.cli.exits import EXITS
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, failed_since, target
 from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
 from metal.cli.objects import plain
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, in_namespace
+from metal.cli.onapi import Desk, in_namespace
 from metal.kube.errors import NotFound
 
 _FREE = (State.AVAILABLE, State.RELEASED)
@@ -47,9 +48,7 @@ async def command(desk: Desk, claims: tuple[str, ...], wait: bool, timeout: time
             click.echo(f"serverclaim/{name} deleted{freed}")
         return obj
 
-    done = await each(claims, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(claims, one, output)
 
 
 async def _server(desk: Desk, claim: ServerClaim) -> Server | None:

@@ -9,11 +9,12 @@ from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, in_error, target
 from metal.cli.machines.until import timeout_option, wait_option
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, on_api
+from metal.cli.onapi import Desk, on_api
 
 
 @click.command("retry", epilog=EXITS)
@@ -40,9 +41,7 @@ async def command(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: tim
             click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry asked for'}")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)
 
 
 def _state(obj: Obj) -> str:
