@@ -2,20 +2,17 @@
 
 import click
 
-from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
-from metal.cli.machines.several import for_each
+from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import target
 from metal.cli.objects import plain
 from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk, on_api
 
-_servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
-
 
 @click.command("cordon", epilog=EXITS)
-@_servers
+@servers_argument
 @output_option
 @on_api
 async def cordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
@@ -24,7 +21,7 @@ async def cordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> No
 
 
 @click.command("uncordon", epilog=EXITS)
-@_servers
+@servers_argument
 @output_option
 @on_api
 async def uncordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:

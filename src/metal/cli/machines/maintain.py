@@ -9,10 +9,9 @@ import click
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Kind
 from metal.api.server import Server, State
-from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS, Missing
 from metal.cli.machines.progress import Progress
-from metal.cli.machines.several import for_each
+from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, failed_since, target
 from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
 from metal.cli.objects import plain
@@ -43,7 +42,7 @@ class _Wish:
 
 
 @click.command("maintain", epilog=EXITS)
-@click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+@servers_argument
 @click.option("--reason", default="", help="Why, for whoever looks. Needed to begin.")
 @click.option(
     "--policy", type=click.Choice(["Enforced", "OwnerApproval"]), default="OwnerApproval", show_default=True,

@@ -5,11 +5,10 @@ from datetime import timedelta
 import click
 
 from metal.api.server import Server
-from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
-from metal.cli.machines.several import for_each
+from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, in_error, target
 from metal.cli.machines.until import timeout_option, wait_option
 from metal.cli.objects.output import output_option
@@ -18,7 +17,7 @@ from metal.cli.onapi import Desk, on_api
 
 
 @click.command("retry", epilog=EXITS)
-@click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+@servers_argument
 @wait_option
 @timeout_option
 @output_option

@@ -2,9 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 
+import click
+
+from metal.cli.completing import SERVER
 from metal.cli.objects.output import emit
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import each
+
+servers_argument = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
 
 
 async def for_each(names: Iterable[str], work: Callable[[str], Awaitable[Obj]], output: str | None) -> None:
