@@ -9,6 +9,7 @@ from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.sanitization import (
     EvidencePhase,
+    RAIDVolume,
     SanitizationEvidence,
     SanitizationEvidenceStatus,
     SanitizationProgress,
@@ -76,6 +77,20 @@ async def take(
         drives=report.drives,
         problems=report.problems,
     )
+    return await _write(client, kinds, evidence, status)
+
+
+async def note_volumes(
+    client: Client,
+    kinds: Kinds,
+    evidence: SanitizationEvidence,
+    volumes: tuple[RAIDVolume, ...],
+    problems: tuple[str, ...],
+    now: datetime,
+) -> SanitizationEvidence:
+    """Write down what the BMC tells of volumes, and what it could not tell. Raises ApiError."""
+    told = (*evidence.status.problems, *problems)
+    status = msgspec.structs.replace(evidence.status, volumes=volumes, volumes_read_at=now, problems=told)
     return await _write(client, kinds, evidence, status)
 
 
