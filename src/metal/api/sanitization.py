@@ -202,5 +202,7 @@ class SanitizationProgress(Model, frozen=True, kw_only=True):
 
     percent: int = 0
     """Of all drives together, by size."""
+    time_left: str = ""
+    """How long it will take still, such as 2h10m, by what the drives say or by their pace; empty when neither does."""
     message: str = ""
     """In a few words."""

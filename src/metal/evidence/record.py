@@ -12,7 +12,6 @@ from metal.api.sanitization import (
     RAIDVolume,
     SanitizationEvidence,
     SanitizationEvidenceStatus,
-    SanitizationProgress,
 )
 from metal.api.server import Server
 from metal.evidence.report import SanitizationReport
@@ -129,17 +128,6 @@ async def _write(
     changes: dict[str, Any] = mergepatch.diff(msgspec.to_builtins(evidence.status), msgspec.to_builtins(status))
     body = {"metadata": {"resourceVersion": evidence.metadata.resource_version}, "status": changes}
     return await client.patch_status(kinds.evidence, evidence.metadata.name, body)
-
-
-def progress(evidence: SanitizationEvidence) -> SanitizationProgress:
-    """How far an erasure has come, of all drives together."""
-    drives = evidence.status.drives
-    total = sum(max(drive.size, 1) for drive in drives)
-    share = sum(max(d.size, 1) * (100 if d.result == "Succeeded" else min(d.percent, 100)) for d in drives)
-    done = sum(drive.result == "Succeeded" for drive in drives)
-    return SanitizationProgress(
-        percent=share // total if total else 0, message=f"{done} of {len(drives)} drives erased"
-    )
 
 
 def access(kinds: Kinds) -> tuple[Access, ...]:

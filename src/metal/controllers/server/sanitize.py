@@ -17,6 +17,7 @@ from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.summary import volumes
 from metal.evidence import record
+from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
 from metal.evidence.verdict import Verdict, judge, missing
 from metal.kube.controller import Requeue
@@ -132,7 +133,7 @@ async def _follow(scope: Scope) -> SanitizationEvidence | None:
         return None
     evidence = await record.find(scope.context.client, scope.context.kinds, name)
     if evidence is not None:
-        scope.set(sanitization_progress=record.progress(evidence))
+        scope.set(sanitization_progress=progress(evidence))
     return evidence
 
 
