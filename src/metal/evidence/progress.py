@@ -14,7 +14,8 @@ def progress(evidence: SanitizationEvidence) -> SanitizationProgress:
     share = sum(max(d.size, 1) * (100 if d.result == Result.SUCCEEDED else min(d.percent, 100)) for d in drives)
     done = sum(drive.result == Result.SUCCEEDED for drive in drives)
     left = [_seconds_left(drive, now) for drive in drives if drive.result in _UNDER_WAY]
-    time_left = _spoken(max(left, default=0.0)) if None not in left else ""
+    known = [seconds for seconds in left if seconds is not None]
+    time_left = _spoken(max(known, default=0.0)) if len(known) == len(left) else ""
     return SanitizationProgress(
         percent=share // total if total else 0,
         time_left=time_left,
