@@ -103,6 +103,16 @@ def test_a_spare_and_a_drive_in_no_volume_stay_owed() -> None:
     )
 
 
+def test_a_drive_that_took_the_place_of_another_is_judged_with_its_volume() -> None:
+    """It was there while the tenant was, whoever knew of it; from now on it is known."""
+    swapped = volume("P1", "P9")
+    verdict = judge("Clear", BASELINE, [seen()], volumes=[swapped])
+    assert verdict.owed == ("drive serial P2, slot Bay 2 was there at discovery and is missing",)
+    assert {drive.serial_number for drive in verdict.left} == {"V1", "P1", "P9"}
+    ill = msgspec.structs.replace(swapped, drives=(member("P1"), member("P9", health="Warning")))
+    assert "drive serial P9 belongs to volume" in judge("Clear", BASELINE, [seen()], volumes=[ill]).owed[1]
+
+
 def test_no_volume_reaches_purge() -> None:
     """Overwriting through a controller is Clear at most."""
     owed = judge("Purge", BASELINE, [seen(class_="Purge")], volumes=[volume()]).owed

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from metal.api.report import same_serial
 from metal.api.sanitization import DriveErasure, KnownDrive, Policy, RAIDVolume, Result
-from metal.evidence.volumes import Cover, cover
+from metal.evidence.volumes import Cover, cover, unlisted
 
 _STRENGTH = {"": 0, "Clear": 1, "Purge": 2}
 
@@ -34,7 +34,8 @@ def judge(
 
     `volumes` are those that the BMC tells of: a drive that no system sees may be erased with its volume.
     """
-    known, volumes = tuple(known), tuple(volumes)
+    known, drives, volumes = tuple(known), tuple(drives), tuple(volumes)
+    known += unlisted(volumes, known, drives)
     told = [(drive, _partner(drive, known)) for drive in drives]
     told = [(drive, partner) for drive, partner in told if drive.result != Result.MISSING or partner is None]
     here = [drive for drive, _ in told if drive.result != Result.MISSING]

@@ -35,6 +35,16 @@ def may_be_volume(drive: KnownDrive, drives: Iterable[KnownDrive]) -> bool:
     return bool(drive.name and hidden and not drive.slot) and same_serial(drive.serial_number) not in hidden
 
 
+def unlisted(
+    volumes: Iterable[RAIDVolume], known: Iterable[KnownDrive], erasures: Iterable[DriveErasure]
+) -> tuple[KnownDrive, ...]:
+    """Drives of volumes that nobody knew of before, such as one that was put in the place of another."""
+    listed = {same_serial(one.serial_number) for one in (*known, *erasures)} | {""}
+    found = {same_serial(d.serial_number): d for v in volumes for d in v.drives}
+    new = (drive for serial, drive in found.items() if serial not in listed)
+    return tuple(KnownDrive(serial_number=drive.serial_number, slot=drive.slot) for drive in new)
+
+
 def cover(
     drive: KnownDrive, volumes: Iterable[RAIDVolume], erasures: Sequence[DriveErasure], policy: str
 ) -> Cover | None:
