@@ -39,7 +39,8 @@ def unlisted(
     volumes: Iterable[RAIDVolume], known: Iterable[KnownDrive], erasures: Iterable[DriveErasure]
 ) -> tuple[KnownDrive, ...]:
     """Drives of volumes that nobody knew of before, such as one that was put in the place of another."""
-    listed = {same_serial(one.serial_number) for one in (*known, *erasures)} | {""}
+    serials = [one.serial_number for one in known] + [one.serial_number for one in erasures]
+    listed = {same_serial(serial) for serial in serials} | {""}
     found = {same_serial(d.serial_number): d for v in volumes for d in v.drives}
     new = (drive for serial, drive in found.items() if serial not in listed)
     return tuple(KnownDrive(serial_number=drive.serial_number, slot=drive.slot) for drive in new)
