@@ -84,6 +84,24 @@ async def test_a_small_machine_costs_ten_requests_and_with_expansion_six() -> No
     assert len(expanding.requests) - 2 == 6
 
 
+async def test_a_volume_has_the_identifier_that_systems_show_and_its_drives() -> None:
+    """By the links of the volume; one drive that is not known, and none is told: half of them would mislead."""
+    bmc = small()
+    volume = bmc.resources[f"{STORE}/Volumes/1"]
+    volume["Identifiers"] = [
+        {"DurableName": "Disk.Virtual.0", "DurableNameFormat": None},
+        {"DurableName": "600508B1001C5A3C", "DurableNameFormat": "NAA"},
+    ]
+    volume["Links"] = {"Drives": [{"@odata.id": f"{STORE}/Drives/1/"}]}
+    volume["Status"] = {"State": "Enabled", "Health": "Warning"}
+    (store,) = (await read(bmc)).storages
+    volume["Links"]["Drives"].append({"@odata.id": "/redfish/v1/Chassis/1/Drives/9"})
+    (partly,) = (await read(bmc)).storages
+    assert (store.volumes[0].wwn, store.volumes[0].health) == ("600508B1001C5A3C", "Warning")
+    assert store.volumes[0].drives == store.drives != ()
+    assert partly.volumes[0].drives == ()
+
+
 async def test_a_broken_part_is_a_sentence_and_the_rest_is_kept() -> None:
     """Discovery does not hang on one ill controller."""
     bmc = small(MemorySummary=None)

@@ -27,7 +27,6 @@ from tests.cli.live import KINDS, METALCTL
 
 PASSWORD = "correct horse"
 QUIET = "console of s1 at 127.0.0.1; ~. ends it\nconsole of s1 closed\n"
-KEY = KINDS.key("ssh-host-key")
 
 
 @dataclass
@@ -99,6 +98,17 @@ async def rack(b: Bench, port: int, *, password: str = PASSWORD, protocol: str =
     await b.server("s1", {"bmcRef": {"name": "b1"}}, state="Reserved")
 
 
+async def inline(b: Bench, port: int) -> None:
+    """A server with a BMC of its own, without an object for it."""
+    spec = {
+        "address": "127.0.0.1", "bmcSecretRef": {"name": "b1"}, "protocol": {"name": "Redfish", "port": 443},
+        "consoleProtocol": {"name": "SSH", "port": port},
+    }  # fmt: skip
+    secret = {"metadata": {"name": "b1"}, "stringData": {"username": "root", "password": PASSWORD}}
+    await b.live.client.create(KINDS.bmc_secret, secret)
+    await b.server("s1", {"bmc": spec}, state="Reserved")
+
+
 class Typist:
     """A terminal at which somebody types once it said `login: `: the text, and when that was repeated the last keys."""
 
@@ -140,17 +150,18 @@ async def typed(b: Bench, last: bytes, *args: str, text: bytes = b"") -> tuple[i
 
 
 async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
-    """Keys go there and output comes back, until ~.; the first key seen is in the BMC's annotation from then on."""
+    """Keys go there and output comes back, until ~.; the first key seen is in the BMC's status from then on."""
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await rack(b, fake.port, manufacturer="Dell Inc.")
         cast = tmp_path / "boot.cast"
         code, out, err = await typed(b, b"~.", "--record", str(cast), text=b"hello\r")
-        bmc = await b.live.client.get(KINDS.bmc, "b1")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
         again, _, quiet = await typed(b, b"\x04")
     assert (code, out) == (0, "login: [hello\r]"), err
     assert fake.commands == ["console com2", "console com2"]
     assert fake.sizes[0] == (80, 24)
-    assert bmc.metadata.annotations[KEY].split()[:2] == keys[0].export_public_key().decode().split()[:2]
+    assert bmc.status.ssh_host_key.sha256 == keys[0].get_fingerprint()
+    assert bmc.status.ssh_host_key.since is not None
     assert f"the host key of BMC b1 is {keys[0].get_fingerprint()} from now on" in err
     assert (again, "from now on" in quiet) == (0, False)
     header, *events = [json.loads(line) for line in cast.read_text().splitlines()]
@@ -163,19 +174,74 @@ async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, k
 async def test_another_host_key_is_refused_before_the_password_is_sent(
     new: int, tmp_path: Path, keys: list[asyncssh.SSHKey]
 ) -> None:
-    """Also one of another kind. Both fingerprints are told; --forget-host-key takes the new one."""
-    async with bench(tmp_path) as b:
-        async with ssh(keys[0]) as fake:
-            port = fake.port
-            await rack(b, port)
-            code, _, err = await typed(b, b"~.")
-            assert code == 0, err
-        async with ssh(keys[new], port) as other:
+    """Also one of another kind. Both fingerprints are told, and the way out; the status keeps what was refused."""
+    first, second = keys[0].get_fingerprint(), keys[new].get_fingerprint()
+    async with bench(tmp_path) as b, ssh(keys[new]) as fake:
+        await rack(b, fake.port, sshHostKey={"sha256": first})
+        code, _, err = await typed(b, b"")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
+    assert (code, fake.logins) == (1, [])
+    assert f"{first} is known, {second} was shown" in err, err
+    assert "kubectl annotate bmcs b1 metal.ironcore.dev/operation=accept-host-key" in err
+    assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (first, second)
+
+
+async def test_the_trusted_host_key_takes_the_refused_one_out_of_the_status(
+    tmp_path: Path, keys: list[asyncssh.SSHKey]
+) -> None:
+    """Whoever answered there for a while is gone."""
+    first = keys[0].get_fingerprint()
+    async with bench(tmp_path) as b, ssh(keys[0]) as fake:
+        await rack(b, fake.port, sshHostKey={"sha256": first, "refused": "SHA256:other"})
+        done = await typed(b, b"~.")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
+    assert done == (0, "login: ", QUIET)
+    assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (first, "")
+
+
+async def test_a_server_with_its_own_bmc_keeps_the_host_key_in_its_status(
+    tmp_path: Path, keys: list[asyncssh.SSHKey]
+) -> None:
+    """It has no BMC object; the way out is the same, on the Server."""
+    async with bench(tmp_path) as b, ssh(keys[0]) as fake:
+        await inline(b, fake.port)
+        code, _, err = await typed(b, b"~.")
+        before: Any = await b.live.client.get(KINDS.server, "s1")
+        await b.live.client.patch_status(KINDS.server, "s1", {"status": {"sshHostKey": {"sha256": "SHA256:former"}}})
+        refused, _, why = await typed(b, b"")
+        server: Any = await b.live.client.get(KINDS.server, "s1")
+    assert (code, before.status.ssh_host_key.sha256) == (0, keys[0].get_fingerprint()), err
+    assert (refused, server.status.ssh_host_key.refused) == (1, keys[0].get_fingerprint())
+    assert "kubectl annotate servers s1 metal.ironcore.dev/operation=accept-host-key" in why
+
+
+async def test_a_host_key_that_was_pinned_meanwhile_is_the_one_that_counts(
+    tmp_path: Path, keys: list[asyncssh.SSHKey]
+) -> None:
+    """A controller and a console come first at the same time: one of them wins, and both hold to it."""
+    async with bench(tmp_path) as b, ssh(keys[0]) as fake:
+        await rack(b, fake.port)
+
+        async def overtaken(self: Any, address: str, port: int = 22) -> str:
+            pin = {"sha256": "SHA256:controller"}
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(written(b, pin), loop))
+            return keys[0].get_fingerprint()
+
+        loop = asyncio.get_running_loop()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("metal.bmc.ssh.SSHShell.host_key", overtaken)
             code, _, err = await typed(b, b"")
-            assert (code, other.logins) == (1, [])
-            assert f"{keys[0].get_fingerprint()} is known, {keys[new].get_fingerprint()} was shown" in err, err
-            assert (await typed(b, b"~.", "--forget-host-key"))[0] == 0
-            assert await typed(b, b"~.") == (0, "login: ", QUIET)
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
+    assert (code, fake.logins) == (1, [])
+    assert "SHA256:controller is known" in err
+    assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (
+        "SHA256:controller", keys[0].get_fingerprint(),
+    )  # fmt: skip
+
+
+async def written(b: Bench, pin: dict[str, str]) -> None:
+    """What a controller writes."""
+    await b.live.client.patch_status(KINDS.bmc, "b1", {"status": {"sshHostKey": pin}})
 
 
 async def test_a_refused_login_names_the_secret_and_is_tried_once(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.live import Live
+from tests.cli.live import KINDS, Live
 from tests.cli.test_up import IGNITION, Up, all_available, running, servers, until
 
 pytestmark = pytest.mark.life
 
 
-@pytest.mark.timeout(180)  # eight programs start here, each of which takes seconds on a machine under load
+@pytest.mark.timeout(180)  # a dozen programs start here, each of which takes seconds on a machine under load
 async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_path: Path) -> None:
-    """Each command waits for the machine itself; in between `why` says what it is doing."""
+    """Each command waits for the machine itself; in between `why` says what it is doing, and it is maintained."""
     up = Up(tmp_path, 1)
     file = tmp_path / "web.ign"
     file.write_text(IGNITION)
+    needed = KINDS.key("maintenance-needed")
     async with running(up) as client:
         await until(lambda: servers(client), all_available(1))
         (machine,) = await servers(client)
@@ -32,6 +33,14 @@ async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_pa
         code, out, err = await here.metalctl("why", "claim/web", "-o", "json")
         (part,) = json.loads(out)[0]["parts"]
         assert f"Its claim's image {up.image} booted" in part["tried"][-1]
+        code, out, err = await here.metalctl("maintain", name, "--reason", "new DIMM")
+        await until(lambda: client.list(KINDS.claim), lambda page: needed in page.items[0].metadata.labels)
+        code, out, err = await here.metalctl("approve", "web")
+        assert (code, out) == (0, "serverclaim/web approved: new DIMM\n"), err
+        code, out, err = await here.metalctl("maintain", name, "--wait")
+        assert (code, out.splitlines()[1]) == (0, f"server/{name} is in maintenance"), err
+        code, out, err = await here.metalctl("maintain", name, "--end", "--wait")
+        assert (code, out) == (0, f"servermaintenance/{name} deleted; the server is out of it\n"), err
         code, out, err = await here.metalctl("release", "web", "--wait")
         assert (code, out) == (0, f"serverclaim/web deleted; server {name} is Available\n"), err
         await up.end(signal.SIGINT)

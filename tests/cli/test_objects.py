@@ -65,6 +65,21 @@ async def test_a_category_shows_every_kind_that_has_objects(tmp_path: Path) -> N
         assert second.splitlines()[1].split()[:2] == ["default", "serverclaim.metal.ironcore.dev/c1"]
 
 
+async def test_get_shows_how_far_an_erasure_is(tmp_path: Path) -> None:
+    """In words for everybody; percent and time left in columns of their own with -o wide."""
+    progress = {"percent": 41, "timeLeft": "2h10m", "message": "0 of 2 drives erased, about 2h10m left"}
+    waiting = f"the drives to be erased: 41 %, {progress['message']}"
+    async with bench(tmp_path) as b:
+        await b.server("s1", state="Cleanup", sanitizationProgress=progress, waitingFor=waiting)
+        plain, wide = await b.run("get", "servers"), await b.run("get", "servers", "-o", "wide")
+    assert waiting in plain.out
+    assert "ERASED" not in plain.out
+    header, row = wide.out.splitlines()
+    assert [row[header.index(f" {name}") :].split()[0] for name in ("STATE", "ERASED", "TIME-LEFT")] == [
+        "Cleanup", "41", "2h10m",
+    ]  # fmt: skip
+
+
 async def test_objects_come_as_json_yaml_and_names(tmp_path: Path) -> None:
     """One object alone, several in a List; without the managedFields that nobody reads."""
     async with bench(tmp_path) as b:

@@ -40,6 +40,21 @@ def test_the_task_that_the_ignition_carries_is_read_by_the_eraser(tmp_path: Path
     assert [lost.serial for lost in told.missing([drive("S2")])] == ["S1"]
 
 
+def test_what_may_be_a_volume_is_told_to_the_eraser(tmp_path: Path) -> None:
+    """A drive that the machine shows and the BMC does not know, where the BMC knows others that it does not show."""
+    written = tmp_path / "sanitization.json"
+    hidden = KnownDrive(serial_number="P1", slot="Bay 2")
+    volume = KnownDrive(name="sdb", serial_number="V1", wwn="naa.2")
+    told = []
+    for drives in ((*KNOWN, volume, hidden), (*KNOWN, volume), (KnownDrive(serial_number="v1"), volume)):
+        ignited = ignition.sanitization(b"pyz", "http://r:1", UUID, "Clear", drives)
+        written.write_bytes(files(ignited)[ignition.TASK_PATH])
+        read, here = task.read(written), [drive(), Drive("sdb", "/dev/sdb", "V1", "naa.2", "", "SCSI", 1, True, "")]
+        read.place(here)
+        told.append([one.may_be_volume for one in here])
+    assert told == [[False, True], [False, False], [False, False]]
+
+
 def test_the_command_line_of_the_unit_is_one_that_the_probe_knows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

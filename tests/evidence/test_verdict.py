@@ -57,7 +57,7 @@ def test_a_new_drive_is_remarked_and_known_from_then_on() -> None:
     """It was erased as well, so it holds nobody back."""
     verdict = judge("Clear", [known("S1")], [erased("S1"), erased("S9", name="sdx")])
     assert verdict.owed == ()
-    assert verdict.remarks == ("drive sdx (serial S9) was not there at discovery",)
+    assert verdict.remarks == ("drive sdx (serial S9) was not there at discovery, and was erased as well",)
     assert {drive.serial_number for drive in verdict.left} == {"S1", "S9"}
 
 

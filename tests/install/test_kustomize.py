@@ -71,6 +71,28 @@ def test_kustomize_leaves_the_rights_alone(folder: str) -> None:
         assert found["rules"] == role["rules"]
 
 
+@pytest.mark.needs("kubectl")
+def test_the_events_component_opens_the_receivers_port(tmp_path: Path) -> None:
+    """In pod, Service and network policy; without it the port is shut everywhere, as no such thing listens."""
+    parts = {"resources": "site", "components": "events"}
+    overlay = {key: [os.path.relpath(CONFIG / folder, tmp_path)] for key, folder in parts.items()}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    plain, opened = rendered("site"), rendered(str(tmp_path))
+
+    def ports(objects: list[Any]) -> list[Any]:
+        (container,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+        services = [port for one in of_kind(objects, "Service") for port in one["spec"]["ports"]]
+        doors = [door for rule in only(objects, "NetworkPolicy")["spec"]["ingress"] for door in rule["ports"]]
+        return [*container["ports"], *services, *doors]
+
+    assert [port for port in ports(opened) if port not in ports(plain)] == [
+        {"name": "events", "containerPort": 10001, "protocol": "TCP"},
+        {"name": "events", "port": 10001, "targetPort": "events", "protocol": "TCP"},
+        {"protocol": "TCP", "port": "events"},
+    ]
+    assert len(ports(opened)) == len(ports(plain)) + 3
+
+
 @pytest.mark.kube
 @pytest.mark.parametrize("path", [(), ("template", "spec"), ("template", "spec", "containers", 0)])
 def test_chart_and_kustomize_run_the_same_pods(site: Site, path: tuple[Any, ...]) -> None:

@@ -173,7 +173,7 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     certificate: Pin | None = None
     """Certificate that was pinned at first use."""
     ssh_host_key: Pin | None = None
-    """SSH host key that was pinned at first use."""
+    """SSH host key that was pinned at first use, by a controller or by a person at the console."""
     restart: Restart | None = None
     """The last restart that was asked for."""
     systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
@@ -187,7 +187,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Ready, Reset, Enrolled (whether every system has its Server) and Events (whether events arrive)."""
+    """Ready, Reset, Enrolled (whether every system has its Server), Events (whether events arrive) and HostKeyTrusted
+    (whether SSH shows the pinned key)."""
 
 
 class BMC(Model, frozen=True, kw_only=True):

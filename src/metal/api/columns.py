@@ -51,6 +51,8 @@ SERVER = (
     Column("State", ".status.state"),
     _SINCE,
     _WAITING_FOR,
+    Column("Erased", ".status.sanitizationProgress.percent", "integer", priority=_WIDE),
+    Column("Time-Left", ".status.sanitizationProgress.timeLeft", priority=_WIDE),
     Column("Unclaimable", ".spec.unclaimable", "boolean", priority=_WIDE),
     _AGE,
 )

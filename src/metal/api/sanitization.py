@@ -95,6 +95,40 @@ class DriveErasure(Model, frozen=True, kw_only=True):
     """What failed, or why better methods did not do."""
 
 
+class VolumeDrive(Model, frozen=True, kw_only=True):
+    """One drive of a RAID volume, as the BMC tells it."""
+
+    serial_number: str = ""
+    """Serial number."""
+    slot: str = ""
+    """Where it is, in the BMC's words."""
+    size: int = 0
+    """Size in bytes."""
+    state: str = ""
+    """Enabled, StandbySpare, UnavailableOffline, …"""
+    health: str = ""
+    """OK, Warning or Critical."""
+
+
+class RAIDVolume(Model, frozen=True, kw_only=True):
+    """A volume of a storage controller, as the BMC tells it: what a system sees in place of the drives."""
+
+    name: str = ""
+    """Name."""
+    raid_type: str = msgspec.field(name="raidType", default="")
+    """RAID type."""
+    wwn: str = ""
+    """World-wide identifier; empty when the BMC tells none that a system sees, too."""
+    size: int = 0
+    """Size in bytes."""
+    state: str = ""
+    """Enabled, Disabled, …"""
+    health: str = ""
+    """OK, Warning or Critical."""
+    drives: tuple[VolumeDrive, ...] = ()
+    """Its drives; none when the BMC does not tell all of them."""
+
+
 class Signature(Model, frozen=True, kw_only=True):
     """Proves who wrote the evidence, and that it was not changed since."""
 
@@ -140,6 +174,11 @@ class SanitizationEvidenceStatus(Model, frozen=True, kw_only=True):
     """What was done to each drive."""
     problems: tuple[str, ...] = ()
     """What the system that erased could not look at."""
+    volumes: tuple[RAIDVolume, ...] = ()
+    """Volumes of storage controllers when the erasure had ended. Read only where the system that erased did not see a
+    drive of the server."""
+    volumes_read_at: datetime | None = None
+    """When they were read."""
     remarks: tuple[str, ...] = ()
     """What is worth knowing and nothing to hold the server back for."""
     owed: tuple[str, ...] = ()
@@ -163,5 +202,7 @@ class SanitizationProgress(Model, frozen=True, kw_only=True):
 
     percent: int = 0
     """Of all drives together, by size."""
+    time_left: str = ""
+    """How long it will take still, such as 2h10m, by what the drives say or by their pace; empty when neither does."""
     message: str = ""
     """In a few words."""

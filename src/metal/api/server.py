@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from metal.api.bmc import ConsoleProtocol, Protocol, TLSPolicy
+from metal.api.bmc import ConsoleProtocol, Pin, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.interruption import Interruption, OperationRequest
@@ -355,6 +355,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """What became of the last tenant's data: Clear or Purge (the weakest that a drive reached), None when the policy
     was to leave it, NotOwed when nothing of the tenant had reached the machine, Accepted when somebody accepted what
     its erasure owes."""
+    ssh_host_key: Pin | None = None
+    """SSH host key of the BMC in spec.bmc, pinned by the first console; that of a BMC object is in its own status."""
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
     conditions: Conditions = ()

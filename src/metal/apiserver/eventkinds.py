@@ -39,11 +39,18 @@ _SHOWN = {_NAMES.get(name, name): schema for name, schema in EVENT["properties"]
 
 def event_kinds() -> list[Resource]:
     """events of the core group, and the same events of events.k8s.io."""
-    common: Obj = {"version": "v1", "kind": "Event", "plural": "events", "singular": "event", "list_kind": "EventList"}
-    selectable = {f"involvedObject.{name}" for name in _REFERENCE} | {"reason", "reportingComponent", "source", "type"}
-    core = Resource(
-        **common,
+    core = _core_events()
+    return [core, _new_events(core)]
+
+
+def _core_events() -> Resource:
+    return Resource(
         group="",
+        version="v1",
+        kind="Event",
+        plural="events",
+        singular="event",
+        list_kind="EventList",
         schema=Typed("Event", "v1", EVENT),
         openapi=EVENT,
         short_names=("ev",),
@@ -55,12 +62,15 @@ def event_kinds() -> list[Resource]:
             blank=_BLANK,
             unconditional=True,
             generations=False,
-            selectable=frozenset(selectable),
+            selectable=_selectable("involvedObject", "reportingComponent", "source"),
             selected=_selected,
         ),
     )
+
+
+def _new_events(core: Resource) -> Resource:
     shown = {**EVENT, "properties": _SHOWN}
-    new = replace(
+    return replace(
         core,
         group="events.k8s.io",
         schema=Typed("Event", "v1", shown),
@@ -69,19 +79,20 @@ def event_kinds() -> list[Resource]:
         shares=core,
         show=show,
         keep=keep,
-        strategy=Strategy(
+        strategy=replace(
+            core.strategy,
             prepare=_prepare_shown,
             check=check_new,
             blank=show(_BLANK),
-            unconditional=True,
-            generations=False,
-            selectable=frozenset(
-                {f"regarding.{name}" for name in _REFERENCE} | {"reason", "reportingController", "type"}
-            ),
+            selectable=_selectable("regarding", "reportingController"),
             selected=show,
         ),
     )
-    return [core, new]
+
+
+def _selectable(about: str, *more: str) -> frozenset[str]:
+    """Fields that a field selector may name, beside metadata's."""
+    return frozenset({f"{about}.{name}" for name in _REFERENCE} | {"reason", "type", *more})
 
 
 def show(obj: Obj) -> Obj:

@@ -7,6 +7,8 @@ from metal.redfish import resources as theirs
 
 _GIB = 1024**3
 _MIB = 1024**2
+_WORLD_WIDE = ("NAA", "EUI", "NGUID")
+"""Formats of identifiers that operating systems show (DSP0268, Resource.Identifier)."""
 _MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
 
 
@@ -118,15 +120,20 @@ def drive(disk: theirs.Drive) -> ours.Drive:
         model=disk.model.strip(),
         serial_number=disk.serial_number.strip(),
         state=disk.status.state,
+        health=disk.status.health,
     )
 
 
-def volume(part: theirs.Volume) -> ours.Volume:
-    """One volume."""
+def volume(part: theirs.Volume, drives: tuple[ours.Drive, ...]) -> ours.Volume:
+    """One volume of these drives."""
+    named = (one.durable_name.strip() for one in part.identifiers if one.durable_name_format in _WORLD_WIDE)
     return ours.Volume(
         name=part.name or part.id,
         capacity_bytes=part.capacity_bytes,
         state=part.status.state,
         raid_type=part.raid_type,
         usage=part.volume_usage,
+        health=part.status.health,
+        wwn=next(named, ""),
+        drives=drives,
     )

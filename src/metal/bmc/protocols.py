@@ -143,6 +143,7 @@ class Drive:
     model: str = ""
     serial_number: str = ""
     state: str = ""
+    health: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,11 @@ class Volume:
     state: str = ""
     raid_type: str = ""
     usage: str = ""
+    health: str = ""
+    wwn: str = ""
+    """World-wide identifier (NAA, EUI or NGUID), by which an operating system knows it, too."""
+    drives: tuple[Drive, ...] = ()
+    """Its drives; none unless all of them are known."""
 
 
 @dataclass(frozen=True)

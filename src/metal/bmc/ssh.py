@@ -64,31 +64,37 @@ class SSHShell:
     async def run(self, access: ShellAccess, command: str) -> None:
         """A connection that breaks once the command is on its way is no failure: the BMC is restarting."""
         self._permit()
-        connection = await self._connect(access)
+        connection = await connect(access, self._connect_timeout)
         try:
             await _run(connection, access, command)
         finally:
             connection.abort()
 
-    async def _connect(self, access: ShellAccess) -> "asyncssh.SSHClientConnection":
-        import asyncssh
 
-        seen: list[str] = []
+async def connect(access: ShellAccess, limit: float, *, keepalive: float = 0) -> "asyncssh.SSHClientConnection":
+    """Log in within `limit` seconds; a password is offered once (lock-outs), and only to the host key of the access.
 
-        class Pinned(asyncssh.SSHClient):
-            def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-                seen.append(key.get_fingerprint())
-                return seen[-1] == access.host_key
+    `keepalive` is the seconds of silence after which the BMC is asked whether it is still there; 0: never.
+    Raises BMCHostKeyChanged and other BMCErrors.
+    """
+    import asyncssh
 
-        async with _mapped(access.address, access.port, self._connect_timeout):
-            try:
-                return await asyncssh.connect(
-                    access.address, access.port, username=access.username, password=access.password,
-                    client_factory=Pinned, known_hosts=([], [], []), client_keys=None, agent_path=None, config=None,
-                    preferred_auth="password,keyboard-interactive",
-                )  # fmt: skip
-            except asyncssh.HostKeyNotVerifiable:
-                raise BMCHostKeyChanged(access.host_key, seen[-1] if seen else "", access.address) from None
+    seen: list[str] = []
+
+    class Pinned(asyncssh.SSHClient):
+        def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+            seen.append(key.get_fingerprint())
+            return seen[-1] == access.host_key
+
+    async with _mapped(access.address, access.port, limit):
+        try:
+            return await asyncssh.connect(
+                access.address, access.port, username=access.username, password=access.password,
+                client_factory=Pinned, known_hosts=([], [], []), client_keys=None, agent_path=None, config=None,
+                preferred_auth="password,keyboard-interactive", keepalive_interval=keepalive,
+            )  # fmt: skip
+        except asyncssh.HostKeyNotVerifiable:
+            raise BMCHostKeyChanged(access.host_key, seen[-1] if seen else "", access.address) from None
 
 
 async def _run(connection: "asyncssh.SSHClientConnection", access: ShellAccess, command: str) -> None:

@@ -26,8 +26,15 @@ async def _controller(reader: Reader, storage: theirs.Storage) -> ours.Storage:
         name=name,
         state=storage.status.state,
         drives=tuple(convert.drive(disk) for disk in drives if _present(disk)),
-        volumes=tuple(convert.volume(part) for part in volumes),
+        volumes=tuple(convert.volume(part, _members(part, drives)) for part in volumes),
     )
+
+
+def _members(volume: theirs.Volume, drives: list[theirs.Drive]) -> tuple[ours.Drive, ...]:
+    """Its drives, or none where one of them is not known: half of them would mislead."""
+    known = {disk.odata_id.rstrip("/"): disk for disk in drives if disk.odata_id}
+    found = [known.get(link.odata_id.rstrip("/")) for link in volume.links.drives]
+    return tuple(convert.drive(disk) for disk in found if disk is not None) if all(found) else ()
 
 
 def _simple(storage: theirs.SimpleStorage) -> ours.Storage:

@@ -26,6 +26,7 @@ COMMANDS = {
     "park": ("metal.cli.machines.park:park", "Take hands off servers."),
     "unpark": ("metal.cli.machines.park:unpark", "Manage parked servers again."),
     "maintain": ("metal.cli.machines.maintain", "Take servers into maintenance, or end it."),
+    "approve": ("metal.cli.machines.approve", "Let maintenances have the servers of your claims."),
     "evidence": ("metal.cli.evidence", "List, show and verify evidence of what became of tenants' data."),
     "move": ("metal.cli.move", "Move all objects from one API to another, such as from `metalctl up` into a cluster."),
     "config": ("metal.cli.config", "Print every configuration option with its meaning, or check a file."),
@@ -48,6 +49,7 @@ _BY_HAND = (
     "park",
     "unpark",
     "maintain",
+    "approve",
 )
 _OBJECTS = ("get", "describe", "apply", "delete")
 

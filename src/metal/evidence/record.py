@@ -9,9 +9,9 @@ from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.sanitization import (
     EvidencePhase,
+    RAIDVolume,
     SanitizationEvidence,
     SanitizationEvidenceStatus,
-    SanitizationProgress,
 )
 from metal.api.server import Server
 from metal.evidence.report import SanitizationReport
@@ -79,6 +79,20 @@ async def take(
     return await _write(client, kinds, evidence, status)
 
 
+async def note_volumes(
+    client: Client,
+    kinds: Kinds,
+    evidence: SanitizationEvidence,
+    volumes: tuple[RAIDVolume, ...],
+    problems: tuple[str, ...],
+    now: datetime,
+) -> SanitizationEvidence:
+    """Write down what the BMC tells of volumes, and what it could not tell. Raises ApiError."""
+    told = (*evidence.status.problems, *problems)
+    status = msgspec.structs.replace(evidence.status, volumes=volumes, volumes_read_at=now, problems=told)
+    return await _write(client, kinds, evidence, status)
+
+
 async def conclude(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, verdict: Verdict, key: SigningKey, now: datetime
 ) -> SanitizationEvidence:
@@ -114,17 +128,6 @@ async def _write(
     changes: dict[str, Any] = mergepatch.diff(msgspec.to_builtins(evidence.status), msgspec.to_builtins(status))
     body = {"metadata": {"resourceVersion": evidence.metadata.resource_version}, "status": changes}
     return await client.patch_status(kinds.evidence, evidence.metadata.name, body)
-
-
-def progress(evidence: SanitizationEvidence) -> SanitizationProgress:
-    """How far an erasure has come, of all drives together."""
-    drives = evidence.status.drives
-    total = sum(max(drive.size, 1) for drive in drives)
-    share = sum(max(d.size, 1) * (100 if d.result == "Succeeded" else min(d.percent, 100)) for d in drives)
-    done = sum(drive.result == "Succeeded" for drive in drives)
-    return SanitizationProgress(
-        percent=share // total if total else 0, message=f"{done} of {len(drives)} drives erased"
-    )
 
 
 def access(kinds: Kinds) -> tuple[Access, ...]:

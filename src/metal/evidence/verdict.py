@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from metal.api.report import same_serial
-from metal.api.sanitization import DriveErasure, KnownDrive, Policy, Result
+from metal.api.sanitization import DriveErasure, KnownDrive, Policy, RAIDVolume, Result
+from metal.evidence.volumes import Cover, cover, unlisted
 
 _STRENGTH = {"": 0, "Clear": 1, "Purge": 2}
 
@@ -21,32 +22,55 @@ class Verdict:
     """Drives that the server has by now: those that were found, new ones too."""
 
 
-def judge(policy: str, known: Iterable[KnownDrive], drives: Iterable[DriveErasure], *, late: str = "") -> Verdict:
-    """The verdict over a final report; `late` says why no more can be expected where it is none."""
-    known, drives = tuple(known), tuple(drives)
-    partners = {id(drive): found for drive in drives if (found := _partner(drive, known)) is not None}
-    drives = tuple(drive for drive in drives if not _is_mistaken(drive, drives, partners))
-    owed = [sentence for drive in drives if (sentence := _owed(policy, drive, partners.get(id(drive)), late))]
-    met = {_identity(partner) for partner in partners.values()}
-    missing = {_identity(k): k for k in known if _identity(k) not in met}.values()
-    owed += [f"{_name(k.name, k.serial_number, k.slot)} was there at discovery and is missing" for k in missing]
-    here = [drive for drive in drives if drive.result != Result.MISSING]
-    new = [drive for drive in here if id(drive) not in partners]
+def judge(
+    policy: str,
+    known: Iterable[KnownDrive],
+    drives: Iterable[DriveErasure],
+    *,
+    volumes: Iterable[RAIDVolume] = (),
+    late: str = "",
+) -> Verdict:
+    """The verdict over a final report; `late` says why no more can be expected where it is none.
+
+    `volumes` are those that the BMC tells of: a drive that no system sees may be erased with its volume.
+    """
+    known, drives, volumes = tuple(known), tuple(drives), tuple(volumes)
+    known += unlisted(volumes, known, drives)
+    told = [(drive, _partner(drive, known)) for drive in drives]
+    told = [(drive, partner) for drive, partner in told if drive.result != Result.MISSING or partner is None]
+    here = [drive for drive, _ in told if drive.result != Result.MISSING]
+    lost = [(one, cover(one, volumes, here, policy)) for one in missing(known, here)]
+    covered = [one for one, found in lost if found is not None and found.erased]
+    owed = [sentence for drive, partner in told if (sentence := _owed(policy, drive, partner, late))]
+    owed += [_lost(one, found) for one, found in lost if one not in covered]
+    reached = [drive.class_ for drive in here] + ["Clear" for _ in covered]
     return Verdict(
         owed=tuple(owed),
-        remarks=tuple(f"{_name(d.name, d.serial_number, d.slot)} was not there at discovery" for d in new),
-        reached=min((d.class_ for d in here), key=_STRENGTH.__getitem__, default=policy),
-        left=tuple(_known(drive, partners.get(id(drive))) for drive in here),
+        remarks=(
+            *(_new(drive) for drive, partner in told if partner is None and drive in here),
+            *(_lost(one, found) for one, found in lost if one in covered),
+        ),
+        reached=min(reached, key=_STRENGTH.__getitem__, default=policy),
+        left=(*(_known(drive, partner) for drive, partner in told if drive in here), *covered),
     )
 
 
-def _is_mistaken(drive: DriveErasure, drives: tuple[DriveErasure, ...], partners: dict[int, KnownDrive]) -> bool:
-    """True for one that is called missing and was found: machine and BMC may spell a serial number differently."""
-    me = partners.get(id(drive))
-    if drive.result != Result.MISSING or me is None:
-        return False
-    others = (partners.get(id(other)) for other in drives if other.result != Result.MISSING)
-    return any(other is me for other in others)
+def _new(drive: DriveErasure) -> str:
+    return f"{_name(drive.name, drive.serial_number, drive.slot)} was not there at discovery, and was erased as well"
+
+
+def _lost(drive: KnownDrive, found: Cover | None) -> str:
+    """What became of a drive that no report has found."""
+    name = _name(drive.name, drive.serial_number, drive.slot)
+    return f"{name} {found.text}" if found is not None else f"{name} was there at discovery and is missing"
+
+
+def missing(known: Iterable[KnownDrive], drives: Iterable[DriveErasure]) -> list[KnownDrive]:
+    """Drives that the server is known to have and no report has found, each once."""
+    known = tuple(known)
+    found = (_partner(drive, known) for drive in drives if drive.result != Result.MISSING)
+    met = {_identity(partner) for partner in found if partner is not None}
+    return list({_identity(k): k for k in known if _identity(k) not in met}.values())
 
 
 def is_weaker(one: str, other: str) -> bool:

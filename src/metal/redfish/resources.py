@@ -226,9 +226,17 @@ class MemoryModule(msgspec.Struct, frozen=True, rename="pascal"):
     status: Status = Status()
 
 
+class Identifier(msgspec.Struct, frozen=True, rename="pascal"):
+    """Resource.Identifier."""
+
+    durable_name: str = ""
+    durable_name_format: str = ""
+
+
 class Drive(msgspec.Struct, frozen=True, rename="pascal"):
     """Drive, and a device of SimpleStorage."""
 
+    odata_id: str = msgspec.field(default="", name="@odata.id")
     id: str = ""
     name: str = ""
     media_type: str = ""
@@ -240,6 +248,12 @@ class Drive(msgspec.Struct, frozen=True, rename="pascal"):
     status: Status = Status()
 
 
+class VolumeLinks(msgspec.Struct, frozen=True, rename="pascal"):
+    """Links of a volume."""
+
+    drives: tuple[Ref, ...] = ()
+
+
 class Volume(msgspec.Struct, frozen=True, rename="pascal"):
     """Volume."""
 
@@ -248,6 +262,8 @@ class Volume(msgspec.Struct, frozen=True, rename="pascal"):
     capacity_bytes: int = 0
     raid_type: str = msgspec.field(default="", name="RAIDType")
     volume_usage: str = ""
+    identifiers: tuple[Identifier, ...] = ()
+    links: VolumeLinks = VolumeLinks()
     status: Status = Status()
 
 

@@ -16,6 +16,7 @@ from metal.bmc.errors import (
     BMCUnreachable,
 )
 from metal.bmc.protocols import ManagerInfo
+from metal.kube.conditions import find
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready, soon, system
 
 pytestmark = pytest.mark.looptime
@@ -294,6 +295,52 @@ async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused(
     assert accepted.status.ssh_host_key.sha256 == "SHA256:second"
     assert len(r.shell.offered) == 2
     assert {("b1", "HostKeyPinned"), ("b1", "HostKeyAccepted")} <= set(events)
+
+
+async def test_a_host_key_that_a_console_refused_is_a_condition_until_it_is_accepted() -> None:
+    """Console and controllers share one pin: what a person's console wrote is judged at once, and accepted here."""
+    async with rack() as r:
+        await known(r)
+        await r.user.patch_status(KINDS.bmc, "b1", {"status": {"sshHostKey": {"sha256": "SHA256:old"}}})
+        trusted = await soon(lambda: _host_key(r, "True"))
+        changed = {"status": {"sshHostKey": {"refused": "SHA256:first"}}}
+        await r.user.patch_status(KINDS.bmc, "b1", changed)
+        refused = await soon(lambda: _host_key(r, "False"))
+        await r.operate(KINDS.bmc, "b1", SSH)
+        restart = await with_reset(r, "False")
+        kept = list(r.shell.offered)
+        await r.operate(KINDS.bmc, "b1", "accept-host-key")
+        accepted = await soon(lambda: _host_key(r, "True"))
+        await r.operate(KINDS.bmc, "b1", SSH)
+        await with_reset(r, "True")
+        events = await r.events()
+    assert condition(trusted, "HostKeyTrusted").reason == "HostKeyPinned"
+    assert condition(refused, "HostKeyTrusted").reason == "HostKeyChanged"
+    message = condition(refused, "HostKeyTrusted").message
+    assert "SHA256:first and was SHA256:old" in message
+    assert "kubectl annotate bmcs b1 metal.ironcore.dev/operation=accept-host-key" in message
+    assert (told(restart), kept) == (("False", "HostKeyChanged"), [])
+    assert (accepted.status.ssh_host_key.sha256, accepted.status.ssh_host_key.refused) == ("SHA256:first", "")
+    assert len(r.shell.offered) == 1
+    assert {("b1", "HostKeyChanged"), ("b1", "HostKeyAccepted")} <= set(events)
+
+
+async def test_the_pinned_host_key_shown_again_ends_the_condition() -> None:
+    """Whoever answered at the BMC's address for a while is gone, and need not be accepted to have peace."""
+    async with rack() as r:
+        await known(r)
+        pin = {"sha256": "SHA256:first", "refused": "SHA256:stranger"}
+        await r.user.patch_status(KINDS.bmc, "b1", {"status": {"sshHostKey": pin}})
+        await soon(lambda: _host_key(r, "False"))
+        await r.operate(KINDS.bmc, "b1", SSH)
+        after = await soon(lambda: _host_key(r, "True"))
+    assert (after.status.ssh_host_key.sha256, after.status.ssh_host_key.refused) == ("SHA256:first", "")
+
+
+async def _host_key(r: Rack, status: str) -> Any:
+    found = await r.bmc()
+    said = find(found.status.conditions, "HostKeyTrusted")
+    return found if said is not None and said.status == status else None
 
 
 async def _reset_reason(r: Rack, reason: str) -> Any:

@@ -167,9 +167,11 @@ async def test_a_claim_on_a_server_in_error_says_what_is_wrong_with_it() -> None
         await w.config_ready("c1", "default")
         await w.until("Error", within=600)
         broken = await w.until_claim(lambda c: "Error" in c.status.waiting_for)
+        ready = [(c.status, c.reason) for c in broken.status.conditions if c.type == "Ready"]
         await w.client.patch(KINDS.claim, "c1", {"spec": {"image": "reg/os:2"}}, "default")
         await w.until("Reserved", within=300)
     assert "network boots failed" in broken.status.waiting_for
+    assert ready == [("False", "ServerInError")]
 
 
 @pytest.mark.parametrize("count", [1, 4])

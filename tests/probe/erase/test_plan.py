@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
+from metal.probe.erase.drives import NVME, SCSI, Drive
 from metal.probe.erase.methods import CLEAR, PURGE, Method
 from metal.probe.erase.plan import POLICIES, order
 from metal.probe.erase.samples import Promise
@@ -43,3 +44,20 @@ def test_for_clear_minutes_come_before_hours(methods: list[Method]) -> None:
     assert planned == quick + slow
     assert [m.reaches for m in quick] == sorted((m.reaches for m in quick), reverse=True)
     assert [m.name != "Overwrite" for m in slow] == sorted(m.name != "Overwrite" for m in slow)
+
+
+@given(some.sampled_from(POLICIES), METHODS, some.sampled_from([NVME, SCSI]), some.booleans())
+def test_what_may_be_a_volume_is_overwritten_first(
+    policy: str, methods: list[Method], transport: str, may_be: bool
+) -> None:
+    """Other commands need not reach the drives behind a controller; for Purge, and for drives of their own, all is as
+    ever."""
+    drive = Drive("sda", "/dev/sda", "S1", "", "", transport, 1, False, "", may_be_volume=may_be)
+    planned = order(policy, methods, [drive])
+    volume = may_be and transport == SCSI and policy == CLEAR
+
+    assert sorted(planned, key=id) == sorted(methods, key=id)
+    if volume:
+        assert [m.name != "Overwrite" for m in planned] == sorted(m.name != "Overwrite" for m in planned)
+    else:
+        assert planned == order(policy, methods)

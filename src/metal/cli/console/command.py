@@ -24,29 +24,27 @@ from metal.kube.clock import system_clock
 @click.option(
     "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="New file for an asciicast v2."
 )
-@click.option("--forget-host-key", is_flag=True, help="Trust the host key that the BMC shows now, once more.")
 @on_api
-async def command(desk: Desk, server: str, typed: str | None, record: Path | None, forget_host_key: bool) -> None:
+async def command(desk: Desk, server: str, typed: str | None, record: Path | None) -> None:
     """Open a server's serial console over SSH to its BMC. `~.` at the beginning of a line ends it.
 
     Protocol and port are spec.consoleProtocol of the BMC (or spec.bmc.consoleProtocol of the Server), SSH on port 22
-    without one; the login is that of the BMCSecret. The BMC's host key is written into an annotation at first sight,
-    and another one is refused later, before the password is sent. A recording holds what was shown, not what was typed.
+    without one; the login is that of the BMCSecret. The BMC's host key is that of status.sshHostKey, where the first
+    one is written; another one is refused before the password is sent, until operation=accept-host-key. A recording
+    holds what was shown, not what was typed.
     """
-    from metal.cli.console import hostkey  # asyncssh takes its time to load
-    from metal.cli.console.way import find
+    from metal.cli.console.way import find  # what it imports takes its time to load
 
     way = await find(desk, await target(desk, server))
-    key = await hostkey.known(desk, way, forget=forget_host_key)
-    await _converse(server, way, key, way.command if typed is None else typed, record)
+    await _converse(desk, server, way, way.command if typed is None else typed, record)
 
 
-async def _converse(server: str, way: Any, key: Any, opens: str, record: Path | None) -> None:
+async def _converse(desk: Desk, server: str, way: Any, opens: str, record: Path | None) -> None:
     from metal.cli.console import session
     from metal.cli.console.terminal import Terminal
 
-    terminal = Terminal()
-    async with session.connected(way, key) as connection:
+    async with session.connected(desk, way) as connection:
+        terminal = Terminal()
         with _recording(record, server, terminal.size()) as recording:
             process = await connection.create_process(
                 opens or None, term_type="xterm-256color", term_size=terminal.size(), encoding=None

@@ -1,77 +1,112 @@
-"""The SSH host key of a BMC: remembered in an annotation at first sight, refused when it is another one later.
+"""The SSH host key that the status of a BMC holds, for consoles as for controllers (controllers.hostkey).
 
-Before a password is sent the key is known: at first sight it is read without a login, and written down.
+At first use the key is read without a login and written there; another one is refused before the password is sent, and
+the status says so until somebody accepts it.
 """
 
-import asyncio
+from collections.abc import Callable
 
-import asyncssh
 import click
+import msgspec
 
+from metal.api.bmc import Pin
+from metal.bmc.errors import BMCError, BMCHostKeyChanged
+from metal.bmc.ssh import SSHShell
 from metal.cli.console.way import Way
+from metal.cli.exits import failure
 from metal.cli.objects import plain
+from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
+from metal.controllers.hostkey import ACCEPT
+from metal.kube.clock import system_clock
+from metal.kube.errors import ApiError, Conflict
 
-_ANNOTATION = "ssh-host-key"
 CONNECT = 10.0
-"""Seconds that a BMC may take to answer."""
+"""Seconds that a BMC may take to show its key."""
+_TRIES = 5
+"""Writes of a status that controllers write, too."""
 
 
-def annotation(desk: Desk) -> str:
-    """The annotation that holds the key, in OpenSSH's form."""
-    return desk.kinds.key(_ANNOTATION)
+async def pinned(desk: Desk, way: Way) -> str:
+    """SHA-256 of the key that the BMC must have. Raises click.ClickException and ApiError."""
+    known = _pin(way.keeper)
+    if known is not None:
+        return known.sha256
+    first = Pin(sha256=await _presented(way), since=system_clock().replace(microsecond=0))
+    pin = await _update(desk, way, lambda known: known or first)
+    if pin == first:
+        click.echo(f"the host key of {_name(way)} is {first.sha256} from now on", err=True)
+    return (pin or first).sha256
 
 
-async def known(desk: Desk, way: Way, *, forget: bool) -> asyncssh.SSHKey:
-    """The key that the BMC must have. Raises click.ClickException."""
-    written = (way.keeper["metadata"].get("annotations") or {}).get(annotation(desk))
-    if written and not forget:
-        try:
-            return asyncssh.import_public_key(written)
-        except asyncssh.KeyImportError:
-            raise click.ClickException(
-                f"the annotation {annotation(desk)} of {_name(way)} is no SSH key: --forget-host-key replaces it"
-            ) from None
-    key = await presented(way)
-    await _write_down(desk, way, key)
-    click.echo(f"the host key of {_name(way)} is {key.get_fingerprint()} from now on", err=True)
-    return key
+async def shown(desk: Desk, way: Way) -> None:
+    """The pinned key was shown: one that was refused before is not told of any longer. Raises ApiError."""
+    known = _pin(way.keeper)
+    if known is not None and known.refused:
+        await _update(desk, way, lambda pin: _refusing(pin, ""))
 
 
-async def presented(way: Way) -> asyncssh.SSHKey:
-    """The key that the BMC has now. Raises click.ClickException."""
+async def changed(desk: Desk, way: Way, pin: str, exc: BMCHostKeyChanged) -> click.ClickException:
+    """What to say of another key, which is written down, to be accepted or not."""
+    operation = f"{desk.kinds.key('operation')}={ACCEPT}"
+    out = f"kubectl annotate {way.keeper_kind.plural} {way.keeper['metadata']['name']} {operation}"
     try:
-        async with asyncio.timeout(CONNECT):
-            key = await asyncssh.get_server_host_key(way.address, way.port, config=None)
-    except (OSError, TimeoutError, asyncssh.Error) as exc:
-        raise unreachable(way, exc) from None
-    if key is None:
-        raise click.ClickException(f"the BMC at {way.address} port {way.port} shows no host key: is SSH enabled on it?")
-    return key
-
-
-async def changed(way: Way, pinned: asyncssh.SSHKey, exc: asyncssh.Error) -> click.ClickException:
-    """What to say when there is no agreement on the key: another one is shown now, or it is not about the key."""
-    now = (await presented(way)).get_fingerprint()
-    if now == pinned.get_fingerprint():
-        return unreachable(way, exc)
+        await _update(desk, way, lambda known: _refusing(known, exc.seen))
+    except ApiError as error:
+        out = f"somebody has to write it into its status.sshHostKey first ({failure(error).format_message()})"
     return click.ClickException(
-        f"the host key of {_name(way)} has changed: {pinned.get_fingerprint()} is known, {now} was shown. The password "
-        "was not sent. When the BMC was exchanged or reset: --forget-host-key"
+        f"the host key of {_name(way)} has changed: {pin} is known, {exc.seen} was shown. The password was not sent. "
+        f"When the BMC was exchanged or reset: {out}"
     )
 
 
-def unreachable(way: Way, exc: BaseException) -> click.ClickException:
+def unreachable(way: Way, exc: BMCError) -> click.ClickException:
     """What to say when there is no SSH."""
-    why = str(exc) or type(exc).__name__
-    return click.ClickException(f"no SSH at {way.address} port {way.port}: {why}. Is it enabled on the BMC?")
+    return click.ClickException(f"no SSH at {way.address} port {way.port}: {exc} Is it enabled on the BMC?")
 
 
-async def _write_down(desk: Desk, way: Way, key: asyncssh.SSHKey) -> None:
-    meta = way.keeper["metadata"]
-    text = key.export_public_key("openssh").decode().strip()
-    body = {"metadata": {"uid": meta["uid"], "annotations": {annotation(desk): text}}}
-    await plain.merge(desk.http, way.keeper_kind, meta["name"], "", body)
+async def _presented(way: Way) -> str:
+    try:
+        return await SSHShell(connect_timeout=CONNECT).host_key(way.address, way.port)
+    except BMCError as exc:
+        raise unreachable(way, exc) from None
+
+
+async def _update(desk: Desk, way: Way, change: Callable[[Pin | None], Pin | None]) -> Pin | None:
+    """Change the pin as it is in the API by now; others write the status, too. Raises ApiError."""
+    name = way.keeper["metadata"]["name"]
+    for left in reversed(range(_TRIES)):
+        keeper = await plain.get(desk.http, way.keeper_kind, name, "")
+        pin = change(_pin(keeper))
+        if pin is None or pin == _pin(keeper):
+            return pin
+        try:
+            await plain.merge(desk.http, way.keeper_kind, name, "", _patch(keeper, pin), status=True)
+            return pin
+        except Conflict:
+            if not left:
+                raise
+    return None
+
+
+def _patch(keeper: Obj, pin: Pin) -> Obj:
+    written = {"refused": None, **msgspec.to_builtins(pin)}
+    return {
+        "metadata": {"resourceVersion": keeper["metadata"]["resourceVersion"]},
+        "status": {"sshHostKey": written},
+    }
+
+
+def _pin(keeper: Obj) -> Pin | None:
+    found = (keeper.get("status") or {}).get("sshHostKey")
+    return None if found is None else msgspec.convert(found, Pin)
+
+
+def _refusing(pin: Pin | None, refused: str) -> Pin | None:
+    """What is trusted by now is not refused."""
+    if pin is None or pin.sha256 == refused:
+        return pin
+    return msgspec.structs.replace(pin, refused=refused)
 
 
 def _name(way: Way) -> str:

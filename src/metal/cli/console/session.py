@@ -7,36 +7,40 @@ from contextlib import aclosing, asynccontextmanager
 import asyncssh
 import click
 
+from metal.bmc.errors import BMCAuthError, BMCError, BMCHostKeyChanged
+from metal.bmc.protocols import ShellAccess
+from metal.bmc.ssh import connect
 from metal.cli.console import hostkey
 from metal.cli.console.asciicast import Recording
 from metal.cli.console.escape import HELP, Escape
 from metal.cli.console.terminal import Local
 from metal.cli.console.way import Way
+from metal.cli.onapi import Desk
 
 _ALIVE = 15.0
 """Seconds of silence after which the BMC is asked whether it is still there; three times, then the session ends."""
+_LOGIN = 40.0
+"""Seconds that a BMC may take from the first packet to the login."""
 _PORTION = 65536
 
 
 @asynccontextmanager
-async def connected(way: Way, key: asyncssh.SSHKey) -> AsyncIterator[asyncssh.SSHClientConnection]:
-    """A connection that was logged in. Raises click.ClickException; a password is offered once (lock-outs)."""
+async def connected(desk: Desk, way: Way) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """A connection that was logged in, to the host key that is pinned. Raises click.ClickException and ApiError."""
+    access = ShellAccess(way.address, way.port, way.username, way.password, await hostkey.pinned(desk, way))
     try:
-        connection = await asyncssh.connect(
-            way.address, way.port, username=way.username, password=way.password, known_hosts=([key], [], []),
-            config=None, client_keys=None, agent_path=None, preferred_auth="password,keyboard-interactive",
-            connect_timeout=hostkey.CONNECT, login_timeout=3 * hostkey.CONNECT, keepalive_interval=_ALIVE,
-        )  # fmt: skip
-    except (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed) as exc:  # the latter for a key of another kind
-        raise await hostkey.changed(way, key, exc) from None
-    except asyncssh.PermissionDenied:
+        connection = await connect(access, _LOGIN, keepalive=_ALIVE)
+    except BMCHostKeyChanged as exc:
+        raise await hostkey.changed(desk, way, access.host_key, exc) from None
+    except BMCAuthError:
         raise click.ClickException(
             f"the BMC at {way.address} refused user name and password of BMCSecret {way.secret} over SSH: may this "
             "account use SSH?"
         ) from None
-    except (OSError, TimeoutError, asyncssh.Error) as exc:
+    except BMCError as exc:
         raise hostkey.unreachable(way, exc) from None
     async with connection:
+        await hostkey.shown(desk, way)
         yield connection
 
 

@@ -25,7 +25,7 @@ _USUAL = "console 1"
 
 @dataclass(frozen=True)
 class Way:
-    """A console: address, login, the command that opens it, and the object that remembers the host key."""
+    """A console: address, login, the command that opens it, and the object whose status holds the host key."""
 
     address: str
     port: int

@@ -12,13 +12,14 @@ from metal.api.core import SECRET
 from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, target
 from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
 from metal.cli.machines.wishes import Selector, Toleration, ignition
 from metal.cli.objects import plain
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, in_namespace
+from metal.cli.onapi import Desk, in_namespace
 from metal.kube import conditions
 from metal.kube.errors import ApiError
 from metal.kube.ownership import controller_reference
@@ -95,9 +96,7 @@ async def command(desk: Desk, names: tuple[str, ...], **given: Any) -> None:
             click.echo(f"serverclaim/{name} created")
         return await _ready(desk, name, wish, progress) or obj if wish.wait else obj
 
-    made = await each(names or (f"claim-{uuid.uuid4().hex[:8]}",), one)
-    if wish.output is not None:
-        emit(made, wish.output, one=True)
+    await for_each(names or (f"claim-{uuid.uuid4().hex[:8]}",), one, wish.output)
 
 
 async def _create(desk: Desk, name: str, wish: _Wish, config: str) -> Obj:
@@ -129,6 +128,16 @@ async def _ready(desk: Desk, name: str, wish: _Wish, progress: Progress) -> Obj 
     return obj
 
 
+def _not_in_error(claim: ServerClaim) -> None:
+    ready = conditions.find(claim.status.conditions, "Ready")
+    if ready is not None and ready.status != "True" and ready.reason == "ServerInError":
+        server = claim.spec.server_ref.name if claim.spec.server_ref else ""
+        raise click.ClickException(
+            f"claim {claim.metadata.name} waits for {ready.message.rstrip('.')}. It goes on when the server does. "
+            f"More: metalctl why server/{server}"
+        )
+
+
 def _awaiting(done: str) -> Awaited:
     """Awaits a condition of a claim."""
 
@@ -141,6 +150,7 @@ def _awaiting(done: str) -> Awaited:
             raise click.ClickException(f"claim {claim.metadata.name} gets no server: {bound.message}")
         if conditions.is_true(claim.status.conditions, done):
             return ""
+        _not_in_error(claim)
         unbound = f"a server ({bound.message})" if bound is not None and bound.status != "True" else ""
         return unbound or claim.status.waiting_for or "the manager to look at the claim"
 

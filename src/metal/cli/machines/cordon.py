@@ -2,19 +2,17 @@
 
 import click
 
-from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
+from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import target
 from metal.cli.objects import plain
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, on_api
-
-_servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+from metal.cli.onapi import Desk, on_api
 
 
 @click.command("cordon", epilog=EXITS)
-@_servers
+@servers_argument
 @output_option
 @on_api
 async def cordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
@@ -23,7 +21,7 @@ async def cordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> No
 
 
 @click.command("uncordon", epilog=EXITS)
-@_servers
+@servers_argument
 @output_option
 @on_api
 async def uncordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
@@ -45,6 +43,4 @@ async def _mark(desk: Desk, servers: tuple[str, ...], unclaimable: bool, output:
             click.echo(f"server/{found.name} {told}")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)

@@ -6,17 +6,18 @@ from typing import Any
 
 import click
 
+from metal.api.maintenance import ServerMaintenance
+from metal.api.meta import Kind
 from metal.api.server import Server, State
-from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS, Missing
 from metal.cli.machines.progress import Progress
-from metal.cli.machines.targets import decoded, target
+from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.targets import decoded, failed_since, target
 from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
 from metal.cli.objects import plain
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.objects.resources import Resource
-from metal.cli.onapi import Desk, each, in_namespace
+from metal.cli.onapi import Desk, in_namespace
 from metal.kube.errors import NotFound
 
 
@@ -41,7 +42,7 @@ class _Wish:
 
 
 @click.command("maintain", epilog=EXITS)
-@click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+@servers_argument
 @click.option("--reason", default="", help="Why, for whoever looks. Needed to begin.")
 @click.option(
     "--policy", type=click.Choice(["Enforced", "OwnerApproval"]), default="OwnerApproval", show_default=True,
@@ -66,7 +67,7 @@ async def command(desk: Desk, servers: tuple[str, ...], **given: Any) -> None:
       metalctl maintain rack1-node1-system-0 --end
     """
     wish, progress = _Wish(**given), Progress()
-    kind = maintenance_kind(desk.kinds.group)
+    kind = desk.kinds.maintenance
 
     async def one(name: str) -> Obj:
         try:
@@ -77,24 +78,17 @@ async def command(desk: Desk, servers: tuple[str, ...], **given: Any) -> None:
                 raise _unknown(kind) from None
             raise
 
-    done = await each(servers, one)
-    if wish.output is not None:
-        emit(done, wish.output, one=True)
+    await for_each(servers, one, wish.output)
 
 
-def maintenance_kind(group: str) -> Resource:
-    """ServerMaintenance under the API group."""
-    return Resource(group, "v1alpha1", "ServerMaintenance", "servermaintenances", "servermaintenance", namespaced=True)
-
-
-def _unknown(kind: Resource) -> Missing:
+def _unknown(kind: Kind[ServerMaintenance]) -> Missing:
     return Missing(
         f"this API does not know {kind.kind} ({kind.api_version}): its operator is older than maintenances; "
         "apply the CRDs of a newer one (config/crd), or set --api-group"
     )
 
 
-async def _begin(desk: Desk, kind: Resource, name: str, wish: _Wish, progress: Progress) -> Obj:
+async def _begin(desk: Desk, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress) -> Obj:
     found = await target(desk, name)
     there = await _there(desk, kind, found.name)
     note = {"annotations": {desk.kinds.key("reason"): wish.reason}} if wish.reason else {}
@@ -116,7 +110,7 @@ async def _begin(desk: Desk, kind: Resource, name: str, wish: _Wish, progress: P
     return obj
 
 
-async def _there(desk: Desk, kind: Resource, name: str) -> Obj | None:
+async def _there(desk: Desk, kind: Kind[ServerMaintenance], name: str) -> Obj | None:
     try:
         return await plain.get(desk.http, kind, name, desk.namespace)
     except NotFound as exc:
@@ -130,7 +124,9 @@ def _begun(obj: Obj | None) -> str:
         raise click.ClickException("the maintenance was deleted")
     status = obj.get("status") or {}
     if status.get("state") == "Failed":
-        raise click.ClickException(f"the maintenance failed: {_told(obj) or 'its status says no more'}")
+        server = obj["spec"]["serverRef"]["name"]
+        told = (_told(obj) or "its status says no more").rstrip(".")
+        raise click.ClickException(f"the maintenance failed: {told}. More: metalctl why server/{server}")
     if status.get("state") == "InMaintenance":
         return ""
     return _told(obj) or "the maintenance to get the server"
@@ -143,20 +139,28 @@ def _told(obj: Obj) -> str:
     return str(status.get("waitingFor") or next(filter(None, unmet), ""))
 
 
-async def _end(desk: Desk, kind: Resource, name: str, wish: _Wish, progress: Progress) -> Obj:
+async def _end(desk: Desk, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress) -> Obj:
     found = await target(desk, name)
     obj = await _of_server(desk, kind, found.name)
     meta = obj["metadata"]
     await plain.delete(desk.http, kind, meta["name"], desk.namespace, uid=meta["uid"])
     if wish.wait:
         await until_gone(desk.http, kind, obj, wish.timeout, progress)
-        await until(desk.http, desk.kinds.server, found.name, "", _left(desk, meta["name"]), wish.timeout, progress)
+        await until(
+            desk.http,
+            desk.kinds.server,
+            found.name,
+            "",
+            _left(desk, meta["name"], found.server),
+            wish.timeout,
+            progress,
+        )
     if wish.output is None:
         click.echo(f"servermaintenance/{meta['name']} deleted{'; the server is out of it' if wish.wait else ''}")
     return obj
 
 
-async def _of_server(desk: Desk, kind: Resource, server: str) -> Obj:
+async def _of_server(desk: Desk, kind: Kind[ServerMaintenance], server: str) -> Obj:
     """The maintenance of this server in the namespace. Raises Missing, and click.ClickException for several."""
     items = (await plain.listed(desk.http, kind, desk.namespace))["items"]
     found = [item for item in items if ((item.get("spec") or {}).get("serverRef") or {}).get("name") == server]
@@ -170,7 +174,7 @@ async def _of_server(desk: Desk, kind: Resource, server: str) -> Obj:
     return {**typed, **named[0]}
 
 
-def _left(desk: Desk, name: str) -> Awaited:
+def _left(desk: Desk, name: str, before: Server) -> Awaited:
     def awaited(obj: Obj | None) -> str:
         server: Server | None = decoded(obj, Server) if obj else None
         if server is None:
@@ -178,8 +182,17 @@ def _left(desk: Desk, name: str) -> Awaited:
         ref = server.spec.server_maintenance_ref
         if ref is not None and (ref.namespace, ref.name) != (desk.namespace, name):
             return ""  # the next maintenance has it
-        if ref is None and server.status.state != State.MAINTENANCE:
+        if problem := failed_since(server, before):
+            raise click.ClickException(problem)
+        if ref is None and not _is_in_maintenance(server):
             return ""
         return server.status.waiting_for or "the server to leave maintenance"
 
     return awaited
+
+
+def _is_in_maintenance(server: Server) -> bool:
+    """Also one that failed there: it goes on with the next step of its manager, or says what failed on the way out."""
+    failure = server.status.failure
+    failed = server.status.state == State.ERROR and failure is not None and failure.state == State.MAINTENANCE
+    return failed or server.status.state == State.MAINTENANCE

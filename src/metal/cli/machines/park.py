@@ -5,21 +5,19 @@ from datetime import timedelta
 import click
 
 from metal.api.server import Server, State
-from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, in_error, target
 from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, on_api
-
-_servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+from metal.cli.onapi import Desk, on_api
 
 
 @click.command("park", epilog=EXITS)
-@_servers
+@servers_argument
 @wait_option
 @timeout_option
 @output_option
@@ -33,7 +31,7 @@ async def park(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timede
 
 
 @click.command("unpark", epilog=EXITS)
-@_servers
+@servers_argument
 @wait_option
 @timeout_option
 @output_option
@@ -64,9 +62,7 @@ async def _ask(
             click.echo(f"server/{found.name} {word}ed" if wait else f"server/{found.name} {word} asked for")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)
 
 
 def _is(parked: bool) -> Awaited:

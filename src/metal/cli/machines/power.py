@@ -10,6 +10,7 @@ from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
+from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import Target, all_servers, claim_of, decoded, in_error, target
 from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
 from metal.cli.objects import plain
@@ -18,8 +19,6 @@ from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk, each, on_api
 from metal.cli.table import rows
 from metal.kube.clock import system_clock
-
-_servers = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
 
 
 @click.group("power")
@@ -32,7 +31,7 @@ def command() -> None:
 
 
 @command.command("on", epilog=EXITS)
-@_servers
+@servers_argument
 @click.option("--force", is_flag=True, help="Also ask the BMC at once (operation force-on-server).")
 @wait_option
 @timeout_option
@@ -44,7 +43,7 @@ async def on(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
 
 
 @command.command("off", epilog=EXITS)
-@_servers
+@servers_argument
 @click.option("--force", is_flag=True, help="Cut the power at once (operation force-off-server): nothing is shut down.")
 @wait_option
 @timeout_option
@@ -56,7 +55,7 @@ async def off(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
 
 
 @command.command("reset", epilog=EXITS)
-@_servers
+@servers_argument
 @click.option("--hard", "how", flag_value="hard-restart-server", help="Reset without asking the operating system.")
 @click.option("--cycle", "how", flag_value="power-cycle-server", help="Cut the power, then switch on again.")
 @wait_option
@@ -80,9 +79,7 @@ async def reset(
             click.echo(f"server/{found.name} {wish} {'done' if wait else 'asked for'}")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)
 
 
 @command.command("status", epilog=EXITS)
@@ -148,9 +145,7 @@ async def _switch(
             click.echo(f"server/{found.name} is {power} ({said})" if wait else f"server/{found.name} {said}")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)
 
 
 async def _tell_claim(desk: Desk, found: Target, power: str) -> str:

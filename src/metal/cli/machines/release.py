@@ -9,12 +9,14 @@ from metal.api.server import Server, State
 from metal.cli.completing import CLAIM
 from metal.cli.exits import EXITS
 from metal.cli.machines.progress import Progress
-from metal.cli.machines.targets import decoded, in_error
+from metal.cli.machines.several import for_each
+from metal.cli.machines.targets import decoded, failed_since, target
 from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
 from metal.cli.objects import plain
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, in_namespace
+from metal.cli.onapi import Desk, in_namespace
+from metal.kube.errors import NotFound
 
 _FREE = (State.AVAILABLE, State.RELEASED)
 
@@ -35,30 +37,43 @@ async def command(desk: Desk, claims: tuple[str, ...], wait: bool, timeout: time
     async def one(name: str) -> Obj:
         obj = await plain.get(desk.http, desk.kinds.claim, name, desk.namespace)
         claim: ServerClaim = decoded(obj, ServerClaim)
+        server = await _server(desk, claim)
         await plain.delete(desk.http, desk.kinds.claim, name, desk.namespace, uid=claim.metadata.uid)
-        server = claim.spec.server_ref.name if claim.spec.server_ref and claim.status.phase == "Bound" else ""
+        freed = ""
         if wait:
             await until_gone(desk.http, desk.kinds.claim, obj, timeout, progress)
-        freed = ""
-        if wait and server:
-            kind = desk.kinds.server
-            last = await until(desk.http, kind, server, "", _free(claim.metadata.uid), timeout, progress)
-            freed = f"; server {server} is {last['status']['state'] if last else 'gone, too'}"
+        if wait and server is not None:
+            freed = f"; {await _freed(desk, server, _free(claim.metadata.uid, server), timeout, progress)}"
         if output is None:
             click.echo(f"serverclaim/{name} deleted{freed}")
         return obj
 
-    done = await each(claims, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(claims, one, output)
 
 
-def _free(claim_uid: str) -> Awaited:
+async def _server(desk: Desk, claim: ServerClaim) -> Server | None:
+    """The server that the claim has, if it has one."""
+    ref = claim.spec.server_ref
+    if ref is None or claim.status.phase != "Bound":
+        return None
+    try:
+        return (await target(desk, ref.name)).server
+    except NotFound:
+        return None
+
+
+async def _freed(desk: Desk, server: Server, awaited: Awaited, timeout: timedelta, progress: Progress) -> str:
+    name = server.metadata.name
+    last = await until(desk.http, desk.kinds.server, name, "", awaited, timeout, progress)
+    return f"server {name} is {last['status']['state'] if last else 'gone, too'}"
+
+
+def _free(claim_uid: str, before: Server) -> Awaited:
     def awaited(obj: Obj | None) -> str:
         if obj is None:
             return ""
         server: Server = decoded(obj, Server)
-        if problem := in_error(server):
+        if problem := failed_since(server, before):
             raise click.ClickException(problem)
         others = server.status.tenant not in ("", claim_uid)  # another claim has it already
         if others or (server.status.state in _FREE and (server.status.tenant == "" or server.status.state == _FREE[1])):

@@ -4,19 +4,20 @@ from datetime import timedelta
 
 import click
 
-from metal.cli.completing import SERVER
+from metal.api.server import Server
 from metal.cli.exits import EXITS
 from metal.cli.machines import operations
 from metal.cli.machines.progress import Progress
-from metal.cli.machines.targets import target
+from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.targets import decoded, in_error, target
 from metal.cli.machines.until import timeout_option, wait_option
-from metal.cli.objects.output import emit, output_option
+from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, on_api
+from metal.cli.onapi import Desk, on_api
 
 
 @click.command("retry", epilog=EXITS)
-@click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+@servers_argument
 @wait_option
 @timeout_option
 @output_option
@@ -33,13 +34,13 @@ async def command(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: tim
         obj = await operations.ask(desk, name, "retry")
         if wait:
             obj = await operations.taken(desk, name, before, timeout, progress)
+            if problem := in_error(decoded(obj, Server)):
+                raise click.ClickException(problem)
         if output is None:
             click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry asked for'}")
         return obj
 
-    done = await each(servers, one)
-    if output is not None:
-        emit(done, output, one=True)
+    await for_each(servers, one, output)
 
 
 def _state(obj: Obj) -> str:

@@ -81,9 +81,18 @@ async def claim_of(desk: Desk, found: Target) -> ServerClaim:
 
 
 def in_error(server: Server) -> str:
-    """What failed, for a server in Error; else nothing."""
+    """What failed and where to read more, for a server in Error; else nothing."""
     if server.status.state != State.ERROR:
         return ""
-    failure = server.status.failure
+    failure, name = server.status.failure, server.metadata.name
     told = f"{failure.reason}: {failure.message}" if failure else "nothing is known of the failure"
-    return f"server {server.metadata.name} is in Error: {told}"
+    return f"server {name} is in Error: {told.rstrip('.')}. More: metalctl why server/{name}"
+
+
+def failed_since(server: Server, before: Server) -> str:
+    """What failed for a server that is in Error, and was not with this very failure before; else nothing.
+
+    A failure that was there before is often what the command that waits ends.
+    """
+    now, then = server.status, before.status
+    return "" if (now.state, now.failure, now.since) == (then.state, then.failure, then.since) else in_error(server)

@@ -66,9 +66,11 @@ async def create(http: HTTPClient, kind: Any, obj: Obj) -> Obj:
     return _decoded(await http.call("POST", path, query=query, body=wire.typed(kind, obj)))
 
 
-async def merge(http: HTTPClient, kind: Any, name: str, namespace: str, patch: Mapping[str, Any]) -> Obj:
-    """JSON merge patch of everything but status."""
-    path = wire.object_path(kind, name, namespace)
+async def merge(
+    http: HTTPClient, kind: Any, name: str, namespace: str, patch: Mapping[str, Any], *, status: bool = False
+) -> Obj:
+    """JSON merge patch of everything but status, or of the status alone."""
+    path = wire.object_path(kind, name, namespace) + ("/status" if status else "")
     answer = await http.call(
         "PATCH", path, query={"fieldManager": MANAGER}, body=patch, content_type="application/merge-patch+json"
     )

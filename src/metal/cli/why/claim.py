@@ -12,6 +12,7 @@ from metal.cli.objects.events import Happening
 from metal.cli.why.knowledge import CLAIMS, MISFITS
 from metal.cli.why.story import Story, ago, stamp
 from metal.controllers.claim.matching import misfit, selector_problem
+from metal.controllers.maintenance.order import NEEDED, REASON, is_approved
 from metal.kube.conditions import find
 from metal.kube.selectors import from_object
 
@@ -34,6 +35,7 @@ def explain(
         story.wait = {"name": "", "text": status.waiting_for, "since": stamp(status.since), "until": None}
         story.doing.append(f"It waits for {status.waiting_for}.")
     _said(story, claim)
+    _maintenance(story, claim, names)
     if status.phase != "Bound" and not _is_settled(claim):
         _unbound(story, claim, servers)
     return story
@@ -58,6 +60,19 @@ def _said(story: Story, claim: ServerClaim) -> None:
         if known.way_out:
             story.doing.append(f"That is: {known.meaning}.")
             story.advice.append(known.way_out.format(name=claim.metadata.name))
+
+
+def _maintenance(story: Story, claim: ServerClaim, names: Kinds) -> None:
+    """What its server needs, and who may say yes."""
+    meta = claim.metadata
+    if names.key(NEEDED) not in meta.labels:
+        return
+    reason = meta.annotations.get(names.key(REASON), "")
+    approved = is_approved(claim, names.key)
+    why = f" ({reason})" if reason else ""
+    story.doing.append(f"Its server needs maintenance{why}, {'which is' if approved else 'not'} approved.")
+    if not approved:
+        story.advice.append(f"When it suits you: metalctl approve {meta.name}")
 
 
 def _is_settled(claim: ServerClaim) -> bool:

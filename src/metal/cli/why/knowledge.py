@@ -199,6 +199,7 @@ CLAIMS: dict[str, Advice] = {
     "NamespaceReserved": Advice("the manager's own namespace gets no servers", "make it in another namespace"),
     "ServerLost": Advice("the server that it had is gone or was taken away", "make a new claim"),
     "ServerParked": Advice("its server is parked: its power is somebody else's", "metalctl unpark the server"),
+    "ServerInError": Advice("its server is in Error", "metalctl why the server says what to do"),
     "BootConfigurationNameTaken": Advice(
         "another object has the boot configuration of its name", "delete that one, or make a claim of another name"
     ),

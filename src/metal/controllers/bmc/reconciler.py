@@ -111,11 +111,21 @@ def setup(reconciler: BMCReconciler, runtime: Runtime) -> Controller:
     def of_endpoint(endpoint: Endpoint) -> list[Key]:
         return [key_of(bmc) for bmc in deps.bmcs.by_index("endpoint", endpoint.metadata.name)]
 
-    controller.watches(deps.bmcs, predicate=matters)
+    controller.watches(deps.bmcs, predicate=_calls)
     controller.watches(deps.secrets, of_secret, matters)
     controller.watches(deps.endpoints, of_endpoint, matters)
     controller.watches(deps.servers, owner_keys(deps.context.kinds.bmc), _came_or_went)
     return controller
+
+
+def _calls(old: BMC | None, new: BMC | None) -> bool:
+    """Whether the BMC is to be looked at: also when a person's console pinned or refused its host key."""
+    return matters(old, new) or (old is not None and new is not None and _host_key(old) != _host_key(new))
+
+
+def _host_key(bmc: BMC) -> tuple[str, str]:
+    pin = bmc.status.ssh_host_key
+    return (pin.sha256, pin.refused) if pin is not None else ("", "")
 
 
 def _came_or_went(old: Server | None, new: Server | None) -> bool:

@@ -125,6 +125,7 @@ async def _by_ssh(scope: Scope) -> None:
     key = await trust.host_key(scope, access.address, port)
     shell = ShellAccess(access.address, port, access.username, access.password, key)
     await scope.deps.shell.run(shell, command)
+    trust.host_key_shown(scope)
 
 
 def _manufacturer(scope: Scope) -> str:

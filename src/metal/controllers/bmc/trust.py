@@ -6,24 +6,32 @@ import msgspec
 
 from metal.api.bmc import Pin
 from metal.bmc.errors import BMCCertificateChanged, BMCError, BMCHostKeyChanged, BMCTimeout
+from metal.controllers import hostkey
 from metal.controllers.access import FirstUse, Problem, address_of_bmc, is_encrypted, trust_of
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.sessions import explain
 from metal.kube.controller import Result
 
 ACCEPT_CERTIFICATE = "accept-certificate"
-ACCEPT_HOST_KEY = "accept-host-key"
 
 
 async def accept(scope: Scope) -> Result | None:
     """Hold the BMC to what it showed last, when a person says so: to what status says, not to what answers now."""
     if scope.operation == ACCEPT_CERTIFICATE:
         await _accept(scope, "certificate", "certificate", "CertificateAccepted")
-    elif scope.operation == ACCEPT_HOST_KEY:
+    elif scope.operation == hostkey.ACCEPT:
         await _accept(scope, "ssh_host_key", "SSH host key", "HostKeyAccepted")
     elif not _on_first_use(scope) and scope.status.certificate is not None:
         scope.set(certificate=None)
+    judge(scope)
     return None
+
+
+def judge(scope: Scope) -> None:
+    """Say whether the SSH host key is the pinned one. A person at the console may have pinned or refused it."""
+    pin = scope.status.ssh_host_key
+    if pin is not None:
+        scope.report(*hostkey.judged(pin, scope.name, "bmcs", scope.context.kinds.key("operation")))
 
 
 async def pin_certificate(scope: Scope) -> None:
@@ -47,16 +55,25 @@ async def host_key(scope: Scope, address: str, port: int) -> str:
     if scope.status.ssh_host_key is None:
         seen = await scope.deps.shell.host_key(address, port)
         scope.set(ssh_host_key=Pin(sha256=seen, since=scope.now))
+        judge(scope)
         await scope.commit()
-        scope.event("Normal", "HostKeyPinned", f"the first SSH host key is trusted from now on: {seen}")
     pinned: str = scope.status.ssh_host_key.sha256
     return pinned
+
+
+def host_key_shown(scope: Scope) -> None:
+    """The pinned host key was shown; another one that was refused before is no longer worth a condition."""
+    pin = scope.status.ssh_host_key
+    if pin is not None and pin.refused:
+        scope.set(ssh_host_key=msgspec.structs.replace(pin, refused=""))
+        judge(scope)
 
 
 def explained(scope: Scope, exc: BMCError) -> str:
     """What a person can do about an error; what was shown instead of a pin is remembered, to be accepted or not."""
     if isinstance(exc, BMCHostKeyChanged) and (pin := scope.status.ssh_host_key) is not None:
         scope.set(ssh_host_key=msgspec.structs.replace(pin, refused=exc.seen))
+        judge(scope)
     if not isinstance(exc, BMCCertificateChanged) or (pin := scope.status.certificate) is None:
         return explain(exc)
     scope.set(certificate=msgspec.structs.replace(pin, refused=exc.seen))

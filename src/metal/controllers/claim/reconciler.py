@@ -201,13 +201,23 @@ def _booted(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, server.status.claim_boot
     if boot is None or boot.booted_at is None or boot.claim_uid != claim.metadata.uid:
         scope.say("Booted", False, "NotBooted", "the claim's image has not booted yet")
-        scope.say("Ready", False, "NotBooted", _waiting_for(claim, server) or "the claim's image has not booted yet")
+        if not _in_error(scope, server):
+            text = _waiting_for(claim, server) or "the claim's image has not booted yet"
+            scope.say("Ready", False, "NotBooted", text)
         return
     scope.say("Booted", True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
     if claim.spec.power in ("", server.status.power_state):
         scope.say("Ready", True, "Running", f"power is {server.status.power_state}")
-    else:
+    elif not _in_error(scope, server):
         scope.say("Ready", False, "PowerPending", f"power is {server.status.power_state or 'unknown'}")
+
+
+def _in_error(scope: ClaimScope, server: Server) -> bool:
+    """True when it is the server's failure that keeps the claim from being Ready, which is said then."""
+    if server.status.state != State.ERROR:
+        return False
+    scope.say("Ready", False, "ServerInError", _waiting_for(scope.claim, server) or "its server is in Error")
+    return True
 
 
 def access(kinds: Kinds) -> tuple[Access, ...]:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from metal.api.sanitization import KnownDrive
+from metal.evidence.volumes import may_be_volume
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _URL = re.compile(r"https?://[A-Za-z0-9.\[\]:_~/-]+")
@@ -43,8 +44,10 @@ def sanitization(probe: bytes, registry_url: str, uuid: str, policy: str, drives
     """The Ignition JSON that has a server's drives erased to a policy. Raises ValueError as `discovery` does."""
     unit = _unit("Erases this machine's drives", registry_url, uuid, command=" sanitize", more=f" --task {TASK_PATH}")
     listed = [
-        {"name": d.name, "serialNumber": d.serial_number, "wwn": d.wwn, "size": d.size, "slot": d.slot} for d in drives
-    ]
+        {"name": d.name, "serialNumber": d.serial_number, "wwn": d.wwn, "size": d.size, "slot": d.slot,
+         "mayBeVolume": may_be_volume(d, drives)}
+        for d in drives
+    ]  # fmt: skip
     task = json.dumps({"policy": policy, "drives": listed}, sort_keys=True).encode()
     files = (_file(PROBE_PATH, 0o755, probe), _file(TASK_PATH, 0o600, task))
     return _config("metalprobe-sanitize.service", unit, *files)

@@ -1,13 +1,14 @@
 """What stands before the states: a Server without state gets one, and operations are obeyed."""
 
 from metal.api.server import State
-from metal.controllers.server import error, parking, sanitize, takeover
+from metal.controllers.hostkey import ACCEPT as ACCEPT_HOST_KEY
+from metal.controllers.server import error, hostkey, parking, sanitize, takeover
 from metal.controllers.server.claimed import assume_booted, tenant_that_booted
 from metal.controllers.server.resets import RESETS, accept
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
-KNOWN = ("ignore", "retry", sanitize.ACCEPT, parking.PARK, parking.UNPARK, *RESETS)
+KNOWN = ("ignore", "retry", sanitize.ACCEPT, ACCEPT_HOST_KEY, parking.PARK, parking.UNPARK, *RESETS)
 
 
 async def adopt(scope: Scope) -> Requeue | None:
@@ -47,6 +48,8 @@ async def obey(scope: Scope) -> Requeue | None:
     result = _retry(scope) if wanted == "retry" else None
     if wanted == sanitize.ACCEPT:
         result = await _accept_owed(scope)
+    if wanted == ACCEPT_HOST_KEY:
+        hostkey.accept(scope)
     _refuse(scope, wanted)
     await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
     await scope.patch({"metadata": {"annotations": {annotation: None}}})

@@ -14,6 +14,7 @@ from metal.controllers.server import (
     discovery,
     error,
     finalize,
+    hostkey,
     initial,
     maintenance,
     operation,
@@ -47,8 +48,8 @@ STATES: dict[State, ModuleType] = {
 }
 
 _BEFORE_THE_BMC = (
-    operation.adopt, takeover.adopt, operation.obey, resets.expire, parked.stand_down, maintenance.enter,
-    connect.pause,
+    operation.adopt, takeover.adopt, operation.obey, hostkey.judge, resets.expire, parked.stand_down,
+    maintenance.enter, connect.pause,
 )  # fmt: skip
 
 

@@ -15,9 +15,11 @@ from metal.controllers.server import boot, ignition, internal_boot, power
 from metal.controllers.server.claimed import find_claim
 from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.summary import volumes
 from metal.evidence import record
+from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
-from metal.evidence.verdict import Verdict, judge
+from metal.evidence.verdict import Verdict, judge, missing
 from metal.kube.controller import Requeue
 
 OWED = "SanitizationOwed"
@@ -131,7 +133,7 @@ async def _follow(scope: Scope) -> SanitizationEvidence | None:
         return None
     evidence = await record.find(scope.context.client, scope.context.kinds, name)
     if evidence is not None:
-        scope.set(sanitization_progress=record.progress(evidence))
+        scope.set(sanitization_progress=progress(evidence))
     return evidence
 
 
@@ -160,11 +162,26 @@ def _give_time(scope: Scope, window: BootWindow, evidence: SanitizationEvidence)
     return window
 
 
+async def _see_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
+    """Ask the BMC, once and with the machine still on, which volumes hold drives that no report has found.
+
+    What a tenant did to the volumes counts, not what was inventoried before. Raises BMCError and ApiError.
+    """
+    status = evidence.status
+    judged = status.phase != EvidencePhase.RUNNING or status.volumes_read_at is not None
+    if judged or not missing(scope.status.drives, status.drives):
+        return evidence
+    found = await scope.connected().inventory(scope.uri)
+    client, kinds = scope.context.client, scope.context.kinds
+    return await record.note_volumes(client, kinds, evidence, volumes(found.storages), found.problems, scope.now)
+
+
 async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Requeue | None:
+    evidence = await _see_volumes(scope, evidence)
     busy = await power.converge(scope, PowerState.OFF, "sanitization is over", force=bool(late))
     if busy is not None:
         return busy
-    verdict = judge(evidence.spec.policy, scope.status.drives, evidence.status.drives, late=late)
+    verdict = _verdict(scope, evidence, late)
     if evidence.status.phase == EvidencePhase.RUNNING:
         try:
             key = await scope.deps.keys.signing_key()
@@ -179,6 +196,11 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
     return None
 
 
+def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Verdict:
+    told = evidence.status
+    return judge(evidence.spec.policy, scope.status.drives, told.drives, volumes=told.volumes, late=late)
+
+
 def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
     told = "; ".join(verdict.owed)[:1500]
     scope.condition("Sanitized", False, OWED, f"{told} (SanitizationEvidence {evidence.metadata.name})")
@@ -191,7 +213,7 @@ def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requ
 
 
 def _say_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
-    remarks = "".join(f"; {remark}, and was erased as well" for remark in verdict.remarks)
+    remarks = "".join(f"; {remark}" for remark in verdict.remarks)
     count = len(verdict.left)
     message = (
         f"{count} drives were erased, {verdict.reached} at least{remarks[:1000]} " if count else "it has no drives "
@@ -220,7 +242,7 @@ async def accept(scope: Scope) -> Requeue | None:
             return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
         evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
     if evidence is not None:  # with Retain nobody discovers it anew
-        scope.set(drives=judge(evidence.spec.policy, scope.status.drives, evidence.status.drives).left)
+        scope.set(drives=_verdict(scope, evidence).left)
     scope.set(sanitization="Accepted")
     message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"
     scope.condition("Sanitized", False, "LossAccepted", message[:2000])

@@ -1,8 +1,10 @@
 """Turns what a BMC said into the Server's status fields."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from metal.api.quantity import quantity
+from metal.api.sanitization import RAIDVolume, VolumeDrive
 from metal.api.server import NetworkInterface, Processor, Storage, StorageDrive, StorageVolume
 from metal.bmc import protocols as bmc
 
@@ -61,4 +63,20 @@ def _storage(s: bmc.Storage) -> Storage:
             )
             for v in s.volumes
         ),
+    )  # fmt: skip
+
+
+def volumes(storages: Iterable[bmc.Storage]) -> tuple[RAIDVolume, ...]:
+    """Volumes with their drives, as evidence of sanitization keeps them."""
+    return tuple(
+        RAIDVolume(
+            name=v.name, raid_type=v.raid_type, wwn=v.wwn, size=v.capacity_bytes, state=v.state, health=v.health,
+            drives=tuple(
+                VolumeDrive(
+                    serial_number=d.serial_number, slot=d.name, size=d.capacity_bytes, state=d.state, health=d.health
+                )
+                for d in v.drives
+            ),
+        )
+        for s in storages for v in s.volumes
     )  # fmt: skip

@@ -104,7 +104,7 @@ def describe(kit: Kit, task: Task, found: list[drives.Drive]) -> dict[str, Any]:
 
 def _describe(kit: Kit, task: Task, drive: drives.Drive, unit: list[drives.Drive]) -> dict[str, Any]:
     offer = plan.offer(kit, unit)
-    methods = plan.order(task.policy, offer.methods)
+    methods = plan.order(task.policy, offer.methods, unit)
     return {
         "name": drive.name,
         "paths": [drive.path, *drive.paths],

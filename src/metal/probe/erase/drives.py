@@ -38,6 +38,8 @@ class Drive:
     """Drives with the same text here are erased by one command: namespaces of one NVMe subsystem."""
     paths: list[str] = field(default_factory=list)
     """Further paths that lead to the same drive."""
+    may_be_volume: bool = False
+    """Drives that only the BMC sees may stand behind it, which only overwriting reaches."""
 
 
 def find(host: Host, only: Sequence[str] = ()) -> list[Drive]:

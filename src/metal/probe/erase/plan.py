@@ -28,14 +28,17 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
     return made
 
 
-def order(policy: str, methods: Sequence[Method]) -> list[Method]:
-    """The methods as they are to be tried.
+def order(policy: str, methods: Sequence[Method], drives: Sequence[Drive] = ()) -> list[Method]:
+    """The methods as they are to be tried with these drives.
 
     For Purge those that purge come first. For Clear it is minutes before hours: the quick ones, again those that purge
-    first, then overwriting, which shows its progress, and then what takes the drive as long.
+    first, then overwriting, which shows its progress, and then what takes the drive as long. What may be a volume of a
+    RAID controller is overwritten first: other commands need not reach the drives behind it.
     """
     if policy == PURGE:
         return sorted(methods, key=lambda method: method.reaches != PURGE)
+    if any(drive.may_be_volume and drive.transport in (SAS, SCSI) for drive in drives):
+        return sorted(methods, key=lambda method: method.name != software.OVERWRITE)
 
     def rank(method: Method) -> tuple[bool, bool, bool]:
         return not method.quick, method.reaches != PURGE and method.quick, method.name != software.OVERWRITE

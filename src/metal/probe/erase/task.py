@@ -26,9 +26,12 @@ class Task:
         return [listed for listed in self.drives if not any(same(listed, drive) for drive in found)]
 
     def place(self, found: Sequence[Drive]) -> None:
-        """Gives drives whose slot the machine does not know the slot of the inventory."""
+        """Gives drives what only the inventory knows: their slot, and whether one may be a volume of others."""
         for drive in found:
-            drive.slot = drive.slot or next((listed.slot for listed in self.drives if same(listed, drive)), "")
+            listed = next((each for each in self.drives if same(each, drive)), None)
+            if listed is not None:
+                drive.slot = drive.slot or listed.slot
+                drive.may_be_volume = listed.may_be_volume
 
 
 def same(listed: Drive, found: Drive) -> bool:
@@ -67,4 +70,7 @@ def _drive(path: Path, number: int, told: dict[str, Any]) -> Drive:
     if not isinstance(size, int):
         raise ValueError(f"{path}: drives[{number}].size must be a whole number of bytes")
     name, serial, wwn, slot = texts.values()
-    return Drive(name, f"/dev/{name}", serial, wwn, model="", transport="", size=size, rotational=False, slot=slot)
+    return Drive(
+        name, f"/dev/{name}", serial, wwn, model="", transport="", size=size, rotational=False, slot=slot,
+        may_be_volume=told.get("mayBeVolume") is True,
+    )  # fmt: skip

@@ -64,7 +64,7 @@ class Worker:
         for drive in self.drives:
             self._prepare(drive)
         tried: list[str] = []
-        for method in plan.order(self.policy, offer.methods):
+        for method in plan.order(self.policy, offer.methods, self.drives):
             failure = self._attempt(method)
             if not failure:
                 return self._finish(method, offer, tried)

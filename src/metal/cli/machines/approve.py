@@ -1,0 +1,48 @@
+"""metalctl approve"""
+
+import click
+
+from metal.api.claim import ServerClaim
+from metal.cli.completing import CLAIM
+from metal.cli.exits import EXITS
+from metal.cli.machines.several import for_each
+from metal.cli.machines.targets import decoded
+from metal.cli.objects import plain
+from metal.cli.objects.output import output_option
+from metal.cli.objects.plain import Obj
+from metal.cli.onapi import Desk, in_namespace
+from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, is_approved
+
+
+@click.command("approve", epilog=EXITS)
+@click.argument("claims", nargs=-1, required=True, metavar="CLAIM...", type=CLAIM)
+@output_option
+@in_namespace
+async def command(desk: Desk, claims: tuple[str, ...], output: str | None) -> None:
+    """Let maintenances that wait for it have the servers of your claims; each says what for.
+
+    A machine may be switched off or booted otherwise meanwhile; afterwards it comes back from its own disk, with the
+    power that its claim wants. The approval is for the maintenances that wait now, and ends with the last of them.
+    """
+
+    async def one(name: str) -> Obj:
+        obj = await plain.get(desk.http, desk.kinds.claim, name, desk.namespace)
+        obj, told = await _approve(desk, obj, decoded(obj, ServerClaim))
+        if output is None:
+            click.echo(f"serverclaim/{name} {told}")
+        return obj
+
+    await for_each(claims, one, output)
+
+
+async def _approve(desk: Desk, obj: Obj, claim: ServerClaim) -> tuple[Obj, str]:
+    """The claim by now, and what was done. Raises click.ClickException when nothing is to be approved."""
+    meta, key = claim.metadata, desk.kinds.key
+    reason = meta.annotations.get(key(REASON), "")
+    what = f": {reason}" if reason else ""
+    if is_approved(claim, key):
+        return obj, f"is approved already{what}"
+    if key(NEEDED) not in meta.labels:
+        raise click.ClickException(f"no maintenance of its server asks claim {meta.name} for anything")
+    patch = {"metadata": {"uid": meta.uid, "labels": {key(APPROVED): "true"}}}
+    return await plain.merge(desk.http, desk.kinds.claim, meta.name, meta.namespace, patch), f"approved{what}"

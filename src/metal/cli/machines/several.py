@@ -1,0 +1,22 @@
+"""What commands on several names share."""
+
+from collections.abc import Awaitable, Callable, Iterable
+
+import click
+
+from metal.cli.completing import SERVER
+from metal.cli.objects.output import emit
+from metal.cli.objects.plain import Obj
+from metal.cli.onapi import each
+
+servers_argument = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
+
+
+async def for_each(names: Iterable[str], work: Callable[[str], Awaitable[Obj]], output: str | None) -> None:
+    """Do the work for each name, then print the objects for programs if asked; for people the work prints sentences.
+
+    Raises click.ClickException for what failed, once everything ended.
+    """
+    done = await each(names, work)
+    if output is not None:
+        emit(done, output, one=True)

@@ -1,0 +1,28 @@
+"""The SSH host key of the BMC in a Server's own spec.bmc: consoles write it; here is said what became of it."""
+
+from metal.api.bmc import Pin
+from metal.controllers.hostkey import ACCEPT, judged
+from metal.controllers.server.scope import Scope
+from metal.kube.controller import Requeue
+
+
+async def judge(scope: Scope) -> Requeue | None:
+    """Say whether the key is the pinned one."""
+    pin = scope.status.ssh_host_key
+    if pin is None:
+        return None
+    type, trusted, reason, text = judged(pin, scope.name, "servers", scope.context.kinds.key("operation"))
+    if scope.condition(type, trusted, reason, text):
+        scope.tell(reason, text, warning=not trusted)
+    return None
+
+
+def accept(scope: Scope) -> None:
+    """Hold the BMC to the key that status says was refused, not to what answers now."""
+    pin = scope.status.ssh_host_key
+    if pin is not None and pin.refused:
+        scope.set(ssh_host_key=Pin(sha256=pin.refused, since=scope.now))
+        scope.tell("HostKeyAccepted", f"{pin.refused} is trusted from now on, and {pin.sha256} no longer")
+        return
+    where = f"; annotate BMC {ref.name} for its key" if (ref := scope.server.spec.bmc_ref) is not None else ""
+    scope.tell("NothingToAccept", f"operation {ACCEPT}: no key of spec.bmc was refused{where}", warning=True)
