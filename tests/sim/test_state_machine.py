@@ -63,6 +63,11 @@ class Life(RuleBasedStateMachine):
         body = {"spec": {field: value}}
         self.run(self._then(self.world.client.patch(KINDS.claim, name, body, "default"), seconds))
 
+    @rule(name=CLAIMS, number=st.sampled_from([0, 1, 2, 3]), seconds=SECONDS)
+    def ask_for_another_boot(self, name: str, number: int, seconds: float) -> None:
+        body = {"spec": {"bootGeneration": number}}
+        self.run(self._then(self.world.client.patch(KINDS.claim, name, body, "default"), seconds))
+
     @rule(fault=FAULTS, seconds=SECONDS)
     def break_something(self, fault: str, seconds: float) -> None:
         self.world.fleet.machines[0].faults.switch(fault)

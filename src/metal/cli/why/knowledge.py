@@ -36,7 +36,7 @@ WAITS: dict[str, Advice] = {
         "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
     ),
     "ClaimBoot": Advice(
-        "the machine boots the claim's image over the network, once",
+        "the machine boots the claim's image over the network, once each time that the claim asks for it",
         "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
     ),
     "BootConfirmation": Advice(
@@ -205,7 +205,11 @@ CLAIMS: dict[str, Advice] = {
     "ServerNotFound": Advice("the server that it names does not exist", "create it, or make a claim for another one"),
     "ChangedAfterBoot": Advice(
         "image or Ignition changed after the machine had booted, and the running system is left alone",
-        "make a new claim to boot them",
+        "raise spec.bootGeneration of the claim to boot them over the network, once; or make a new claim",
+    ),
+    "NetworkBootRequested": Advice(
+        "its owner raised spec.bootGeneration, so the machine is shut down and boots over the network once more",
+        "nothing; to have it boot from its disk instead, set spec.bootGeneration to status.bootGeneration",
     ),
     "NotBooted": Advice("its image has not booted yet", ""),
     "PowerPending": Advice("the machine's power is not yet what the claim wants", ""),
