@@ -205,11 +205,11 @@ CLAIMS: dict[str, Advice] = {
     "ServerNotFound": Advice("the server that it names does not exist", "create it, or make a claim for another one"),
     "ChangedAfterBoot": Advice(
         "image or Ignition changed after the machine had booted, and the running system is left alone",
-        "raise spec.bootGeneration of the claim to boot them over the network, once; or make a new claim",
+        "set spec.bootGeneration of {name} as it says, to have them booted over the network, once; or make a new claim",
     ),
     "NetworkBootRequested": Advice(
         "its owner raised spec.bootGeneration, so the machine is shut down and boots over the network once more",
-        "nothing; to have it boot from its disk instead, set spec.bootGeneration to status.bootGeneration",
+        "nothing; to have it boot its disk instead, set spec.bootGeneration of {name} to its status.bootGeneration",
     ),
     "NotBooted": Advice("its image has not booted yet", ""),
     "PowerPending": Advice("the machine's power is not yet what the claim wants", ""),
