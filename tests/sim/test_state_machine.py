@@ -82,8 +82,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(seconds=SECONDS)
     def lose_power(self, seconds: float) -> None:
-        self.world.fleet.machines[0].lose_power()
-        self.run(asyncio.sleep(seconds))
+        self.run(self._then(self._lose_power(), seconds))
 
     @rule(seconds=SECONDS)
     def kill_the_manager(self, seconds: float) -> None:
@@ -101,6 +100,9 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def nothing_is_violated(self) -> None:
         self.world.check()
+
+    async def _lose_power(self) -> None:
+        self.world.fleet.machines[0].lose_power()
 
     async def _maintenance(self, on: bool) -> None:
         await maintain(self.world, self.world.fleet.machines[0], on=on)
