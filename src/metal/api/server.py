@@ -22,7 +22,7 @@ from metal.api.markers import (
     TypeSchema,
 )
 from metal.api.meta import Conditions, Model, ObjectMeta
-from metal.api.sanitization import KnownDrive, Policy, SanitizationProgress
+from metal.api.sanitization import FirmwareReset, KnownDrive, Policy, SanitizationProgress
 
 
 class State(StrEnum):
@@ -355,6 +355,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """What must become of the present tenant's data, also when its claim is gone: None, Clear or Purge."""
     sanitization_progress: SanitizationProgress | None = None
     """How far the erasure has come that is under way."""
+    firmware_reset: FirmwareReset | None = None
+    """What is being done to the firmware after the last tenant."""
     sanitization_evidence: str = ""
     """Name of the SanitizationEvidence of the last erasure."""
     sanitization: str = ""

@@ -1,10 +1,18 @@
 """Whether a server's drives are erased: what was reported against what the server is known to have."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metal.api.report import same_serial
-from metal.api.sanitization import DriveErasure, KnownDrive, Policy, Result
+from metal.api.sanitization import (
+    DriveErasure,
+    Firmware,
+    FirmwareReset,
+    FirmwareResult,
+    KnownDrive,
+    Policy,
+    Result,
+)
 
 _STRENGTH = {"": 0, "Clear": 1, "Purge": 2}
 
@@ -34,10 +42,25 @@ def judge(policy: str, known: Iterable[KnownDrive], drives: Iterable[DriveErasur
     new = [drive for drive in here if id(drive) not in partners]
     return Verdict(
         owed=tuple(owed),
-        remarks=tuple(f"{_name(d.name, d.serial_number, d.slot)} was not there at discovery" for d in new),
+        remarks=tuple(
+            f"{_name(d.name, d.serial_number, d.slot)} was not there at discovery, and was erased as well" for d in new
+        ),
         reached=min((d.class_ for d in here), key=_STRENGTH.__getitem__, default=policy),
         left=tuple(_known(drive, partners.get(id(drive))) for drive in here),
     )
+
+
+def with_firmware(verdict: Verdict, firmware: Iterable[FirmwareReset]) -> Verdict:
+    """What became of the firmware, added to what became of the drives: owed where it is required, else a remark."""
+    failed = [one for one in firmware if one.result != FirmwareResult.SUCCEEDED]
+    owed = tuple(_of_firmware(one) for one in failed if one.required)
+    remarks = tuple(_of_firmware(one) for one in failed if not one.required)
+    return replace(verdict, owed=(*verdict.owed, *owed), remarks=(*verdict.remarks, *remarks))
+
+
+def _of_firmware(reset: FirmwareReset) -> str:
+    what = "the TPM is not cleared" if reset.action == Firmware.CLEAR_TPM else "the BIOS is not back at its defaults"
+    return f"{what} ({reset.result}){f': {reset.message}' if reset.message else ''}"
 
 
 def _is_mistaken(drive: DriveErasure, drives: tuple[DriveErasure, ...], partners: dict[int, KnownDrive]) -> bool:

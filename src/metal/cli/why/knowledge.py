@@ -67,6 +67,10 @@ WAITS: dict[str, Advice] = {
         "its BMC is being restarted, and is not asked for anything meanwhile",
         "nothing; metalctl describe bmc says more",
     ),
+    "FirmwareReset": Advice(
+        "its BMC is busy or ill, and is asked again to put the firmware back after a tenant",
+        "nothing; when it stays so, look at the BMC. After the deadline the erasure goes on without it",
+    ),
     "Sanitization": Advice(
         "its drives are being erased, which takes hours for large ones",
         "watch it: metalctl console {name}; what was erased so far is in metalctl evidence list",

@@ -11,13 +11,13 @@ from metal.api.report import drives_in
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, ignition, internal_boot, power
+from metal.controllers.server import boot, firmware, ignition, internal_boot, power
 from metal.controllers.server.claimed import find_claim
 from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
 from metal.evidence import record
 from metal.evidence.signing import KeyUnusable
-from metal.evidence.verdict import Verdict, judge
+from metal.evidence.verdict import Verdict, judge, with_firmware
 from metal.kube.controller import Requeue
 
 OWED = "SanitizationOwed"
@@ -33,7 +33,7 @@ async def run(scope: Scope) -> Requeue | None:
     if window is None or window.phase not in _UNDER_WAY:
         if await find_claim(scope) is not None:
             return scope.go(State.RESERVED, "the claim is there; nothing of it may be erased", warning=True)
-        if (problem := await _prepare(scope)) is not None:
+        if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
             return problem
     config = internal_boot.find(scope)
     if config is None:
@@ -164,15 +164,19 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
     busy = await power.converge(scope, PowerState.OFF, "sanitization is over", force=bool(late))
     if busy is not None:
         return busy
+    running = evidence.status.phase == EvidencePhase.RUNNING
+    resets = await firmware.finish(scope) if running else evidence.status.firmware
     verdict = judge(evidence.spec.policy, scope.status.drives, evidence.status.drives, late=late)
-    if evidence.status.phase == EvidencePhase.RUNNING:
+    verdict = with_firmware(verdict, resets)
+    if running:
         try:
             key = await scope.deps.keys.signing_key()
         except KeyUnusable as exc:
             return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
         now = scope.now
-        evidence = await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, now)
-    scope.set(sanitization_progress=None, boot_window=None)
+        client, kinds = scope.context.client, scope.context.kinds
+        evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
+    scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
     if verdict.owed:
         return _owe(scope, evidence, verdict)
     _say_erased(scope, evidence, verdict)
@@ -191,7 +195,7 @@ def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requ
 
 
 def _say_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
-    remarks = "".join(f"; {remark}, and was erased as well" for remark in verdict.remarks)
+    remarks = "".join(f"; {remark}" for remark in verdict.remarks)
     count = len(verdict.left)
     message = (
         f"{count} drives were erased, {verdict.reached} at least{remarks[:1000]} " if count else "it has no drives "
