@@ -15,11 +15,13 @@ SETTINGS = f"{BIOS}/Settings"
 RESET = f"{BIOS}/Actions/Bios.ResetBios"
 
 
-def with_bios(attributes: dict[str, Any], manufacturer: str = "Contoso", **bios: Any) -> FakeBMC:
-    """A BMC whose BIOS has a settings object, as its defaults."""
+def with_bios(
+    attributes: dict[str, Any], manufacturer: str = "Contoso", settings: dict[str, Any] | None = None, **bios: Any
+) -> FakeBMC:
+    """A BMC whose BIOS has a settings object, unless `settings` says otherwise."""
     bmc = fake(system(Manufacturer=manufacturer, Bios={"@odata.id": BIOS}))
-    whole = {"@Redfish.Settings": {"SettingsObject": {"@odata.id": SETTINGS}}, **bios}
-    bmc.resources[BIOS] = {"@odata.id": BIOS, "Attributes": attributes, **whole}
+    place = {"SettingsObject": {"@odata.id": SETTINGS}} if settings is None else settings
+    bmc.resources[BIOS] = {"@odata.id": BIOS, "Attributes": attributes, "@Redfish.Settings": place, **bios}
     bmc.resources[SETTINGS] = {"@odata.id": SETTINGS, "Attributes": dict(attributes)}
     return bmc
 
@@ -78,7 +80,7 @@ async def test_each_vendors_attribute_is_written_where_changes_go_that_apply_lat
 async def test_where_on_reset_is_listed_it_is_said() -> None:
     """Else Dell keeps the value and never makes a job of it."""
     settings = {"SettingsObject": {"@odata.id": SETTINGS}, "SupportedApplyTimes": ["OnReset", "Immediate"]}
-    bmc = with_bios({"Tpm2Hierarchy": "Enabled"}, **{"@Redfish.Settings": settings})
+    bmc = with_bios({"Tpm2Hierarchy": "Enabled"}, settings=settings)
     bmc.fault("PATCH", SETTINGS, answer(200))
     await redfish(bmc).clear_tpm(SYSTEM)
     (request,) = bmc.seen("PATCH")
@@ -87,7 +89,7 @@ async def test_where_on_reset_is_listed_it_is_said() -> None:
 
 async def test_without_a_settings_object_the_bios_itself_is_written() -> None:
     """As some firmwares want it."""
-    bmc = with_bios({"Tpm2Operation": "NoAction"}, **{"@Redfish.Settings": {}})
+    bmc = with_bios({"Tpm2Operation": "NoAction"}, settings={})
     bmc.fault("PATCH", BIOS, answer(200))
     await redfish(bmc).clear_tpm(SYSTEM)
     assert [one.path for one in bmc.seen("PATCH")] == [BIOS]
