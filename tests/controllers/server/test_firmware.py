@@ -66,6 +66,33 @@ async def test_a_machine_that_cannot_do_it_is_held_back_only_where_it_is_require
     assert proof.status.remarks == (() if required else (words,))
 
 
+@pytest.mark.parametrize(
+    ("label", "setting", "done"),
+    [("ResetBIOS", "None", ["ResetBIOS"]), ("None", "ClearTPM", []), ("Wipe", "ClearTPM", ["ClearTPM"])],
+)
+async def test_the_servers_label_goes_before_the_setting(label: str, setting: str, done: list[str]) -> None:
+    """So that one machine of a model can be tried first; what is no word is ignored, and told."""
+    async with world(sanitization_policy="Clear", sanitization_firmware=setting) as w:
+        await released(w)
+        labels = {KINDS.key("sanitization-firmware"): label}
+        await w.client.patch(KINDS.server, "s1", {"metadata": {"labels": labels}})
+        proof = await erased(w)
+    assert [action for action, _ in told(proof)] == done
+
+
+async def test_a_label_that_is_no_word_is_told() -> None:
+    """In the condition that tells of the other label, too."""
+    async with world(**CLEARS) as w:
+        await claimed_and_booted(w)
+        labels = {KINDS.key("sanitization-firmware"): "Wipe"}
+        await w.client.patch(KINDS.server, "s1", {"metadata": {"labels": labels}})
+        await w.settle()
+        server = await w.server()
+    (found,) = [one for one in server.status.conditions if one.type == "SanitizationPolicyValid"]
+    assert (found.status, found.reason) == ("False", "InvalidLabel")
+    assert "write None, ClearTPM, ResetBIOS" in found.message
+
+
 async def test_a_bmc_that_shows_nothing_is_not_believed() -> None:
     """Nothing can be read back: Unconfirmed, which is not Succeeded."""
     async with world(**REQUIRED) as w:

@@ -14,6 +14,7 @@ from metal.bmc.errors import (
     BMCNotSupported,
     BMCServerError,
 )  # fmt: skip
+from metal.controllers.server import owing
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 
@@ -29,7 +30,7 @@ async def prepare(scope: Scope) -> Requeue | None:
 
     It is written down before, so that whoever continues knows of it; asked twice, a BMC does the same.
     """
-    wanted, reset = scope.settings.sanitization_firmware, scope.status.firmware_reset
+    wanted, reset = owing.firmware_for(scope), scope.status.firmware_reset
     if wanted == Firmware.NONE or (reset is not None and reset.result != FirmwareResult.ASKED):
         return None
     if reset is None:
@@ -82,8 +83,8 @@ async def finish(scope: Scope) -> tuple[FirmwareReset, ...]:
 
 def _unasked(scope: Scope) -> tuple[FirmwareReset, ...]:
     """The setting is newer than the boot, or the API forgot: what is required and not known to be done is owed."""
-    wanted, settings = scope.settings.sanitization_firmware, scope.settings
-    if wanted == Firmware.NONE or not settings.sanitization_firmware_required:
+    wanted = owing.firmware_for(scope)
+    if wanted == Firmware.NONE or not scope.settings.sanitization_firmware_required:
         return ()
     told = "this boot was begun before it was asked for, or the CRDs do not know it"
     return (FirmwareReset(action=wanted, required=True, result=FirmwareResult.UNCONFIRMED, message=told),)
