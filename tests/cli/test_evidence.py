@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from metal.api.core import CONFIG_MAP, NAMESPACE
+from metal.api.sanitization import FirmwareReset
 from metal.evidence import record
 from metal.evidence.keys import KeyStore
 from metal.evidence.signing import SigningKey
@@ -36,7 +37,8 @@ async def write(live: Live, name: str, *, server: str = "s1", verdict: Verdict |
     made = await live.client.patch_status(KINDS.evidence, name, {"status": status})
     if verdict is not None:
         key = await KeyStore(live.client, KINDS, NS, "key").signing_key()
-        await record.conclude(live.client, KINDS, made, verdict, key, NOW)
+        firmware = (FirmwareReset(action="ClearTPM", result="Succeeded", ended_at=NOW),)
+        await record.conclude(live.client, KINDS, made, verdict, key, NOW, firmware)
 
 
 async def test_list_shows_what_became_of_each_server(live: Live) -> None:
@@ -64,6 +66,7 @@ async def test_show_tells_of_each_drive(live: Live) -> None:
     code, out, _ = await live.run("evidence", "show", "s1-a")
     assert code == 0
     assert "owed: drive sda (serial S1) is missing" in out
+    assert "firmware: ClearTPM Succeeded" in out
     (row,) = [line for line in out.splitlines() if "Overwrite" in line]
     assert all(word in row for word in ("S1", "Bay 3", "Succeeded", "Clear", "8, 0 differ"))
     _, out, _ = await live.run("evidence", "show", "s1-a", "-o", "json")

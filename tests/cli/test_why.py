@@ -17,7 +17,7 @@ from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerClaim, ServerClaimSpec, ServerClaimStatus
 from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint
 from metal.api.meta import Condition, ObjectMeta
-from metal.api.server import Failure, Server, ServerSpec, ServerStatus, State, Wait
+from metal.api.server import ClaimBoot, Failure, Server, ServerSpec, ServerStatus, State, Wait
 from metal.bmc import errors as bmc_errors
 from metal.bmc.errors import BMCError
 from metal.cli.objects.events import Happening
@@ -255,6 +255,33 @@ def test_a_claim_that_names_a_server_is_about_that_one() -> None:
     assert "There is no server s9." in text(
         of_claim.explain(claim(server_ref=LocalRef(name="s9")), servers, [], KINDS, NOW)
     )
+
+
+def test_a_claim_that_asks_for_another_boot_is_told_how_to_withdraw_it() -> None:
+    """And one whose image changed how to ask for it; programs get both numbers."""
+    asks = _booted("Ready", "NetworkBootRequested", "waits for power Off", asked=2)
+    changed = _booted("Current", "ChangedAfterBoot", "set spec.bootGeneration to 2", asked=1)
+    assert "set spec.bootGeneration of c1 to its status.bootGeneration" in asks.advice[0]
+    assert "waits for power Off" in text(asks)
+    assert asks.facts["bootGeneration"] == {"asked": 2, "answered": 1}
+    assert "set spec.bootGeneration of c1 as it says" in changed.advice[0]
+    assert "Its last network boot answered spec.bootGeneration 1" in text(changed)
+
+
+def _booted(type: str, reason: str, message: str, *, asked: int) -> Any:
+    """The story of a bound claim that has had its boot 1."""
+    said = (Condition(type=type, status="False", reason=reason, message=message),)
+    status = ServerClaimStatus(phase="Bound", boot_generation=1, conditions=said)
+    obj = ServerClaim(metadata=ObjectMeta(name="c1"), spec=ServerClaimSpec(boot_generation=asked), status=status)
+    return of_claim.explain(obj, [], [], KINDS, NOW)
+
+
+def test_a_server_whose_claim_asks_for_another_boot_says_so() -> None:
+    """As soon as it has taken note of it."""
+    boot = ClaimBoot(claim_uid="u", image="os:1", booted_at=NOW, boot_generation=1, requested_generation=2)
+    told = text(of_server.explain(server(state="Reserved", claim_boot=boot), [], KINDS, NOW))
+    assert "asks for another network boot (bootGeneration 2)" in told
+    assert "os:1 booted" in told
 
 
 def test_a_server_that_fits_is_told_too() -> None:

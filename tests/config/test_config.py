@@ -63,6 +63,10 @@ bmc:
         ("bootAttempts: 0\n", "f line 1: bootAttempts is 0"),
         ("probeImage: http://x/y\n", "f line 1: probeImage is 'http://x/y': write an OCI reference"),
         ("sanitization:\n  policy: Shred\n", "f line 2: policy is 'Shred': write None, Clear or Purge"),
+        (
+            "sanitization:\n  firmware: ClearAll\n",
+            "f line 2: firmware is 'ClearAll': write None, ClearTPM",
+        ),
         ("sanitization:\n  rate: 0\n", "f line 2: rate is 0: write bytes a second"),
         ("sanitization:\n  keySecret: A_B\n", "f line 2: keySecret is 'A_B': write a DNS name"),
         ("probeImage: a b\n", "f line 1: probeImage is 'a b'"),

@@ -54,6 +54,10 @@ class FakeBMC(BMC):
     shows: PowerState | None = None
     last_boot: str = ""
     destinations: list[Subscription] = field(default_factory=list)
+    firmware_pending: bool | None = False
+    """What it shows of a firmware reset that is to come; None where it shows nothing."""
+    keeps_firmware: bool = False
+    forgets_firmware: bool = False
     _pending: asyncio.TimerHandle | None = None
 
     def _called(self, what: str) -> None:
@@ -118,6 +122,23 @@ class FakeBMC(BMC):
     async def bios_attributes(self, uri: str) -> dict[str, str | int | bool | None]:
         self._called("bios_attributes")
         return {}
+
+    async def reset_bios(self, uri: str) -> None:
+        await self._write("reset_bios", self._take_firmware)
+
+    async def clear_tpm(self, uri: str) -> None:
+        await self._write("clear_tpm", self._take_firmware)
+
+    async def is_bios_reset_pending(self, uri: str) -> bool | None:
+        self._called("system")
+        return self.firmware_pending
+
+    async def is_tpm_clear_pending(self, uri: str) -> bool | None:
+        return await self.is_bios_reset_pending(uri)
+
+    def _take_firmware(self) -> None:
+        if self.firmware_pending is not None and not self.forgets_firmware:
+            self.firmware_pending = True
 
     async def power_on(self, uri: str) -> None:
         await self._write("power_on", lambda: self._become(PowerState.ON))
@@ -186,6 +207,8 @@ class FakeBMC(BMC):
 
     def _arrive(self, state: PowerState) -> None:
         if state is PowerState.ON and self.power is not PowerState.ON:
+            if self.firmware_pending and not self.keeps_firmware:
+                self.firmware_pending = False
             if self.boot.is_network:
                 self.network_boots += 1
                 self.last_boot = "network"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.sanitization import Result
-from metal.evidence.verdict import is_weaker, judge
+from metal.api.sanitization import FirmwareReset, FirmwareResult, Result
+from metal.evidence.verdict import is_weaker, judge, with_firmware
 from tests.evidence.drives import erased, known
 
 
@@ -16,6 +16,23 @@ def test_what_was_there_and_is_erased_owes_nothing() -> None:
     verdict = judge("Clear", [known(" s1 ", slot="Bay 3")], [erased("S1")])
     assert (verdict.owed, verdict.remarks, verdict.reached) == ((), (), "Clear")
     assert [(drive.serial_number, drive.slot) for drive in verdict.left] == [("S1", "Bay 3")]
+
+
+@pytest.mark.parametrize("result", [result for result in FirmwareResult if result != FirmwareResult.SUCCEEDED])
+@pytest.mark.parametrize("required", [True, False])
+def test_firmware_that_was_not_put_back_is_owed_where_it_is_required(result: FirmwareResult, required: bool) -> None:
+    """Else it is a remark; what the drives owe stays owed."""
+    drives = judge("Clear", [known("S1")], [])
+    verdict = with_firmware(drives, [FirmwareReset(action="ClearTPM", required=required, result=result, message="so")])
+    told = f"the TPM is not cleared ({result}): so"
+    assert verdict.owed == (*drives.owed, *([told] if required else []))
+    assert verdict.remarks == (() if required else (told,))
+
+
+def test_firmware_that_was_put_back_owes_nothing() -> None:
+    """Also where it is required."""
+    good = FirmwareReset(action="ResetBIOS", required=True, result="Succeeded")
+    assert with_firmware(judge("Clear", [], []), [good]).owed == ()
 
 
 def test_the_weakest_drive_counts() -> None:

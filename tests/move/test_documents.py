@@ -57,6 +57,16 @@ def test_generations_of_other_objects_follow_those() -> None:
     assert found["refused"] == {"secretUID": "new-owner", "secretGeneration": -1}
 
 
+def test_which_boots_a_claim_had_moves_as_it_is() -> None:
+    """They are the owner's own numbers: in a new home none of them is asked for again."""
+    status = {"claimBoot": {"claimUID": "owner", "bootGeneration": 3, "requestedGeneration": 4}}
+    found = settled(_doc(status=status), MOVED, NOTE)["status"]
+    assert found["claimBoot"] == {"claimUID": "new-owner", "bootGeneration": 3, "requestedGeneration": 4}
+    claim = {"spec": {"bootGeneration": 4}, "status": {"bootGeneration": 3}}
+    moved = settled(_doc(**claim), MOVED, NOTE)
+    assert (moved["spec"], moved["status"]) == (claim["spec"], claim["status"])
+
+
 def test_a_digest_is_the_same_for_what_is_the_same() -> None:
     """Order of keys and empty fields do not count; a label does."""
     one, other = bare(_doc(spec={"a": 1, "b": []}), NOTE), bare(_doc(spec={"a": 1}), NOTE)
@@ -92,7 +102,8 @@ def _generations() -> set[str]:
 
 def test_every_field_that_holds_a_generation_is_one_that_a_move_knows() -> None:
     """Whoever adds another has to say here whose generation it is."""
-    assert _generations() == {"observedGeneration", "configGeneration", "secretGeneration"}
+    asked_by_hand = {"bootGeneration", "requestedGeneration"}  # a claim's own count of boots, which moves as it is
+    assert _generations() == {"observedGeneration", "configGeneration", "secretGeneration"} | asked_by_hand
 
 
 def _filled(struct: type[msgspec.Struct], uid: str) -> Doc:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from metal.api import boot_window
+from metal.api import boot_window, claim_boot
 from metal.api.boot_window import Refused
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
@@ -20,6 +20,7 @@ from metal.boot.service import BootService
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
 from metal.controllers.server import (
+    another_boot,
     available,
     boot,
     claimed,
@@ -247,6 +248,67 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
     patch.setattr(reserved, "run", eager)
 
 
+@bug(stories.plain_life, "which it never asked for|imaged a second time")
+def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
+    """W14: each change of a claim, of its power too, has its machine boot over the network."""
+    find = claimed.find_claim
+
+    async def changed(scope: Scope) -> Any:
+        claim = await find(scope)
+        number = claim.metadata.generation if claim is not None else 0
+        return claim and msgspec.structs.replace(
+            claim, spec=msgspec.structs.replace(claim.spec, boot_generation=number)
+        )
+
+    async def whatever(*_: object) -> bool:
+        return True
+
+    patch.setattr(reserved, "find_claim", changed)
+    patch.setattr(another_boot, "_is_as_it_is", whatever)
+
+
+def _asking(claim: Any, number: int) -> Any:
+    return msgspec.structs.replace(claim, spec=msgspec.structs.replace(claim.spec, boot_generation=number))
+
+
+@bug(stories.asked_and_lost_status, "imaged a second time")
+def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
+    """A server that lost its status takes the last request of its claim for a new one."""
+    take = claimed.take_tenant
+
+    def forgetful(scope: Scope, claim: Any) -> None:
+        take(scope, _asking(claim, 0))
+
+    patch.setattr(reserved, "take_tenant", forgetful)
+    patch.setattr(claim_boot, "answered", lambda _, done: done.boot_generation)
+
+
+@bug(stories.asked_again, "imaged a second time|is Reserved and|runs None")
+def never_writes_down_that_it_has_booted_again(patch: pytest.MonkeyPatch) -> None:
+    """W14: a request that is answered and not noted is answered again and again."""
+    note = reserved.note_success
+
+    async def once(scope: Scope, claim: Any) -> Requeue | None:
+        if scope.status.claim_boot is None:
+            return await note(scope, claim)
+        window = scope.status.boot_window
+        if window is not None and window.phase == "Succeeded" and window.boot_generation:
+            scope.set(boot_window=None)
+        return None
+
+    patch.setattr(reserved, "note_success", once)
+
+
+@bug(stories.changed_mind, "runs None|is Reserved and")
+def leaves_a_withdrawn_boot_half_way(patch: pytest.MonkeyPatch) -> None:
+    """What is served no more stays in the machine, which waits for it for ever."""
+
+    async def forget(scope: Scope, _: Any) -> None:
+        scope.close_window()
+
+    patch.setattr(another_boot, "withdraw", forget)
+
+
 @bug(stories.pressed_button, "is Available and On")
 def leaves_an_available_server_on(patch: pytest.MonkeyPatch) -> None:
     """W13, #135: a server that is on stays on, and nobody can claim it."""
@@ -287,10 +349,8 @@ def boots_a_claim_that_wants_its_server_off(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reserved, "_stay_off", _boot_anyway)
 
 
-async def _boot_anyway(scope: Scope) -> Requeue:
-    claim = await claimed.find_claim(scope)
-    assert claim is not None
-    return await reserved._first_boot(scope, claim)
+async def _boot_anyway(scope: Scope, claim: Any) -> Requeue:
+    return await reserved._network_boot(scope, claim)
 
 
 @bug(stories.switched_off, "is Reserved and On")

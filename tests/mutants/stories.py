@@ -149,6 +149,31 @@ async def new_image(world: Plane) -> None:
     await asyncio.sleep(600)
 
 
+async def asked_again(world: Plane) -> None:
+    """The claim asks for another boot; later its machine loses its power."""
+    machine = await claimed(world)
+    await world.client.patch(KINDS.claim, "c1", {"spec": {"bootGeneration": 1}}, "default")
+    await asyncio.sleep(600)
+    machine.lose_power()
+    await asyncio.sleep(300)
+
+
+async def asked_and_lost_status(world: Plane) -> None:
+    """As before, and then a backup without status is restored."""
+    await asked_again(world)
+    await _lose_status(world, world.fleet.machines[0])
+    await asyncio.sleep(900)
+
+
+async def changed_mind(world: Plane) -> None:
+    """The claim asks for another boot and takes that back while the machine boots."""
+    machine = await claimed(world)
+    await world.client.patch(KINDS.claim, "c1", {"spec": {"bootGeneration": 1}}, "default")
+    await world.until_true(lambda: machine.state.netbooting, what="the boot that was asked for")
+    await world.client.patch(KINDS.claim, "c1", {"spec": {"bootGeneration": 0}}, "default")
+    await asyncio.sleep(900)
+
+
 async def deaf_system(world: Plane) -> None:
     """A tenant's system that ignores the shutdown request is given back."""
     machine = await claimed(world)
@@ -170,11 +195,15 @@ async def same_name_again(world: Plane) -> None:
 async def lost_status(world: Plane) -> None:
     """A backup without status is restored under a tenant."""
     machine = await claimed(world)
+    await _lose_status(world, machine)
+    await asyncio.sleep(900)
+
+
+async def _lose_status(world: Plane, machine: Machine) -> None:
     server = await world.server_of(machine)
     assert server is not None
     fields = msgspec.to_builtins(server.status)
     await world.client.patch_status(KINDS.server, server.metadata.name, {"status": dict.fromkeys(fields)})
-    await asyncio.sleep(900)
 
 
 async def stale_off(world: Plane) -> None:

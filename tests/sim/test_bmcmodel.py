@@ -344,3 +344,55 @@ async def test_an_event_is_delivered_when_the_power_changes() -> None:
     await asyncio.sleep(20)
     assert len(heard) == 4
     await fleet.stop()
+
+
+BIOS = f"{SYSTEM}/Bios"
+
+
+async def test_a_bios_does_what_it_was_asked_for_as_the_machine_starts() -> None:
+    """Until then it is pending; afterwards the TPM is empty and the attributes are what they were."""
+    fleet = rack()
+    view, machine = bmc(fleet), fleet.machines[0]
+    machine.state.bios.tpm = "a secret"
+    await view.clear_tpm(SYSTEM)
+    before = (await view.is_tpm_clear_pending(SYSTEM), machine.state.bios.tpm)
+    await view.power_on(SYSTEM)
+    await asyncio.sleep(10)
+    assert before == (True, "a secret")
+    assert (await view.is_tpm_clear_pending(SYSTEM), machine.state.bios.tpm) == (False, "")
+    assert machine.state.bios.attributes["Tpm2Operation"] == "NoAction"
+    await fleet.stop()
+
+
+async def test_a_bios_reset_brings_the_defaults() -> None:
+    """At the next start, not before."""
+    fleet = rack()
+    view, machine = bmc(fleet), fleet.machines[0]
+    machine.state.bios.attributes["ProcVirtualization"] = "Disabled"
+    await view.reset_bios(SYSTEM)
+    pending = await view.is_bios_reset_pending(SYSTEM)
+    await view.power_on(SYSTEM)
+    await asyncio.sleep(10)
+    assert (pending, await view.is_bios_reset_pending(SYSTEM)) == (True, False)
+    assert machine.state.bios.attributes["ProcVirtualization"] == "Enabled"
+    await fleet.stop()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"Attributes": {"Unheard": "Of"}}, 400, "PropertyUnknown"),
+        ({"Attributes": {"Tpm2Operation": 7}}, 400, "PropertyValueNotInList"),
+        ({"Attributes": []}, 400, "PropertyValueNotInList"),
+        ({"Name": "x"}, 400, "PropertyUnknown"),
+        ({"Attributes": {"Tpm2Operation": "Clear"}}, 200, ""),
+    ],
+)
+async def test_the_settings_of_the_bios_are_checked(body: dict[str, Any], status: int, said: str) -> None:
+    """The BIOS itself takes no changes."""
+    fleet = rack()
+    answer = ask(fleet, "PATCH", f"{BIOS}/Settings", body)
+    assert answer.status == status
+    assert not said or message(answer) == said
+    assert ask(fleet, "PATCH", BIOS, body).status == 405
+    await fleet.stop()

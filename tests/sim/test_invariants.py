@@ -87,11 +87,12 @@ class Story:
 
     def claim(
         self, name: str = "c1", power: str = "On", uid: str = "u1", *, going: bool = False, bound: str = "",
-        ready: bool = False,
+        ready: bool = False, boot_generation: int = 0,
     ) -> "Story":  # fmt: skip
         meta = ObjectMeta(name=name, namespace="default", uid=uid, deletion_timestamp=NOW if going else None)
         ref = LocalRef(name=bound) if bound else None
-        obj = ServerClaim(metadata=meta, spec=ServerClaimSpec(power=power, server_ref=ref))
+        spec = ServerClaimSpec(power=power, server_ref=ref, boot_generation=boot_generation)
+        obj = ServerClaim(metadata=meta, spec=spec)
         if ready:
             now_ready = (Condition(type="Ready", status="True"),)
             obj = msgspec.structs.replace(obj, status=ServerClaimStatus(conditions=now_ready))
@@ -106,10 +107,10 @@ class Story:
         return self
 
 
-def window(claim_uid: str = "u1") -> BootWindow:
+def window(claim_uid: str = "u1", boot_generation: int = 0) -> BootWindow:
     return BootWindow(
         id="w", purpose="Claim", config_ref=CLAIM, claim_uid=claim_uid, opened_at=NOW,
-        expires_at=NOW + timedelta(hours=1),
+        expires_at=NOW + timedelta(hours=1), boot_generation=boot_generation,
     )  # fmt: skip
 
 
@@ -212,6 +213,31 @@ def imaged_for_another(story: Story) -> None:
 def imaged_twice(story: Story) -> None:
     reserved(story, boot_window=window())
     story.machine("os", kind="tenant", source="network").machine("os", kind="tenant", source="network")
+
+
+def imaged_again_unasked(story: Story) -> None:
+    reserved(story, boot_window=window()).machine("os", kind="tenant", source="network")
+    story.server("Reserved", CLAIM, tenant="u1", claim_boot=BOOTED, boot_window=window("u1", 1))
+    story.machine("os", kind="tenant", source="network")
+
+
+def imaged_for_a_former_request(story: Story) -> None:
+    asked_again(story).machine("os", kind="tenant", source="network")
+    story.server("Reserved", CLAIM, tenant="u1", claim_boot=BOOTED, boot_window=window())
+    story.machine("os", kind="tenant", source="network")
+
+
+def ready_before_the_boot_that_was_asked_for(story: Story) -> None:
+    reserved(story).later().claim(boot_generation=1, ready=True)
+
+
+def asked_again(story: Story) -> Story:
+    """A tenant's system came over the network; its claim asks for another boot, which is under way."""
+    reserved(story, boot_window=window()).machine("os", kind="tenant", source="network").claim(boot_generation=1)
+    asked = msgspec.structs.replace(BOOTED, requested_generation=1)
+    story.later().server("Reserved", CLAIM, tenant="u1", claim_boot=asked, boot_window=window())
+    story.machine("reset", type="GracefulShutdown", power="On").machine("power", state="Off")
+    return story.server("Reserved", CLAIM, tenant="u1", claim_boot=asked, boot_window=window("u1", 1))
 
 
 def available_while_on(story: Story) -> None:
@@ -347,6 +373,9 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
     (check_untouched, probe_under_a_claim),
     (check_untouched, imaged_for_another),
     (check_one_network_boot, imaged_twice),
+    (check_one_network_boot, imaged_again_unasked),
+    (check_one_network_boot, imaged_for_a_former_request),
+    (check_ready, ready_before_the_boot_that_was_asked_for),
     (check_available_is_off, available_while_on),
     (check_available_is_off, available_while_going_off),
     (check_sanitized, available_without_cleanup),
@@ -400,6 +429,21 @@ def test_an_honest_life_passes() -> None:
     story.claim("c2", uid="u2").config("Ready", "c2").server("Reserved", OTHER, tenant="u2", boot_window=window("u2"))
     story.machine("reset", type="On", power="Off").machine("os", kind="tenant", source="network")
     check_all(story.history, {"never-said"})
+
+
+def test_a_boot_that_the_claim_asked_for_passes() -> None:
+    """Off although the claim wants it on, a second system over the network, and Ready once that is written down."""
+    story = asked_again(Story()).machine("reset", type="On", power="Off").machine("power", state="On")
+    story.machine("os", kind="tenant", source="network")
+    story.server("Reserved", CLAIM, tenant="u1", claim_boot=msgspec.structs.replace(BOOTED, boot_generation=1))
+    check_all(story.claim(boot_generation=1, ready=True).history)
+
+
+def test_power_for_a_boot_that_was_asked_for_needs_its_configuration() -> None:
+    """As for the first one."""
+    story = asked_again(Story()).config("Pending").later().machine("reset", type="On", power="Off")
+    with pytest.raises(InvariantViolation, match="before its boot configuration was Ready"):
+        check_power_after_configuration(story.history)
 
 
 def test_an_erasure_with_evidence_passes() -> None:

@@ -365,3 +365,66 @@ async def test_a_retained_server_is_erased_before_it_is_released() -> None:
         await world.client.patch(KINDS.server, server.metadata.name, {"spec": {"reclaimPolicy": "Recycle"}})
         await until_state(world, "Available")
         assert len(world.fleet.history.of(machine.identity.uuid, "os")) == boots
+
+
+def firmware(proof: SanitizationEvidence) -> list[tuple[str, str]]:
+    return [(one.action, one.result) for one in proof.status.firmware]
+
+
+@pytest.mark.parametrize("action", ["ClearTPM", "ResetBIOS"])
+async def test_the_firmware_is_put_back_by_the_boot_that_erases(action: str) -> None:
+    """Asked for before, carried out as the machine starts, read back after, and in the signed evidence."""
+    async with used(firmware=action, firmware_required=True) as (world, machine):
+        machine.state.bios.attributes["ProcVirtualization"] = "Disabled"
+        kept = machine.state.bios.tpm
+        await release(world)
+        server = await until_state(world, "Available")
+        proof = await proof_of(world)
+        bios = machine.state.bios
+        assert firmware(proof) == [(action, "Succeeded")]
+        assert server.status.firmware_reset is None
+        assert kept
+        assert (bios.tpm == "") is (action == "ClearTPM")
+        assert bios.attributes["ProcVirtualization"] == ("Enabled" if action == "ResetBIOS" else "Disabled")
+        assert len(machine.site.history.of(machine.identity.uuid, "bios")) == 1
+
+
+async def test_by_default_the_firmware_is_left_as_it_is() -> None:
+    """A BIOS with its defaults may not boot from the network any more."""
+    async with used() as (world, machine):
+        await release(world)
+        await until_state(world, "Available")
+        proof = await proof_of(world)
+        assert proof.status.firmware == ()
+        assert machine.site.history.of(machine.identity.uuid, "bios") == []
+
+
+@pytest.mark.parametrize("action", ["ClearTPM", "ResetBIOS"])
+@pytest.mark.parametrize("fault", ["refuses_bios", "forgets_bios", "keeps_bios"])
+async def test_firmware_that_was_not_put_back_is_found_out(fault: str, action: str) -> None:
+    """Where it is required the server is held back until it is, and what the BMC said does not count."""
+    async with used(firmware=action, firmware_required=True) as (world, machine):
+        machine.faults.switch(fault)
+        await release(world)
+        server = await until_state(world, "Error")
+        proof = await proof_of(world)
+        assert server.status.failure is not None
+        assert server.status.failure.reason == "SanitizationOwed"
+        assert firmware(proof) == [(action, "Failed")]
+        assert "(Failed)" in server.status.failure.message
+        machine.faults.switch(fault, False)
+        await operate(world, "retry")
+        await until_state(world, "Available")
+        assert firmware(await proof_of(world)) == [(action, "Succeeded")]
+
+
+async def test_firmware_that_is_not_required_is_a_remark() -> None:
+    """The server can be claimed; its evidence and its condition say what was not done."""
+    async with used(firmware="ClearTPM") as (world, machine):
+        machine.faults.refuses_bios = True
+        await release(world)
+        server = await until_state(world, "Available")
+        proof = await proof_of(world)
+        assert firmware(proof) == [("ClearTPM", "Failed")]
+        assert any("the TPM is not cleared (Failed)" in remark for remark in proof.status.remarks)
+        assert sanitized(server) == ("True", "Clear")

@@ -66,6 +66,11 @@ class Life(RuleBasedStateMachine):
         body = {"spec": {field: value}}
         self.run(self._then(self.world.client.patch(KINDS.claim, name, body, "default"), seconds))
 
+    @rule(name=CLAIMS, number=st.sampled_from([0, 1, 2, 3]), seconds=SECONDS)
+    def ask_for_another_boot(self, name: str, number: int, seconds: float) -> None:
+        body = {"spec": {"bootGeneration": number}}
+        self.run(self._then(self.world.client.patch(KINDS.claim, name, body, "default"), seconds))
+
     @rule(fault=FAULTS, seconds=SECONDS)
     def break_something(self, fault: str, seconds: float) -> None:
         self.world.fleet.machines[0].faults.switch(fault)
@@ -80,8 +85,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(seconds=SECONDS)
     def lose_power(self, seconds: float) -> None:
-        self.world.fleet.machines[0].lose_power()
-        self.run(asyncio.sleep(seconds))
+        self.run(self._then(self._lose_power(), seconds))
 
     @rule(seconds=SECONDS)
     def kill_the_manager(self, seconds: float) -> None:
@@ -99,6 +103,9 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def nothing_is_violated(self) -> None:
         self.world.check()
+
+    async def _lose_power(self) -> None:
+        self.world.fleet.machines[0].lose_power()
 
     async def _maintenance(self, on: bool) -> None:
         await maintain(self.world, self.world.fleet.machines[0], on=on)

@@ -88,3 +88,30 @@ async def test_a_rule_taints_a_fleet_and_lets_it_go() -> None:
         await world.until(lambda servers: len(servers) == 3)
         await rule(world)
         await world.until_available(3)
+
+
+async def test_a_claim_that_asks_boots_its_new_image_once_more_and_then_comes_from_the_disk() -> None:
+    """A raised spec.bootGeneration re-images the machine over the real boot server; lost power does not."""
+    async with plane() as world:
+        name, machine = await _tenant(world)
+        first = machine.state.os
+        spec = {"image": "images.sim/probe:latest", "bootGeneration": 1}
+        await world.client.patch(world.kinds.claim, "c1", {"spec": spec}, "default")
+        await until_server(world, name, lambda s: _answered(s) == 1 and _runs(s))
+        await world.until_true(lambda: machine.state.os is not None)
+        again = machine.state.os
+        machine.lose_power()
+        await asyncio.sleep(60)
+        await until_server(world, name, _runs)
+        await world.until_true(lambda: machine.state.os is not None)
+        after = machine.state.os
+        await world.until_claim(is_ready)
+    assert first is not None
+    assert again is not None
+    assert after is not None
+    assert (again.kind, after.kind) == ("tenant", "disk")
+    assert again.image == after.image != first.image
+
+
+def _answered(server: Server) -> int:
+    return server.status.claim_boot.boot_generation if server.status.claim_boot is not None else -1

@@ -50,8 +50,12 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """metadata.generation of that ServerBootConfiguration; another one needs another boot."""
     image: str = ""
     """Image that is booted."""
+    ignition_secret: str | None = None
+    """Name of the Secret with its Ignition; empty without Ignition."""
     claim_uid: str = msgspec.field(name="claimUID", default="")
     """UID of the claim, for purpose Claim."""
+    boot_generation: int = 0
+    """spec.bootGeneration of the claim that this boot answers."""
     phase: str = "Open"
     """Open, ScriptServed, IgnitionServed, Succeeded, Contested or Closed."""
     opened_at: datetime

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, ClassVar
 
 from metal.api.common import LabelSelector, LocalRef, Toleration
-from metal.api.markers import IMMUTABLE, Choice, Required, Rule, TypeSchema
+from metal.api.markers import IMMUTABLE, Choice, Range, Required, Rule, TypeSchema
 from metal.api.meta import Conditions, Model, ObjectMeta
 from metal.api.sanitization import Policy
 
@@ -31,6 +31,10 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
     """Secret of type metal.ironcore.dev/user-data in the claim's namespace."""
     image: Annotated[str, Required()] = ""
     """OCI reference of the operating system image."""
+    boot_generation: Annotated[int, Range(0, 2**31 - 1)] = 0
+    """Raise it to have the machine boot image and Ignition over the network once more; nothing else makes it do that.
+    Lowering it withdraws what was asked for and has not succeeded yet. A value that was answered is not answered again,
+    nor is a lower one."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints that do not keep this claim away."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
@@ -47,10 +51,12 @@ class ServerClaimStatus(Model, frozen=True, kw_only=True):
     """When phase last changed."""
     waiting_for: str = ""
     """What is awaited, in a few words; empty when nothing is."""
+    boot_generation: int = 0
+    """Highest spec.bootGeneration that a network boot has answered."""
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Bound, Booted and Ready."""
+    """Bound, Booted, Current and Ready."""
 
 
 class ServerClaim(Model, frozen=True, kw_only=True):

@@ -31,6 +31,25 @@ class Result(StrEnum):
     READ_ONLY = "ReadOnly"
 
 
+class Firmware(StrEnum):
+    """What of a machine's firmware is put back after a tenant; one of them, see docs/cleanup.md."""
+
+    NONE = "None"
+    CLEAR_TPM = "ClearTPM"
+    RESET_BIOS = "ResetBIOS"
+
+
+class FirmwareResult(StrEnum):
+    """How far that has come."""
+
+    ASKED = "Asked"
+    PENDING = "Pending"
+    SUCCEEDED = "Succeeded"
+    NOT_SUPPORTED = "NotSupported"
+    UNCONFIRMED = "Unconfirmed"
+    FAILED = "Failed"
+
+
 class EvidencePhase(StrEnum):
     """Whether a server's drives are erased."""
 
@@ -129,6 +148,24 @@ class RAIDVolume(Model, frozen=True, kw_only=True):
     """Its drives; none when the BMC does not tell all of them."""
 
 
+class FirmwareReset(Model, frozen=True, kw_only=True):
+    """What was done to the firmware, as its BMC says."""
+
+    action: Annotated[str, Choice("", Firmware.CLEAR_TPM, Firmware.RESET_BIOS)] = ""
+    """ClearTPM or ResetBIOS."""
+    required: bool = False
+    """Whether the server is held back until it has succeeded."""
+    result: Annotated[str, Choice("", *FirmwareResult)] = ""
+    """Asked, Pending (it takes effect as the machine starts), Succeeded, NotSupported, Unconfirmed (the BMC shows
+    nothing by which it could be read back) or Failed."""
+    asked_at: datetime | None = None
+    """When the BMC was asked for it."""
+    ended_at: datetime | None = None
+    """When the result was known."""
+    message: str = ""
+    """Why it is not Succeeded."""
+
+
 class Signature(Model, frozen=True, kw_only=True):
     """Proves who wrote the evidence, and that it was not changed since."""
 
@@ -172,6 +209,8 @@ class SanitizationEvidenceStatus(Model, frozen=True, kw_only=True):
     """When the verdict was reached."""
     drives: tuple[DriveErasure, ...] = ()
     """What was done to each drive."""
+    firmware: tuple[FirmwareReset, ...] = ()
+    """What was done to the machine's firmware, where the policy asks for it."""
     problems: tuple[str, ...] = ()
     """What the system that erased could not look at."""
     volumes: tuple[RAIDVolume, ...] = ()

@@ -22,7 +22,7 @@ from metal.api.markers import (
     TypeSchema,
 )
 from metal.api.meta import Conditions, Model, ObjectMeta
-from metal.api.sanitization import KnownDrive, Policy, SanitizationProgress
+from metal.api.sanitization import FirmwareReset, KnownDrive, Policy, SanitizationProgress
 
 
 class State(StrEnum):
@@ -278,14 +278,20 @@ class Failure(Model, frozen=True, kw_only=True):
 
 
 class ClaimBoot(Model, frozen=True, kw_only=True):
-    """The network boot that a claim got. It is recorded on the Server so that nothing else can cause a second one."""
+    """The last network boot that a claim got, recorded on the Server so that nothing else can cause a second one."""
 
     claim_uid: str = msgspec.field(name="claimUID", default="")
     """UID of the claim."""
     image: str = ""
     """Image that was booted."""
+    ignition_secret: str | None = None
+    """Name of the Secret whose Ignition was booted, empty without Ignition; absent when nobody knows."""
     booted_at: datetime | None = None
     """When the machine fetched what it needed to boot; empty while the boot is still owed."""
+    boot_generation: int = 0
+    """spec.bootGeneration of the claim that this boot has answered."""
+    requested_generation: int = 0
+    """spec.bootGeneration of the claim for which another boot is under way or awaited."""
 
 
 class ServerStatus(Model, frozen=True, kw_only=True):
@@ -336,7 +342,7 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     boot_window: BootWindow | None = None
     """The network boot that is under way, or was last."""
     claim_boot: ClaimBoot | None = None
-    """The network boot that the present claim got."""
+    """The last network boot that the present claim got."""
     tenant: str = ""
     """UID of the claim whose tenant may have left traces on the machine; empty once it was sanitized."""
     boot_attempts: int = 0
@@ -349,6 +355,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """What must become of the present tenant's data, also when its claim is gone: None, Clear or Purge."""
     sanitization_progress: SanitizationProgress | None = None
     """How far the erasure has come that is under way."""
+    firmware_reset: FirmwareReset | None = None
+    """What is being done to the firmware after the last tenant."""
     sanitization_evidence: str = ""
     """Name of the SanitizationEvidence of the last erasure."""
     sanitization: str = ""

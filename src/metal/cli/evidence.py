@@ -82,6 +82,8 @@ def show_command(name: str, output: str, kubeconfig: Path | None, context: str |
     for title, lines in (("owed", status.owed), ("remarks", status.remarks)):
         for line in lines:
             click.echo(f"{title}: {printable(line)}")
+    for reset in status.firmware:
+        click.echo(f"firmware: {reset.action} {reset.result}")
     _print(_drives(one))
 
 

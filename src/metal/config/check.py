@@ -4,7 +4,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
-from metal.api.sanitization import Policy
+from metal.api.sanitization import Firmware, Policy
 from metal.config.options import Config
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
@@ -69,6 +69,8 @@ def _election(name: str, value: object) -> str:
 def _sanitization(name: str, text: str) -> str:
     if name == "policy" and text not in tuple(Policy):
         return f"is {text!r}: write None, Clear or Purge"
+    if name == "firmware" and text not in tuple(Firmware):
+        return f"is {text!r}: write None, ClearTPM or ResetBIOS"
     if name == "rate" and text == "0":
         return "is 0: write bytes a second, such as 50000000"
     if name == "key_secret" and not _LEASE.fullmatch(text):

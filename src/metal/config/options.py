@@ -83,6 +83,10 @@ class Sanitization:
     """How long a sanitization may take besides the time for its largest drive; starting takes minutes."""
     rate: int = _SERVER.sanitization_rate
     """Bytes a second, at which the largest drive must be erased; hard disks write three times that."""
+    firmware: str = _SERVER.sanitization_firmware
+    """None, ClearTPM or ResetBIOS: what of the firmware is put back after a tenant, where the BMC can do it."""
+    firmware_required: bool = _SERVER.sanitization_firmware_required
+    """Whether a server whose firmware was not put back is held back, as one with a drive that is not erased."""
     key_secret: str = _SERVER.signing_key
     """Secret in `namespace` with the Ed25519 key that signs evidence, made where it is missing. Its public half is in
     the ConfigMap of this name with -public at its end."""
@@ -200,6 +204,7 @@ class Config:
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
             sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,
-            sanitization_rate=s.rate, signing_key=s.key_secret,
+            sanitization_rate=s.rate, sanitization_firmware=s.firmware,
+            sanitization_firmware_required=s.firmware_required, signing_key=s.key_secret,
             event_slowdown=float(self.bmc.event_slowdown),
         )  # fmt: skip

@@ -54,6 +54,11 @@ class ServerSettings:
     """Bytes a second, at which the largest drive must be erased; hard disks write three times that."""
     sanitization_poll: float = 15.0
     """How often the progress of an erasure is brought to the Server's status; it is written down every 10 s at most."""
+    sanitization_firmware: str = "None"
+    """What of the firmware is put back after a tenant: None, ClearTPM or ResetBIOS. A BIOS with its defaults may not
+    boot from the network any more, so it must be asked for."""
+    sanitization_firmware_required: bool = False
+    """Whether a server is held back until that has succeeded; else evidence tells what became of it."""
     signing_key: str = "metal-evidence-key"
     """Name of the Secret with the key that signs evidence; it is made where it is missing."""
     bmc_timeout: float = 900.0

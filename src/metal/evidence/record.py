@@ -9,6 +9,7 @@ from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.sanitization import (
     EvidencePhase,
+    FirmwareReset,
     RAIDVolume,
     SanitizationEvidence,
     SanitizationEvidenceStatus,
@@ -94,13 +95,15 @@ async def note_volumes(
 
 
 async def conclude(
-    client: Client, kinds: Kinds, evidence: SanitizationEvidence, verdict: Verdict, key: SigningKey, now: datetime
-) -> SanitizationEvidence:
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, verdict: Verdict, key: SigningKey, now: datetime,
+    firmware: tuple[FirmwareReset, ...] = (),
+) -> SanitizationEvidence:  # fmt: skip
     """Write the verdict down, signed. Raises ApiError."""
     status = msgspec.structs.replace(
         evidence.status,
         phase=EvidencePhase.FAILED if verdict.owed else EvidencePhase.SUCCEEDED,
         ended_at=now,
+        firmware=firmware,
         owed=verdict.owed,
         remarks=(*verdict.remarks, *evidence.status.problems),
     )

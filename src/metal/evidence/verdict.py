@@ -1,10 +1,19 @@
 """Whether a server's drives are erased: what was reported against what the server is known to have."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metal.api.report import same_serial
-from metal.api.sanitization import DriveErasure, KnownDrive, Policy, RAIDVolume, Result
+from metal.api.sanitization import (
+    DriveErasure,
+    Firmware,
+    FirmwareReset,
+    FirmwareResult,
+    KnownDrive,
+    Policy,
+    RAIDVolume,
+    Result,
+)
 from metal.evidence.volumes import Cover, cover, unlisted
 
 _STRENGTH = {"": 0, "Clear": 1, "Purge": 2}
@@ -71,6 +80,19 @@ def missing(known: Iterable[KnownDrive], drives: Iterable[DriveErasure]) -> list
     found = (_partner(drive, known) for drive in drives if drive.result != Result.MISSING)
     met = {_identity(partner) for partner in found if partner is not None}
     return list({_identity(k): k for k in known if _identity(k) not in met}.values())
+
+
+def with_firmware(verdict: Verdict, firmware: Iterable[FirmwareReset]) -> Verdict:
+    """What became of the firmware, added to what became of the drives: owed where it is required, else a remark."""
+    failed = [one for one in firmware if one.result != FirmwareResult.SUCCEEDED]
+    owed = tuple(_of_firmware(one) for one in failed if one.required)
+    remarks = tuple(_of_firmware(one) for one in failed if not one.required)
+    return replace(verdict, owed=(*verdict.owed, *owed), remarks=(*verdict.remarks, *remarks))
+
+
+def _of_firmware(reset: FirmwareReset) -> str:
+    what = "the TPM is not cleared" if reset.action == Firmware.CLEAR_TPM else "the BIOS is not back at its defaults"
+    return f"{what} ({reset.result}){f': {reset.message}' if reset.message else ''}"
 
 
 def is_weaker(one: str, other: str) -> bool:

@@ -146,6 +146,7 @@ class Settings(msgspec.Struct, frozen=True, rename="pascal"):
     """@Redfish.Settings: where changes go that apply later."""
 
     settings_object: Ref = Ref()
+    supported_apply_times: tuple[str, ...] = ()
 
 
 class System(msgspec.Struct, frozen=True, rename="pascal"):
@@ -323,7 +324,16 @@ class NetworkDeviceFunction(msgspec.Struct, frozen=True, rename="pascal"):
     ethernet: EthernetFunction = EthernetFunction()
 
 
+class BiosActions(msgspec.Struct, frozen=True):
+    """Actions of a Bios."""
+
+    reset_bios: Action = msgspec.field(default=Action(), name="#Bios.ResetBios")
+
+
 class Bios(msgspec.Struct, frozen=True, rename="pascal"):
-    """Bios."""
+    """Bios, and its settings object, which has the same properties."""
 
     attributes: dict[str, Any] = {}
+    reset_bios_to_defaults_pending: bool | None = None
+    settings: Settings = msgspec.field(default=Settings(), name="@Redfish.Settings")
+    actions: BiosActions = BiosActions()

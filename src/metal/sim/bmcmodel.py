@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from metal.redfish.transport import Response
+from metal.sim import bios
 from metal.sim import redfisherrors as errors
 from metal.sim import redfishtree as tree
 from metal.sim.events import SimEvents
@@ -95,7 +96,7 @@ class SimBMC:
     def _dispatch(
         self, method: str, path: str, expand: bool, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
-        if path in _ACTIONS:
+        if path in _ACTIONS or path == tree.RESET_BIOS:
             if method != "POST":
                 raise errors.not_offered(method, "POST")
             return self._act(path, _object(body))
@@ -110,7 +111,11 @@ class SimBMC:
             return _read(resource, headers)
         if method == "PATCH" and path == tree.SYSTEM:
             return self._patch_system(resource, headers, _object(body))
-        raise errors.not_offered(method, "GET", "HEAD", *(["PATCH"] if path == tree.SYSTEM else []))
+        if method == "PATCH" and path == tree.BIOS_SETTINGS:
+            bios.ask_for(self.machine, _object(body))
+            return _read(tree.bios_settings(self.machine), {})
+        changes = path in (tree.SYSTEM, tree.BIOS_SETTINGS)
+        raise errors.not_offered(method, "GET", "HEAD", *(["PATCH"] if changes else []))
 
     def _session(self, method: str, path: str) -> Response:
         identifier = path.rpartition("/")[2]
@@ -146,6 +151,9 @@ class SimBMC:
         return _answer(200, found)
 
     def _act(self, path: str, body: dict[str, Any]) -> Response:
+        if path == tree.RESET_BIOS:
+            bios.ask_for_defaults(self.machine)
+            return Response(204)
         kind = body.get("ResetType")
         if kind not in _ACTIONS[path]:
             raise errors.bad_value("ResetType", kind, _ACTIONS[path])

@@ -151,6 +151,7 @@ class Firmware:
         machine.secrets.update({system.token} - {""})
         if system.kind == "tenant":
             machine.state.disk = Disk(image=system.image, marker=system.ignition or system.image)
+            machine.state.bios.tpm = system.ignition or system.image
         machine.note(
             "os", kind=system.kind, image=system.image, ignition=system.ignition, source="network",
             **({"hostname": system.hostname} if system.hostname else {}),

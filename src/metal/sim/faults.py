@@ -47,6 +47,12 @@ class Faults:
     """The operating system does not see the first drive, which keeps its data; its BMC goes on showing it."""
     power_loss_in_sanitization: bool = False
     """The machine loses its power in the middle of an erasure."""
+    refuses_bios: bool = False
+    """The BMC refuses every change of the BIOS."""
+    forgets_bios: bool = False
+    """The BMC says yes to changes of the BIOS and forgets them."""
+    keeps_bios: bool = False
+    """The BIOS never carries out what it is to do; the BMC goes on showing it as pending."""
     second_fetch: bool = False
     """The machine asks for its boot script again after it has fetched its Ignition."""
 

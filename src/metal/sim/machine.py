@@ -13,7 +13,7 @@ from metal.sim.history import History
 from metal.sim.identity import Identity
 from metal.sim.network import Network
 from metal.sim.options import Options
-from metal.sim.state import State
+from metal.sim.state import BIOS_DEFAULTS, State
 
 RESETS = (
     "On", "ForceOn", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle",
@@ -181,7 +181,20 @@ class Machine:
         self._set_power("PoweringOn")
         await self.pause(self.site.options.power)
         self._set_power("On")
+        self._start_bios()
         await self._firmware.boot()
+
+    def _start_bios(self) -> None:
+        """What the BIOS was asked for happens now."""
+        bios = self.state.bios
+        if self.faults.keeps_bios or not (bios.reset_pending or bios.coming):
+            return
+        if bios.coming.get("Tpm2Operation") == "Clear":
+            bios.tpm = ""
+        settled = {**bios.attributes, **bios.coming, "Tpm2Operation": "NoAction"}
+        bios.attributes = dict(BIOS_DEFAULTS) if bios.reset_pending else settled
+        self.note("bios", reset=bios.reset_pending, changed=sorted(bios.coming))
+        bios.reset_pending, bios.coming = False, {}
 
     async def _switch_off(self, delay: float) -> None:
         self._set_power("PoweringOff")

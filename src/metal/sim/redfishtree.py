@@ -16,6 +16,9 @@ SUBSCRIPTIONS = f"{EVENTS}/Subscriptions"
 TEST_EVENT = f"{EVENTS}/Actions/EventService.SubmitTestEvent"
 SYSTEM_RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 MANAGER_RESET = f"{MANAGER}/Actions/Manager.Reset"
+BIOS = f"{SYSTEM}/Bios"
+BIOS_SETTINGS = f"{BIOS}/Settings"
+RESET_BIOS = f"{BIOS}/Actions/Bios.ResetBios"
 MANAGER_RESETS = ("GracefulRestart", "ForceRestart")
 ENABLED = ("Disabled", "Once", "Continuous")
 TARGETS = ("None", "Pxe", "UefiHttp", "Hdd", "Cd", "BiosSetup")
@@ -98,7 +101,7 @@ def system(machine: Machine) -> JSON:
         "Memory": _ref(f"{SYSTEM}/Memory"),
         "Storage": _ref(f"{SYSTEM}/Storage"),
         "EthernetInterfaces": _ref(f"{SYSTEM}/EthernetInterfaces"),
-        "Bios": _ref(f"{SYSTEM}/Bios"),
+        "Bios": _ref(BIOS),
         "Links": {"Chassis": [_ref(f"{ROOT}/Chassis/1")], "ManagedBy": [_ref(MANAGER)]},
         "Actions": {
             "#ComputerSystem.Reset": {"target": SYSTEM_RESET, "ResetType@Redfish.AllowableValues": list(RESETS)}
@@ -220,10 +223,27 @@ def interfaces(machine: Machine) -> list[JSON]:
 
 
 def bios(machine: Machine) -> JSON:
-    """BIOS attributes."""
+    """BIOS attributes as they are."""
+    state = machine.state.bios
     return {
-        **_head(f"{SYSTEM}/Bios", "Bios.v1_2_2.Bios", "Bios", "BIOS"),
-        "Attributes": {"BootMode": machine.state.override.mode, "ProcVirtualization": "Enabled", "MaxCores": 0},
+        **_head(BIOS, "Bios.v1_2_2.Bios", "Bios", "BIOS"),
+        "Attributes": {"BootMode": machine.state.override.mode, "MaxCores": 0, **state.attributes},
+        "ResetBiosToDefaultsPending": state.reset_pending,
+        "@Redfish.Settings": {
+            "@odata.type": "#Settings.v1_3_5.Settings",
+            "SettingsObject": _ref(BIOS_SETTINGS),
+            "SupportedApplyTimes": ["OnReset"],
+        },
+        "Actions": {"#Bios.ResetBios": {"target": RESET_BIOS}},
+    }
+
+
+def bios_settings(machine: Machine) -> JSON:
+    """BIOS attributes as they will be."""
+    state = machine.state.bios
+    return {
+        **_head(BIOS_SETTINGS, "Bios.v1_2_2.Bios", "Settings", "BIOS settings to come"),
+        "Attributes": {**state.attributes, **state.coming},
     }
 
 
@@ -243,7 +263,8 @@ SINGLE: dict[str, Make] = {
     SYSTEM: system,
     MANAGER: manager,
     f"{ROOT}/Chassis/1": chassis,
-    f"{SYSTEM}/Bios": bios,
+    BIOS: bios,
+    BIOS_SETTINGS: bios_settings,
 }
 COLLECTIONS: dict[str, tuple[str, Make]] = {
     f"{ROOT}/Systems": ("ComputerSystem", lambda machine: [system(machine)]),

@@ -2,6 +2,9 @@
 
 import msgspec
 
+BIOS_DEFAULTS = {"ProcVirtualization": "Enabled", "Tpm2Operation": "NoAction", "TpmState": "PresentEnabled"}
+"""BIOS attributes as they come; HPE's names where the standard has none."""
+
 
 class OS(msgspec.Struct, kw_only=True):
     """An operating system that runs. kind is probe, sanitizer, tenant, or disk."""
@@ -47,6 +50,15 @@ class Override(msgspec.Struct, kw_only=True):
         return self.enabled in ("Once", "Continuous") and self.target in ("Pxe", "UefiHttp")
 
 
+class Bios(msgspec.Struct, kw_only=True):
+    """What a BIOS is set to, and what it is to do as the machine starts. tpm stands for what a tenant keeps in it."""
+
+    attributes: dict[str, str] = msgspec.field(default_factory=lambda: dict(BIOS_DEFAULTS))
+    coming: dict[str, str] = msgspec.field(default_factory=dict)
+    reset_pending: bool = False
+    tpm: str = ""
+
+
 class State(msgspec.Struct, kw_only=True):
     """Everything that changes about a machine."""
 
@@ -56,5 +68,6 @@ class State(msgspec.Struct, kw_only=True):
     led: str = "Off"
     os: OS | None = None
     disk: Disk = msgspec.field(default_factory=Disk)
+    bios: Bios = msgspec.field(default_factory=Bios)
     netbooting: bool = False
     """Whether a boot from the network is under way: it has used up its override."""

@@ -34,6 +34,7 @@ def explain(
     if status.waiting_for:
         story.wait = {"name": "", "text": status.waiting_for, "since": stamp(status.since), "until": None}
         story.doing.append(f"It waits for {status.waiting_for}.")
+    _boots(story, claim)
     _said(story, claim)
     _maintenance(story, claim, names)
     if status.phase != "Bound" and not _is_settled(claim):
@@ -46,6 +47,14 @@ def held(claim: ServerClaim, servers: Iterable[Server]) -> Server | None:
     key = (claim.metadata.namespace, claim.metadata.name)
     refs = ((server, server.spec.server_claim_ref) for server in servers)
     return next((server for server, ref in refs if ref is not None and (ref.namespace, ref.name) == key), None)
+
+
+def _boots(story: Story, claim: ServerClaim) -> None:
+    """Which network boot it asks for, and which it had."""
+    asked, had = claim.spec.boot_generation, claim.status.boot_generation
+    story.facts["bootGeneration"] = {"asked": asked, "answered": had}
+    if had and asked <= had:
+        story.doing.append(f"Its last network boot answered spec.bootGeneration {had}; a higher one is another boot.")
 
 
 def _said(story: Story, claim: ServerClaim) -> None:

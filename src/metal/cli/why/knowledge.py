@@ -36,7 +36,7 @@ WAITS: dict[str, Advice] = {
         "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
     ),
     "ClaimBoot": Advice(
-        "the machine boots the claim's image over the network, once",
+        "the machine boots the claim's image over the network, once each time that the claim asks for it",
         "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
     ),
     "BootConfirmation": Advice(
@@ -66,6 +66,10 @@ WAITS: dict[str, Advice] = {
     "BMCRestart": Advice(
         "its BMC is being restarted, and is not asked for anything meanwhile",
         "nothing; metalctl describe bmc says more",
+    ),
+    "FirmwareReset": Advice(
+        "its BMC is busy or ill, and is asked again to put the firmware back after a tenant",
+        "nothing; when it stays so, look at the BMC. After the deadline the erasure goes on without it",
     ),
     "Sanitization": Advice(
         "its drives are being erased, which takes hours for large ones",
@@ -206,7 +210,11 @@ CLAIMS: dict[str, Advice] = {
     "ServerNotFound": Advice("the server that it names does not exist", "create it, or make a claim for another one"),
     "ChangedAfterBoot": Advice(
         "image or Ignition changed after the machine had booted, and the running system is left alone",
-        "make a new claim to boot them",
+        "set spec.bootGeneration of {name} as it says, to have them booted over the network, once; or make a new claim",
+    ),
+    "NetworkBootRequested": Advice(
+        "its owner raised spec.bootGeneration, so the machine is shut down and boots over the network once more",
+        "nothing; to have it boot its disk instead, set spec.bootGeneration of {name} to its status.bootGeneration",
     ),
     "NotBooted": Advice("its image has not booted yet", ""),
     "PowerPending": Advice("the machine's power is not yet what the claim wants", ""),

@@ -93,6 +93,8 @@ def _tried(story: Story, server: Server, now: datetime) -> None:
     boot = status.claim_boot
     if boot is not None and boot.booted_at is not None:
         story.tried.append(f"Its claim's image {boot.image or '(unknown)'} booted {ago(boot.booted_at, now)}.")
+        if boot.requested_generation > boot.boot_generation:
+            story.doing.append(f"Its claim asks for another network boot (bootGeneration {boot.requested_generation}).")
 
 
 def _boot(window: BootWindow, now: datetime) -> str:

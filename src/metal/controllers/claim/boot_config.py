@@ -1,10 +1,11 @@
-"""The ServerBootConfiguration of a claim: follows the claim until its first boot, and stays as it was afterwards."""
+"""The ServerBootConfiguration of a claim: follows the claim until it has booted, and again when it asks for more."""
 
 from typing import Any
 
-from metal.api.claim import ServerBootConfiguration
+from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.claim_boot import answered, has_booted, is_asked
 from metal.api.kinds import Kinds
-from metal.api.server import Server
+from metal.api.server import ClaimBoot, Server
 from metal.controllers.claim.scope import ClaimScope
 from metal.kube.errors import NotFound
 from metal.kube.objects import key_of
@@ -24,7 +25,7 @@ async def follow(scope: ClaimScope, server: Server) -> None:
             return
         await _drop(scope, config)
         config = None
-    if _has_booted(scope, server):
+    if has_booted(claim, server.status.claim_boot) and not is_asked(claim, server.status.claim_boot):
         _say_what_waits(scope, server, config)
         return
     desired = _desired(scope, server)
@@ -61,22 +62,35 @@ async def _drop(scope: ClaimScope, config: ServerBootConfiguration) -> None:
         return
 
 
-def _has_booted(scope: ClaimScope, server: Server) -> bool:
-    boot = server.status.claim_boot
-    return boot is not None and boot.booted_at is not None and boot.claim_uid == scope.claim.metadata.uid
-
-
 def _say_what_waits(scope: ClaimScope, server: Server, config: ServerBootConfiguration | None) -> None:
-    spec, boot = scope.claim.spec, server.status.claim_boot
-    booted = boot.image if boot is not None else ""
-    same_image = not booted or booted == spec.image
-    if same_image and (config is None or config.spec.ignition_secret_ref == spec.ignition_secret_ref):
+    claim, boot = scope.claim, server.status.claim_boot
+    differences = _differences(claim, boot or ClaimBoot(), config)
+    if not differences:
         scope.say("Current", True, "Current", "the server booted what the claim describes")
         return
+    number = max(answered(claim, boot), claim.spec.boot_generation) + 1
     scope.say(
         "Current", False, "ChangedAfterBoot",
-        "image or Ignition changed after the first boot; the running system is left alone. A new claim boots them",
+        f"{' and '.join(differences)}; the running system is left alone. To have the machine boot this over the "
+        f"network, once, set spec.bootGeneration to {number}",
     )  # fmt: skip
+
+
+def _differences(claim: ServerClaim, boot: ClaimBoot, config: ServerBootConfiguration | None) -> list[str]:
+    """What of the claim is not what the server booted, as far as anybody knows."""
+    found, ref = [], claim.spec.ignition_secret_ref
+    if boot.image and boot.image != claim.spec.image:
+        found.append(f"the claim says image {claim.spec.image}, the server booted {boot.image}")
+    wanted, ignition = ref.name if ref is not None else "", boot.ignition_secret
+    if ignition is None and config is not None:
+        ignition = config.spec.ignition_secret_ref.name if config.spec.ignition_secret_ref is not None else ""
+    if ignition is not None and ignition != wanted:
+        found.append(f"the claim says {_secret(wanted)}, the server booted {_secret(ignition)}")
+    return found
+
+
+def _secret(name: str) -> str:
+    return f"the Ignition of Secret {name}" if name else "no Ignition"
 
 
 def _desired(scope: ClaimScope, server: Server) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from metal.api.claim import ServerClaim
+from metal.api.claim_boot import answered, has_booted, is_asked
 from metal.api.kinds import Kinds
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
@@ -192,6 +193,8 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
     if server.status.state == State.ERROR and server.status.failure is not None:
         return f"server {server.metadata.name}, which is in Error: {server.status.failure.message}"
     booted = server.status.claim_boot
+    if is_asked(claim, booted):
+        return server.status.waiting_for or f"network boot {claim.spec.boot_generation}"
     if booted is not None and booted.booted_at is not None and server.status.power_state == claim.spec.power:
         return ""
     return server.status.waiting_for
@@ -199,14 +202,17 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
 
 def _booted(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, server.status.claim_boot
-    if boot is None or boot.booted_at is None or boot.claim_uid != claim.metadata.uid:
+    if boot is None or not has_booted(claim, boot):
         scope.say("Booted", False, "NotBooted", "the claim's image has not booted yet")
         if not _in_error(scope, server):
             text = _waiting_for(claim, server) or "the claim's image has not booted yet"
             scope.say("Ready", False, "NotBooted", text)
         return
+    scope.set(boot_generation=answered(claim, boot))
     scope.say("Booted", True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
-    if claim.spec.power in ("", server.status.power_state):
+    if is_asked(claim, boot):
+        scope.say("Ready", False, "NetworkBootRequested", f"waits for {_waiting_for(claim, server)}")
+    elif claim.spec.power in ("", server.status.power_state):
         scope.say("Ready", True, "Running", f"power is {server.status.power_state}")
     elif not _in_error(scope, server):
         scope.say("Ready", False, "PowerPending", f"power is {server.status.power_state or 'unknown'}")

@@ -4,6 +4,7 @@ The window is written before anything reaches the BMC. A machine that boots from
 nothing, so that a lost override or a crash here never re-images anybody.
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
@@ -29,9 +30,26 @@ _AWAITED: dict[str, str] = {
 """Names of the wait for a boot, by its purpose; any other is a claim's."""
 
 
-def belongs(window: BootWindow | None, config: ServerBootConfiguration, claim_uid: str = "") -> bool:
+@dataclass(frozen=True)
+class Tenant:
+    """For which claim a boot is, and which of its boots."""
+
+    claim_uid: str = ""
+    boot_generation: int = 0
+
+
+NOBODY = Tenant()
+"""A boot of the operator's own, or of a maintenance."""
+
+
+def tenant_of(window: BootWindow) -> Tenant:
+    """For whom a boot was begun."""
+    return Tenant(window.claim_uid, window.boot_generation)
+
+
+def belongs(window: BootWindow | None, config: ServerBootConfiguration, tenant: Tenant = NOBODY) -> bool:
     """True when the window is a boot of this configuration as it is now (for this claim)."""
-    if window is None or window.config_uid != config.metadata.uid or window.claim_uid != claim_uid:
+    if window is None or window.config_uid != config.metadata.uid or tenant_of(window) != tenant:
         return False
     return window.config_generation in (0, config.metadata.generation)
 
@@ -51,7 +69,7 @@ def is_unfinished(scope: Scope) -> bool:
 
 
 async def network_boot(
-    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, claim_uid: str = "", timeout: float,
+    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, tenant: Tenant = NOBODY, timeout: float,
     begin_within: float | None = None,
 ) -> Requeue | None:  # fmt: skip
     """One step of a network boot of `config`; None once the window has succeeded. Raises BMCError.
@@ -60,9 +78,9 @@ async def network_boot(
     After too many failures the server goes to Error.
     """
     window = scope.status.boot_window
-    if window is None or not belongs(window, config, claim_uid):
+    if window is None or not belongs(window, config, tenant):
         await _stop_serving(scope)
-        return await _start(scope, config, purpose, claim_uid, timeout)
+        return await _start(scope, config, purpose, tenant, timeout)
     if window.phase == Phase.SUCCEEDED:
         return await _succeeded(scope, window)
     if _resting(scope):
@@ -70,7 +88,7 @@ async def network_boot(
     if window.phase == Phase.CONTESTED:
         return _contested(scope, window)
     if window.phase == Phase.CLOSED:
-        return await _start(scope, config, purpose, claim_uid, timeout)
+        return await _start(scope, config, purpose, tenant, timeout)
     window = _not_later(scope, window, timeout)
     if scope.now >= window.expires_at:
         return failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
@@ -103,13 +121,14 @@ def _not_later(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
 
 
 async def _start(
-    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, claim_uid: str, timeout: float
+    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, tenant: Tenant, timeout: float
 ) -> Requeue | None:
     why = f"a {purpose.value.lower()} boot starts from off"
     busy = await power.converge(scope, PowerState.OFF, why, force=is_unfinished(scope))
     if busy is not None:
         return busy
     _remember_served(scope)
+    ignition = config.spec.ignition_secret_ref
     window = BootWindow(
         id=f"{scope.context.rng.getrandbits(64):016x}",
         purpose=purpose.value,
@@ -117,7 +136,9 @@ async def _start(
         config_uid=config.metadata.uid,
         config_generation=config.metadata.generation,
         image=config.spec.image,
-        claim_uid=claim_uid,
+        ignition_secret=ignition.name if ignition is not None else "",
+        claim_uid=tenant.claim_uid,
+        boot_generation=tenant.boot_generation,
         opened_at=scope.now,
         expires_at=scope.now + timedelta(seconds=timeout),
     )

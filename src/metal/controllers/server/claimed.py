@@ -64,13 +64,18 @@ def assume_booted(scope: Scope) -> None:
     )
 
 
-def take_tenant(scope: Scope, claim_uid: str) -> None:
-    """Write down whose traces the machine will carry, before it can carry any."""
-    assumed = scope.status.claim_boot
+def take_tenant(scope: Scope, claim: ServerClaim) -> None:
+    """Write down whose traces the machine will carry, before it can carry any.
+
+    A boot that is only assumed counts as the last one that the claim asked for.
+    """
+    uid, assumed = claim.metadata.uid, scope.status.claim_boot
     kept = assumed if assumed is not None and not assumed.claim_uid else None
-    boot_of_claim = msgspec.structs.replace(kept, claim_uid=claim_uid) if kept else None
+    boot_of_claim = (
+        msgspec.structs.replace(kept, claim_uid=uid, boot_generation=claim.spec.boot_generation) if kept else None
+    )
     scope.set(
-        tenant=claim_uid, claim_boot=boot_of_claim, boot_attempts=0, sanitization="", sanitization_policy="",
+        tenant=uid, claim_boot=boot_of_claim, boot_attempts=0, sanitization="", sanitization_policy="",
         tenant_served=False,
     )  # fmt: skip
 

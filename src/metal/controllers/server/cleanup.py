@@ -15,6 +15,7 @@ WAITS: Mapping[str, str] = {
     "PowerOn": "power_timeout",
     "BootConfiguration": "boot_config_timeout",
     "BootConfirmation": "race_window",
+    "FirmwareReset": "power_timeout",
     "Sanitization": "sanitization_timeout",
 }
 _ACCEPTED = "Accepted"
@@ -61,7 +62,7 @@ def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done:
 async def _forget(scope: Scope) -> Requeue:
     """Whoever continues after a crash in here finds status.sanitization, and erases nothing again."""
     became = scope.status.sanitization
-    scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="")
+    scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain":
         return scope.go(State.RELEASED, "released; remove spec.serverClaimRef to make the server available again")
     scope.set(tenant="")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metal.api.server import Failure, State
 from metal.bmc.protocols import SystemInfo
-from metal.controllers.server import boot, maintenance, readiness
+from metal.controllers.server import another_boot, boot, maintenance, readiness
 from metal.controllers.server.claimed import assume_booted, find_claim
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -22,8 +22,12 @@ async def run(scope: Scope) -> Requeue:
     system = await scope.observe(max_age=scope.settings.bmc_retry)
     if failure is None:
         return _resume(scope, start_over(scope), "nothing is known of the failure")
-    if _interrupted(failure) is State.RESERVED and await find_claim(scope) is None:
-        return _resume(scope, State.CLEANUP, "the claim is gone; the server is being cleaned up")
+    if _interrupted(failure) is State.RESERVED:
+        claim = await find_claim(scope)
+        if claim is None:
+            return _resume(scope, State.CLEANUP, "the claim is gone; the server is being cleaned up")
+        if another_boot.is_other(scope, claim, failure):
+            return _resume(scope, State.RESERVED, "the claim asks for another network boot, or for none any more")
     gone = _cause_gone(scope, failure, system)
     if gone:
         return _resume(scope, _interrupted(failure), gone)
@@ -47,7 +51,7 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
         return "the network boot override is gone"
     window = scope.status.boot_window
     if failure.reason == "NetworkBootFailed" and config is not None and window is not None:
-        return "" if boot.belongs(window, config, window.claim_uid) else "what is to be booted has changed"
+        return "" if boot.belongs(window, config, boot.tenant_of(window)) else "what is to be booted has changed"
     changed = scope.status.observed_generation != scope.server.metadata.generation
     return "the server's spec was changed" if failure.reason in _BY_SPEC and changed else ""
 

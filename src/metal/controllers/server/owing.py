@@ -1,13 +1,17 @@
 """Whether a tenant may have left data on a machine, and what must become of it."""
 
+from enum import StrEnum
+
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
-from metal.api.sanitization import Policy
+from metal.api.sanitization import Firmware, Policy
 from metal.controllers.server.scope import Scope
 from metal.evidence.verdict import is_weaker
 
 LABEL = "sanitization-policy"
 """Label of a Server (under the API group): its owner's word, which goes before the setting."""
+FIRMWARE_LABEL = "sanitization-firmware"
+"""Label of a Server: what of its firmware is put back, which goes before the setting."""
 
 
 def policy_for(scope: Scope, claim: ServerClaim | None) -> str:
@@ -19,20 +23,34 @@ def policy_for(scope: Scope, claim: ServerClaim | None) -> str:
     return asked
 
 
+def firmware_for(scope: Scope) -> str:
+    """What of the firmware is put back after a tenant: the server's label, else the setting."""
+    return _known(scope, FIRMWARE_LABEL, Firmware) or scope.settings.sanitization_firmware
+
+
 def _label(scope: Scope) -> str:
-    told = scope.server.metadata.labels.get(scope.context.kinds.key(LABEL), "")
-    return told if told in tuple(Policy) else ""
+    return _known(scope, LABEL, Policy)
+
+
+def _known(scope: Scope, label: str, words: type[StrEnum]) -> str:
+    told = _told(scope, label)
+    return told if told in tuple(words) else ""
+
+
+def _told(scope: Scope, label: str) -> str:
+    return scope.server.metadata.labels.get(scope.context.kinds.key(label), "")
 
 
 def note_policy(scope: Scope, claim: ServerClaim | None) -> None:
     """Write down what is owed after this tenant: once the claim is gone, nobody else can tell."""
     scope.set(sanitization_policy=policy_for(scope, claim))
-    told = scope.server.metadata.labels.get(scope.context.kinds.key(LABEL), "")
-    if told and not _label(scope):
-        scope.condition(
-            "SanitizationPolicyValid", False, "InvalidLabel",
-            f"the label {scope.context.kinds.key(LABEL)} is {told!r}, and ignored: write None, Clear or Purge",
-        )  # fmt: skip
+    wrong = [
+        f"the label {scope.context.kinds.key(label)} is {_told(scope, label)!r}, and ignored: write {', '.join(words)}"
+        for label, words in ((LABEL, Policy), (FIRMWARE_LABEL, Firmware))
+        if _told(scope, label) and not _known(scope, label, words)
+    ]
+    if wrong:
+        scope.condition("SanitizationPolicyValid", False, "InvalidLabel", "; ".join(wrong))
     elif scope.find_condition("SanitizationPolicyValid") is not None:
         scope.condition("SanitizationPolicyValid", True, "Valid", "the label says a policy, or is gone")
 

@@ -1,16 +1,18 @@
-"""Reserved: gives the claim its network boot, once, and then its power. Nothing else may touch the machine."""
+"""Reserved: gives the claim its network boot, once unless it asks for more, and its power. Nothing else moves it."""
 
 from collections.abc import Mapping
 
 from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerClaim
+from metal.api.claim_boot import is_asked
 from metal.api.server import ClaimBoot, State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, confirm, owing, power, trim
+from metal.controllers.server import another_boot, boot, confirm, owing, power, trim
 from metal.controllers.server.claimed import claim_config, find_claim, take_tenant
 from metal.controllers.server.override import clear_override, is_kept
 from metal.controllers.server.readiness import await_change, await_config
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.under_way import has_booted, is_noted
 from metal.kube.controller import Requeue
 
 WAITS: Mapping[str, str] = {
@@ -29,23 +31,23 @@ async def run(scope: Scope) -> Requeue:
     if claim is None:
         return scope.go(State.CLEANUP, "the claim is gone; the server is being cleaned up")
     if scope.status.tenant != claim.metadata.uid:
-        take_tenant(scope, claim.metadata.uid)
+        take_tenant(scope, claim)
         owing.note_policy(scope, claim)
         await scope.commit()
     owing.note_policy(scope, claim)
     doubt = await note_success(scope, claim)
     if doubt is not None:
         return doubt
-    booted = scope.status.claim_boot
-    if booted is not None and booted.booted_at is not None:
-        return await _follow_power(scope, claim)
-    if claim.spec.power != PowerState.ON:
-        return await _stay_off(scope)
-    return await _first_boot(scope, claim)
+    if not has_booted(scope):
+        return await (_network_boot if claim.spec.power == PowerState.ON else _stay_off)(scope, claim)
+    if is_asked(claim, scope.status.claim_boot):
+        return await _boot_again(scope, claim)
+    busy = await another_boot.withdraw(scope, claim)
+    return busy if busy is not None else await _follow_power(scope, claim)
 
 
 async def note_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
-    """Write the claim's boot down before anything else is looked at: whatever changed since, it was the only one.
+    """Write the claim's boot down before anything else is looked at: whatever changed since, it was had.
 
     While it is in doubt whose boot it was, nothing is written down and nothing touches the machine: a contested boot
     starts again, but once it counts as the tenant's, no request of anybody stops it.
@@ -53,19 +55,32 @@ async def note_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
     window, booted = scope.status.boot_window, scope.status.claim_boot
     if window is None or window.claim_uid != claim.metadata.uid or window.phase != Phase.SUCCEEDED:
         return None
-    if booted is not None and booted.booted_at is not None:
+    if is_noted(scope, window):
         return None
     doubt = confirm.await_proof(scope, window)
     if doubt is not None:
         return doubt
-    scope.set(claim_boot=ClaimBoot(claim_uid=window.claim_uid, image=window.image, booted_at=scope.now))
+    scope.set(
+        claim_boot=ClaimBoot(
+            claim_uid=window.claim_uid, image=window.image, ignition_secret=window.ignition_secret, booted_at=scope.now,
+            boot_generation=window.boot_generation,
+            requested_generation=booted.requested_generation if booted is not None else 0,
+        )
+    )  # fmt: skip
     scope.tell("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
     scope.set(boot_attempts=0)
     await scope.commit()
     return None
 
 
-async def _first_boot(scope: Scope, claim: ServerClaim) -> Requeue:
+async def _boot_again(scope: Scope, claim: ServerClaim) -> Requeue:
+    busy = await another_boot.accept(scope, claim)
+    if busy is not None:
+        return busy
+    return await (_stay_off if claim.spec.power == PowerState.OFF else _network_boot)(scope, claim)
+
+
+async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
     config = claim_config(scope, claim)
     if config is None:
         return await_change(scope, "the claim's boot configuration")
@@ -74,18 +89,19 @@ async def _first_boot(scope: Scope, claim: ServerClaim) -> Requeue:
     unready = await_config(scope, config)
     if unready is not None:
         return unready
+    tenant = boot.Tenant(claim.metadata.uid, claim.spec.boot_generation)
     busy = await boot.network_boot(
-        scope, config, Purpose.CLAIM, claim_uid=claim.metadata.uid, timeout=scope.settings.claim_boot_timeout
+        scope, config, Purpose.CLAIM, tenant=tenant, timeout=scope.settings.claim_boot_timeout
     )
     return Requeue(0) if busy is None else busy
 
 
-async def _stay_off(scope: Scope) -> Requeue:
+async def _stay_off(scope: Scope, _: ServerClaim) -> Requeue:
     scope.close_window()
     busy = await power.converge(scope, PowerState.OFF, "the claim wants it off", force=boot.is_unfinished(scope))
     if busy is not None:
         return busy
-    return await _rest(scope, "off, as the claim wants; its first boot is still owed")
+    return await _rest(scope, "off, as the claim wants; its network boot is still owed")
 
 
 async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:

@@ -10,6 +10,8 @@ from datetime import timedelta
 
 import msgspec
 
+from metal.api.claim import ServerClaim
+from metal.api.claim_boot import is_asked
 from metal.api.interruption import OperationRequest
 from metal.api.server import State
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCConflict, BMCError, BMCForbidden, BMCNotSupported
@@ -155,13 +157,21 @@ def _refusal(scope: Scope, operation: str) -> str:
         return f"a server in {state} is off or moved by its own state; only force-off-server is obeyed there"
     if not has_booted(scope):
         return "the claim's first boot is still owed, and comes over the network"
+    claim = _claim(scope)
+    if claim is not None and is_asked(claim, scope.status.claim_boot):
+        return "the claim asks for another network boot, which comes first"
     return "its claim wants it off, or is gone" * (_claims_power(scope) != PowerState.ON)
 
 
 def _claims_power(scope: Scope) -> str:
+    claim = _claim(scope)
+    return claim.spec.power if claim is not None else ""
+
+
+def _claim(scope: Scope) -> ServerClaim | None:
     ref = scope.server.spec.server_claim_ref
     claim = scope.deps.claims.get(Key(ref.name, ref.namespace)) if ref is not None else None
-    return "" if claim is None or claim.metadata.deletion_timestamp else claim.spec.power
+    return None if claim is None or claim.metadata.deletion_timestamp else claim
 
 
 def _maintenance_power(scope: Scope) -> str:

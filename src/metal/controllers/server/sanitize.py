@@ -11,7 +11,7 @@ from metal.api.report import drives_in
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, ignition, internal_boot, power
+from metal.controllers.server import boot, firmware, ignition, internal_boot, power
 from metal.controllers.server.claimed import find_claim
 from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
@@ -19,7 +19,7 @@ from metal.controllers.server.summary import volumes
 from metal.evidence import record
 from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
-from metal.evidence.verdict import Verdict, judge, missing
+from metal.evidence.verdict import Verdict, judge, missing, with_firmware
 from metal.kube.controller import Requeue
 
 OWED = "SanitizationOwed"
@@ -35,7 +35,7 @@ async def run(scope: Scope) -> Requeue | None:
     if window is None or window.phase not in _UNDER_WAY:
         if await find_claim(scope) is not None:
             return scope.go(State.RESERVED, "the claim is there; nothing of it may be erased", warning=True)
-        if (problem := await _prepare(scope)) is not None:
+        if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
             return problem
     config = internal_boot.find(scope)
     if config is None:
@@ -181,15 +181,18 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
     busy = await power.converge(scope, PowerState.OFF, "sanitization is over", force=bool(late))
     if busy is not None:
         return busy
-    verdict = _verdict(scope, evidence, late)
-    if evidence.status.phase == EvidencePhase.RUNNING:
+    running = evidence.status.phase == EvidencePhase.RUNNING
+    resets = await firmware.finish(scope) if running else evidence.status.firmware
+    verdict = with_firmware(_verdict(scope, evidence, late), resets)
+    if running:
         try:
             key = await scope.deps.keys.signing_key()
         except KeyUnusable as exc:
             return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
         now = scope.now
-        evidence = await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, now)
-    scope.set(sanitization_progress=None, boot_window=None)
+        client, kinds = scope.context.client, scope.context.kinds
+        evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
+    scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
     if verdict.owed:
         return _owe(scope, evidence, verdict)
     _say_erased(scope, evidence, verdict)

@@ -25,17 +25,18 @@ async def adopt(scope: Scope) -> Requeue | None:
     scope.set(since=scope.now)
     claim = await find_claim(scope)
     if claim is not None and _may_have_booted(scope, claim):
-        scope.set(tenant=claim.metadata.uid, claim_boot=ClaimBoot(claim_uid=claim.metadata.uid, booted_at=scope.now))
+        uid, generation = claim.metadata.uid, claim.spec.boot_generation
+        scope.set(tenant=uid, claim_boot=ClaimBoot(claim_uid=uid, booted_at=scope.now, boot_generation=generation))
         scope.condition(
             "BootAssumed", True, "TakenOver",
             "another operator bound this claim; it counts as booted, so that nothing boots over its disk",
         )  # fmt: skip
     scope.condition(_CONDITION, False, "Undecided", f"another operator left this server in {scope.status.state}")
     await scope.commit()
-    return _pruned(scope) if scope.status.since is None else None
+    return pruned(scope) if scope.status.since is None else None
 
 
-def _pruned(scope: Scope) -> Requeue:
+def pruned(scope: Scope) -> Requeue:
     """With the CRDs of another operator a boot would be forgotten while it is under way, and a tenant with it."""
     text = (
         "CRDs that know this operator's fields: the API drops what is written of this server. Apply them (config/crd)"

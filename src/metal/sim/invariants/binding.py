@@ -78,7 +78,7 @@ def _goings(history: History) -> dict[str, datetime]:
 
 
 def check_ready(history: History) -> None:
-    """A claim is Ready only when its own boot is written down on its server."""
+    """A claim is Ready only when its own boot is written down on its server, and the last one that it asked for."""
     booted = _boots(history)
     for entry, world in replay(history):
         if not isinstance(entry, Change) or entry.kind != "ServerClaim" or entry.obj is None:
@@ -86,20 +86,31 @@ def check_ready(history: History) -> None:
         claim: ServerClaim = entry.obj
         if not is_true(claim.status.conditions, "Ready") or _was_ready(world, entry):
             continue
-        at = booted.get(claim.metadata.uid)
-        if at is None or at > entry.at + _WATCHES:
-            named = claim.spec.server_ref.name if claim.spec.server_ref else ""
+        named = claim.spec.server_ref.name if claim.spec.server_ref else ""
+        before = [number for at, number in booted.get(claim.metadata.uid, []) if at <= entry.at + _WATCHES]
+        if not before:
             raise violation(history, entry, f"claim {entry.name} was Ready before it had booted", server=named)
+        if _was_looked_at(claim) and claim.spec.boot_generation > max(before):
+            text = f"claim {entry.name} was Ready before the boot {claim.spec.boot_generation} that it asks for"
+            raise violation(history, entry, text, server=named)
 
 
-def _boots(history: History) -> dict[str, datetime]:
-    """By claim UID, when its boot was first written down."""
-    found: dict[str, datetime] = {}
+def _was_looked_at(claim: ServerClaim) -> bool:
+    """False while its status tells of an older version of it."""
+    return claim.status.observed_generation == claim.metadata.generation
+
+
+def _boots(history: History) -> dict[str, list[tuple[datetime, int]]]:
+    """By claim UID, when its boots were written down, and which of them."""
+    found: dict[str, list[tuple[datetime, int]]] = {}
     for entry in history:
         if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
             boot = entry.obj.status.claim_boot
-            if boot is not None and boot.booted_at is not None:
-                found.setdefault(boot.claim_uid, entry.at)
+            if boot is None or boot.booted_at is None:
+                continue
+            known = found.setdefault(boot.claim_uid, [])
+            if not known or known[-1][1] != boot.boot_generation:
+                known.append((entry.at, boot.boot_generation))
     return found
 
 

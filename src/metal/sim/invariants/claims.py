@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from metal.api.boot_window import Purpose
+from metal.api.boot_window import BootWindow, Purpose
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.sim.history import Change, Happening, History
@@ -99,10 +99,11 @@ def _is_sanitization(server: Server, claim: ServerClaim | None) -> bool:
 
 
 def _may_stop(claim: ServerClaim, server: Server) -> bool:
-    """The claim wants it off, or it has not had its first boot, or its last tenant is not gone yet."""
-    boot = server.status.claim_boot
-    owed = boot is None or boot.booted_at is None
-    return claim.spec.power == "Off" or owed or server.status.tenant not in ("", claim.metadata.uid)
+    """The claim wants it off, or a network boot of it is owed or under way, or its last tenant is not gone yet."""
+    boot, window = server.status.claim_boot, server.status.boot_window
+    owed = boot is None or boot.booted_at is None or claim.spec.boot_generation > boot.boot_generation
+    begun = window is not None and boot is not None and window.boot_generation > boot.boot_generation
+    return claim.spec.power == "Off" or owed or begun or server.status.tenant not in ("", claim.metadata.uid)
 
 
 def _image_problem(entry: Happening, server: Server, world: World) -> str:
@@ -122,21 +123,42 @@ def _image_problem(entry: Happening, server: Server, world: World) -> str:
 
 
 def check_one_network_boot(history: History) -> None:
-    """A tenant's system comes over the network once for each claim; afterwards the machine boots its disk."""
-    booted: dict[str, Entry] = {}
+    """A tenant's system comes over the network once for each claim, and once more for each time that the claim asks.
+
+    Afterwards the machine boots its disk.
+    """
+    booted: dict[str, int] = {}
+    asked: dict[str, set[int]] = {}
     for entry, world in replay(history):
-        if not isinstance(entry, Happening) or entry.what != "os" or entry.details.get("kind") != "tenant":
+        if isinstance(entry, Change) and entry.kind == "ServerClaim" and entry.obj is not None:
+            asked.setdefault(entry.obj.metadata.uid, set()).add(entry.obj.spec.boot_generation)
+        window = _tenants_boot(entry, world)
+        if window is None:
             continue
-        server = world.server(entry.machine)
-        window = server.status.boot_window if server is not None else None
-        if server is None or window is None or entry.details.get("source") != "network":
-            continue
-        if window.purpose == Purpose.MAINTENANCE:
-            continue
-        if window.claim_uid in booted:
-            name = server.metadata.name
-            raise violation(
-                history, entry, f"claim {window.claim_uid} was imaged a second time on {name}", server=name,
-                machine=entry.machine,
-            )  # fmt: skip
-        booted[window.claim_uid] = entry
+        problem = _unasked(window, booted, asked)
+        if problem:
+            server = world.server(entry.machine) if isinstance(entry, Happening) else None
+            name = server.metadata.name if server is not None else ""
+            machine = server.uuid if server is not None else ""
+            raise violation(history, entry, f"{problem} on {name}", server=name, machine=machine)
+        booted[window.claim_uid] = window.boot_generation
+
+
+def _tenants_boot(entry: Entry, world: World) -> BootWindow | None:
+    """The boot window by which a tenant's system has come over the network, if that is what happened."""
+    if not isinstance(entry, Happening) or entry.what != "os" or entry.details.get("kind") != "tenant":
+        return None
+    server = world.server(entry.machine)
+    window = server.status.boot_window if server is not None else None
+    if window is None or entry.details.get("source") != "network" or window.purpose == Purpose.MAINTENANCE:
+        return None
+    return window
+
+
+def _unasked(window: BootWindow, booted: dict[str, int], asked: dict[str, set[int]]) -> str:
+    uid, number = window.claim_uid, window.boot_generation
+    if uid in booted and number <= booted[uid]:
+        return f"claim {uid} was imaged a second time (boot generation {number})"
+    if uid in booted and number not in asked.get(uid, set()):
+        return f"claim {uid} was imaged for boot generation {number}, which it never asked for,"
+    return ""

@@ -37,7 +37,8 @@ def _boots_from_network(server: Server) -> bool:
     if server.status.state in (State.DISCOVERY, State.CLEANUP):
         return True
     boot = server.status.claim_boot
-    return server.status.state == State.RESERVED and (boot is None or boot.booted_at is None)
+    owed = boot is None or boot.booted_at is None or boot.requested_generation > boot.boot_generation
+    return server.status.state == State.RESERVED and owed
 
 
 def _ready(server: Server, world: World) -> bool:
