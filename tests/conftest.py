@@ -3,8 +3,9 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import pytest
 import structlog
@@ -13,6 +14,9 @@ from hypothesis import settings
 from tests.kubeapi.cluster import KubeCluster, running
 
 pytest_plugins = ["tests.ran"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # On Python 3.11 asking for "the current loop" before one was ever set makes a loop that nobody closes; pytest-asyncio
 # asks, and the ResourceWarning is an error here. Saying "there is none" first avoids it.
@@ -30,6 +34,17 @@ def _plain_logging() -> Iterator[None]:
     """Commands that run in process set up logging for themselves; the next test begins without it."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_in_virtual_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a thread works, virtual time goes on as fast as the machine is slow: stories would depend on its load."""
+    if request.node.get_closest_marker("looptime") is not None:
+        monkeypatch.setattr(asyncio, "to_thread", _at_once)
+
+
+async def _at_once(work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> T:
+    return work(*args, **more)
 
 
 _BUILT_KUBECTL = sorted(Path(__file__).parent.parent.glob(".cache/kubectl/*/kubectl"))
