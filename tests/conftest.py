@@ -39,7 +39,8 @@ def _plain_logging() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_threads_in_virtual_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a thread works, virtual time goes on as fast as the machine is slow: stories would depend on its load."""
-    if request.node.get_closest_marker("looptime") is not None:
+    marked = request.node.get_closest_marker
+    if marked("looptime") is not None and marked("threads") is None:
         monkeypatch.setattr(asyncio, "to_thread", _at_once)
 
 

@@ -136,6 +136,7 @@ async def test_a_blob_that_the_disk_damaged_is_not_served(tmp_path: Path) -> Non
     assert (await second.ensure(blob(b"hello"), opened(Source(b"hello")))).read_bytes() == b"hello"
 
 
+@pytest.mark.threads
 async def test_a_blob_is_verified_once_however_impatient_its_askers_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
