@@ -25,13 +25,14 @@ class Restless(AssertionError):
 async def at_rest(world: Plane) -> None:
     """Every server is Available and off, or has what its claim wants; no claim is without a word. Raises Restless."""
     end = asyncio.get_running_loop().time() + PATIENCE
-    while problem := await _restless(world):
+    while problem := await restless(world):
         if asyncio.get_running_loop().time() > end:
             raise Restless(problem)
         await asyncio.sleep(30)
 
 
-async def _restless(world: Plane) -> str:
+async def restless(world: Plane) -> str:
+    """What is not as it should be at rest, or nothing."""
     claims = {f"{c.metadata.namespace}/{c.metadata.name}": c for c in (await world.client.list(KINDS.claim)).items}
     for server in await world.servers():
         name, status, ref = server.metadata.name, server.status, server.spec.server_claim_ref
