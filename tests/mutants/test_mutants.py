@@ -8,7 +8,7 @@ from tests.mutants.bugs import BUGS, Bug
 from tests.mutants.stories import Restless, Story, at_rest
 from tests.sim.plane import plane
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(noop_cycles=0)
 STORIES = {bug.story: bug.machines for bug in BUGS}
 
 
