@@ -22,7 +22,7 @@ from tests.sim.plane import CONFIG, KINDS, OPTIONS
 SECONDS = st.sampled_from([0.5, 5, 30, 200])
 PATIENCE = 7200.0
 """Seconds in which everything comes to rest once the faults have stopped: drives are erased, and boots tried anew."""
-REST = 600.0
+REST = 300.0
 """Seconds over which nothing may move then."""
 BUSIEST = 25.0
 """Requests a second that one server may cost its manager, whatever happens, on the average of a step."""
@@ -156,7 +156,7 @@ class Stage(RuleBasedStateMachine):
 
     async def _stay(self) -> None:
         """What is at rest stays so: no machine is touched, nothing but a sign of life is written."""
-        await asyncio.sleep(120)
+        await asyncio.sleep(60)
         before, known = self.world.shaky.requests.copy(), len(self._deeds())
         await asyncio.sleep(REST)
         if problem := await self._unrest():
