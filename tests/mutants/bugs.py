@@ -135,7 +135,7 @@ def _same_name(claim: Any, server: Any) -> bool:
     return ref is not None and (ref.namespace, ref.name) == (claim.metadata.namespace, claim.metadata.name)
 
 
-@bug(stories.plain_life, "without a Cleanup|is Reserved|which is gone")
+@bug(stories.plain_life, "without a Cleanup|became Available while|is Reserved|which is gone")
 def skips_cleanup(patch: pytest.MonkeyPatch) -> None:
     """The Go operator has no Cleanup: Reserved goes to Available."""
     go = Scope.go
@@ -182,7 +182,7 @@ def takes_a_server_in_maintenance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(matching, "_not_available", blind)
 
 
-@bug(stories.impatient_claims, "claim|imaged|took|runs None", 2)
+@bug(stories.impatient_claims, "claim|imaged|took", 2)
 def takes_what_another_claim_has_taken(patch: pytest.MonkeyPatch) -> None:
     """#158, #190, #230, #356, #374, #389, #391: two claims believe their caches, and the last writer wins."""
 

@@ -23,7 +23,11 @@ class Restless(AssertionError):
 
 
 async def at_rest(world: Plane) -> None:
-    """Every server is Available and off, or has what its claim wants; no claim is without a word. Raises Restless."""
+    """Every server is Available and off, or has what its claim wants; no claim is without a word.
+
+    Raises Restless, or InvariantViolation when something happened that must never happen.
+    """
+    world.check()  # what must never happen tells more than a rest that never comes
     end = asyncio.get_running_loop().time() + PATIENCE
     while problem := await restless(world):
         if asyncio.get_running_loop().time() > end:

@@ -35,6 +35,7 @@ from metal.sim.invariants import (
     check_discovered,
     check_disks_are_clean,
     check_eligible,
+    check_kept,
     check_one_claim,
     check_one_machine,
     check_one_network_boot,
@@ -147,6 +148,14 @@ def on_and_taken(story: Story) -> None:
 
 def undiscovered_and_taken(story: Story) -> None:
     story.claim().server("Discovery").server("Discovery", CLAIM)
+
+
+def taken_away(story: Story) -> None:
+    story.claim(bound="s1").server("Reserved", CLAIM, tenant="u1").server("Available").later().claim(going=True)
+
+
+def handed_to_another(story: Story) -> None:
+    story.claim(bound="s1").server("Reserved", CLAIM, tenant="u1").server("Reserved", OTHER, tenant="u1")
 
 
 def ready_before_its_boot(story: Story) -> None:
@@ -323,6 +332,8 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
     (check_eligible, maintained_and_taken),
     (check_eligible, on_and_taken),
     (check_eligible, undiscovered_and_taken),
+    (check_kept, taken_away),
+    (check_kept, handed_to_another),
     (check_ready, ready_before_its_boot),
     (check_one_machine, another_machine_under_its_name),
     (check_one_machine, machine_with_two_servers),
@@ -408,6 +419,13 @@ def test_a_request_of_a_former_leader_that_arrives_late_gives_a_claim_no_second_
     story = Story()
     story.server("Available", CLAIM, name="s2", uuid="other").claim(bound="s2").server("Available", CLAIM)
     story.server("Reserved", CLAIM).server("Cleanup", CLAIM).server("Available")
+    check_all(story.history)
+
+
+def test_a_deletion_that_is_seen_a_moment_late_takes_no_server_away() -> None:
+    """Servers and claims are watched apart; and a new claim of the same name does not hold what the old one had."""
+    story = Story().claim(bound="s1").server("Cleanup", CLAIM, tenant="u1").server("Available").claim(going=True)
+    story.claim(uid="u2", bound="s1").server("Cleanup", CLAIM, tenant="u1").server("Available")
     check_all(story.history)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from metal.sim.history import History
-from metal.sim.invariants.binding import check_eligible, check_ready
+from metal.sim.invariants.binding import check_eligible, check_kept, check_ready
 from metal.sim.invariants.claims import check_one_claim, check_one_network_boot, check_untouched
 from metal.sim.invariants.data import check_disks_are_clean, check_sanitized
 from metal.sim.invariants.identity import check_discovered, check_one_machine, check_strangers
@@ -22,6 +22,7 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_waits,
     check_power_after_configuration,
     check_eligible,
+    check_kept,
     check_ready,
     check_one_machine,
     check_discovered,
@@ -37,6 +38,7 @@ __all__ = [
     "check_discovered",
     "check_disks_are_clean",
     "check_eligible",
+    "check_kept",
     "check_one_claim",
     "check_one_machine",
     "check_one_network_boot",

@@ -45,6 +45,38 @@ def _forbidden(server: Server, claim: ServerClaim | None) -> str:
     return ""
 
 
+def check_kept(history: History) -> None:
+    """A server lets go of its tenant only once the tenant's claim is gone or going."""
+    gone = _goings(history)
+    for entry, world in replay(history):
+        if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+            continue
+        old = world.servers.get(entry.name)
+        if old is None or entry.obj.spec.server_claim_ref == old.spec.server_claim_ref:
+            continue
+        claim = world.claim(old)
+        if claim is None or claim.spec.server_ref is None or claim.metadata.uid != old.status.tenant:
+            continue
+        at = gone.get(claim.metadata.uid)
+        if at is None or at > entry.at + _WATCHES:
+            text = f"server {entry.name} was taken from claim {claim.metadata.namespace}/{claim.metadata.name}"
+            raise violation(history, entry, text, server=entry.name, machine=old.uuid)
+
+
+def _goings(history: History) -> dict[str, datetime]:
+    """By claim UID, when it began to go."""
+    found: dict[str, datetime] = {}
+    for entry, world in replay(history):
+        if not isinstance(entry, Change) or entry.kind != "ServerClaim":
+            continue
+        old = world.claims.get((entry.namespace, entry.name))
+        if entry.obj is not None and entry.obj.metadata.deletion_timestamp:
+            found.setdefault(entry.obj.metadata.uid, entry.at)
+        elif old is not None and (entry.obj is None or entry.obj.metadata.uid != old.metadata.uid):
+            found.setdefault(old.metadata.uid, entry.at)
+    return found
+
+
 def check_ready(history: History) -> None:
     """A claim is Ready only when its own boot is written down on its server."""
     booted = _boots(history)
