@@ -10,6 +10,7 @@ from metal.controllers.server.parking import PARK, UNPARK
 from metal.controllers.server.resets import RESETS
 from metal.controllers.server.sanitize import ACCEPT
 from metal.kube.errors import NotFound
+from metal.kube.objects import Kind
 from tests.sim.plane import KINDS
 from tests.sim.stage import SECONDS, Stage
 from tests.sim.steps import APPROVED
@@ -93,12 +94,12 @@ class People(Stage):
             if server.status.state == "Released":
                 await self.world.client.patch(KINDS.server, server.metadata.name, {"spec": {"serverClaimRef": None}})
 
-    @rule(kind=st.sampled_from([KINDS.server, KINDS.bmc, KINDS.endpoint]), seconds=SECONDS)
-    def delete(self, kind: Any, seconds: float) -> None:
+    @rule(kind=st.sampled_from(["server", "bmc", "endpoint"]), seconds=SECONDS)
+    def delete(self, kind: str, seconds: float) -> None:
         """A Server, BMC or Endpoint is deleted; the next lease or look of the BMC makes it again."""
-        self.do(self._delete(kind), seconds)
+        self.do(self._delete(getattr(KINDS, kind)), seconds)
 
-    async def _delete(self, kind: Any) -> None:
+    async def _delete(self, kind: Kind[Any]) -> None:
         for item in (await self.world.client.list(kind)).items:
             with suppress(NotFound):
                 await self.world.client.delete(kind, item.metadata.name)

@@ -1,8 +1,8 @@
 """One server, up to three claims, a maintenance and every fault, in any order that hypothesis thinks of.
 
-The invariants are looked at after every step; in the end the faults stop, and everything comes to rest. Few examples are
-part of every run; METAL_EXPLORE=1 METAL_EXAMPLES=200 METAL_STEPS=20 looks for what they do not meet, and takes
---hypothesis-seed=N.
+The invariants are looked at after every step; in the end the faults stop, and everything comes to rest and stays there.
+Some examples are part of every run. METAL_EXPLORE=1 METAL_EXAMPLES=200 METAL_STEPS=20 looks for what they do not meet;
+--hypothesis-seed=N names others.
 """
 
 import os
