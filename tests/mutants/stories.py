@@ -22,13 +22,13 @@ class Restless(AssertionError):
     """The faults have stopped, and something is still not as it was asked for."""
 
 
-async def at_rest(world: Plane) -> None:
+async def at_rest(world: Plane, patience: float = PATIENCE) -> None:
     """Every server is Available and off, or has what its claim wants; no claim is without a word.
 
     Raises Restless, or InvariantViolation when something happened that must never happen.
     """
     world.check()  # what must never happen tells more than a rest that never comes
-    end = asyncio.get_running_loop().time() + PATIENCE
+    end = asyncio.get_running_loop().time() + patience
     while problem := await restless(world):
         if asyncio.get_running_loop().time() > end:
             raise Restless(problem)
