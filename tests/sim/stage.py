@@ -22,6 +22,8 @@ from tests.sim.plane import CONFIG, KINDS, OPTIONS
 SECONDS = st.sampled_from([0.5, 5, 30, 200])
 PATIENCE = 7200.0
 """Seconds in which everything comes to rest once the faults have stopped: drives are erased, and boots tried anew."""
+SLOWEST_LOOK = 400.0
+"""Seconds after which also a claim that fits no server has looked again, and says why it does not."""
 REST = 300.0
 """Seconds over which nothing may move then."""
 BUSIEST = 25.0
@@ -156,7 +158,7 @@ class Stage(RuleBasedStateMachine):
 
     async def _stay(self) -> None:
         """What is at rest stays so: no machine is touched, nothing but a sign of life is written."""
-        await asyncio.sleep(60)
+        await asyncio.sleep(SLOWEST_LOOK)
         before, known = self.world.shaky.requests.copy(), len(self._deeds())
         await asyncio.sleep(REST)
         if problem := await self._unrest():
