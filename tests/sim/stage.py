@@ -19,7 +19,8 @@ from tests.chain.shakyplane import ShakyPlane
 from tests.mutants.stories import Restless, restless
 from tests.sim.plane import CONFIG, KINDS, OPTIONS
 
-SECONDS = st.sampled_from([0.5, 5, 30, 200])
+SECONDS = st.sampled_from([0.5, 5, 30, 200, 900])
+BEGINNINGS = st.sampled_from(["new", "free", "tenant", "tenant", "cleanup", "cleanup"])
 PATIENCE = 7200.0
 """Seconds in which everything comes to rest once the faults have stopped: drives are erased, and boots tried anew."""
 SLOWEST_LOOK = 400.0
@@ -44,14 +45,26 @@ class Stage(RuleBasedStateMachine):
         self.started = False
         self.background: list[asyncio.Task[None]] = []
 
-    @initialize(policy=st.sampled_from(["None", "Clear"]), seed=st.integers(0, 7), seconds=SECONDS)
-    def announce(self, policy: str, seed: int, seconds: float) -> None:
-        """A control plane and a BMC that asks for its address."""
+    @initialize(
+        policy=st.sampled_from(["None", "Clear", "Clear"]), seed=st.integers(0, 7), begins=BEGINNINGS, seconds=SECONDS
+    )
+    def announce(self, policy: str, seed: int, begins: str, seconds: float) -> None:
+        """A control plane and a BMC that asks for its address; how far they are when things begin to happen."""
         config = replace(CONFIG, sanitization=Sanitization(policy=policy))
         self.world = ShakyPlane(1, seed, config, OPTIONS)
         self.run(self.world.start())
         self.started = True
-        self.do(self.world.announce(), seconds)
+        self.do(self._begin(begins), seconds)
+
+    async def _begin(self, begins: str) -> None:
+        await self.world.announce()
+        if begins in ("free", "tenant", "cleanup"):
+            await self.world.until_available(1)
+        if begins in ("tenant", "cleanup"):
+            await self.world.add_claim("c1")
+            await self.world.until_true(lambda: bool(self.world.tenants()), what="the tenant's system")
+        if begins == "cleanup":
+            await self.world.client.delete(KINDS.claim, "c1", "default")
 
     @property
     def machine(self) -> Machine:
