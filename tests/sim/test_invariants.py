@@ -503,6 +503,14 @@ def test_a_disk_that_boots_is_a_tenants_while_a_claim_has_the_server(held: bool)
         check_sanitized(story.history)
 
 
+def test_what_somebody_decided_to_leave_is_not_asked_for_again() -> None:
+    """The policy was None; later the Server is made anew, and knows nothing of it."""
+    story = reserved(Story(), boot_window=window()).machine("os", kind="tenant", source="network")
+    story.server("Cleanup", CLAIM).server("Available", sanitization="None")
+    story.history.changed("Server", "", "s1", None)
+    check_disks_are_clean(story.server("Discovery").server("Available").history)
+
+
 def test_a_maintenances_system_is_no_tenant_although_its_server_is_gone() -> None:
     """The Server was deleted while the machine booted for the maintenance."""
     boot = msgspec.structs.replace(window(""), purpose="Maintenance")

@@ -78,8 +78,10 @@ def check_disks_are_clean(history: History) -> None:
         if isinstance(entry, Happening) and entry.what == "disk" and entry.details.get("first"):
             marked.discard(entry.machine)
         server = became_available(entry, world)
-        if server is not None and server.uuid in marked and server.status.sanitization not in _SAID_SO:
-            _require(history, entry, server, "with a tenant's data on its disks")
+        if server is not None and server.uuid in marked:
+            said_so = server.status.sanitization in _SAID_SO
+            _require(history, entry, server, "" if said_so else "with a tenant's data on its disks")
+            marked.discard(server.uuid)
 
 
 def _require(history: History, entry: Entry, server: Server, problem: str) -> None:
