@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, settings
 from tests.sim.mishaps import Mishaps
 from tests.sim.people import People
 
-EXAMPLES = int(os.environ.get("METAL_EXAMPLES", "30"))
-STEPS = int(os.environ.get("METAL_STEPS", "15"))
+EXAMPLES = int(os.environ.get("METAL_EXAMPLES", "20"))
+STEPS = int(os.environ.get("METAL_STEPS", "12"))
 MINUTES = 5 + EXAMPLES
 """A busy machine takes many times the second or two that an example costs, and shrinking one takes hundreds."""
 
