@@ -1,6 +1,7 @@
 """A client whose API fails as asked: away, refusing, losing answers, slow, forgetful. For virtual time."""
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -13,6 +14,8 @@ from tests.chain.proxy import Trouble
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
+_INSTANT = 0.001
+"""Seconds that are none: virtual time has a resolution, and sums of floats miss it."""
 
 
 class Shaky(Client):
@@ -20,13 +23,25 @@ class Shaky(Client):
 
     def __init__(self, inner: Client, rng: random.Random) -> None:
         self.inner, self._rng = inner, rng
-        self.trouble = Trouble()
+        self._trouble = Trouble()
+        self._stirred = asyncio.Event()
         self.requests: Counter[str] = Counter()
         self.expired = self.cut = 0
         self._up = asyncio.Event()
         self._up.set()
         self._down = asyncio.Event()
         self._forgotten: set[str] = set()
+
+    @property
+    def trouble(self) -> Trouble:
+        """What is wrong from now on; watches that are open learn of a new one at once."""
+        return self._trouble
+
+    @trouble.setter
+    def trouble(self, trouble: Trouble) -> None:
+        self._trouble = trouble
+        self._stirred.set()
+        self._stirred = asyncio.Event()
 
     async def crash(self, seconds: float) -> None:
         """Nobody answers for so long, watches are cut, and afterwards no version is remembered that they were at."""
@@ -52,10 +67,15 @@ class Shaky(Client):
         stream = aiter(self.inner.watch(kind, namespace, **options))
         started = asyncio.get_running_loop().time()
         down = asyncio.ensure_future(self._down.wait())
+        stirred = asyncio.ensure_future(self._stirred.wait())
         following = asyncio.ensure_future(anext(stream))
         try:
-            while not self._is_over(started):
-                await asyncio.wait({following, down}, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
+            while (left := self._left(started)) > _INSTANT:
+                waits = {following, down, stirred}
+                timeout = None if left == math.inf else left
+                await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                if stirred.done():
+                    stirred = asyncio.ensure_future(self._stirred.wait())
                 if down.done():
                     self._forgotten.add(kind.plural)
                     raise Unavailable("the connection was cut")
@@ -66,14 +86,15 @@ class Shaky(Client):
         except StopAsyncIteration:
             return
         finally:
-            down.cancel()
-            following.cancel()
-            await asyncio.gather(down, following, return_exceptions=True)
+            for task in (down, stirred, following):
+                task.cancel()
+            await asyncio.gather(down, stirred, following, return_exceptions=True)
             await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
 
-    def _is_over(self, started: float) -> bool:
-        life = self.trouble.watch_life
-        return bool(life) and asyncio.get_running_loop().time() - started >= life
+    def _left(self, started: float) -> float:
+        """Seconds until a watch is cut."""
+        life = self.trouble.watch_life or math.inf
+        return life - (asyncio.get_running_loop().time() - started)
 
     async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
         return await self._call("create", kind, lambda: self.inner.create(kind, obj))

@@ -1,15 +1,14 @@
 """Machines enrol while the embedded API fails in every way, under virtual time: all end as if it never had."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from metal.kube.client import Client
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
-from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane
+from tests.chain.shakyplane import ShakyPlane
+from tests.sim.plane import CONFIG, KINDS, OPTIONS
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 MACHINES = 10
@@ -17,16 +16,6 @@ MOST = 2.0
 """How many times the requests of an undisturbed enrolment one sort of trouble may cost."""
 MOST_OF_ALL = 3.0
 """And all sorts at once."""
-
-
-class ShakyPlane(Plane):
-    """A plane whose manager reaches the API through a shaky client; all others reach it well."""
-
-    shaky: Shaky
-
-    def manager_client(self) -> Client:
-        self.shaky = Shaky(self.api.client(), random.Random(self.seed))
-        return self.shaky
 
 
 async def enrol(disturb: Callable[[Shaky], Awaitable[None]], trouble: Trouble) -> tuple[int, Shaky, list[int]]:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import pytest
 import structlog
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from metal.kube.controller import Controller, Done, Requeue, Result, owner_keys
-from metal.kube.errors import Conflict, ServerError, TooManyRequests
+from metal.kube.errors import Conflict, ServerError, TooManyRequests, Unavailable
 from metal.kube.informer import Informer
 from metal.kube.metrics import Metrics
 from metal.kube.objects import Key
@@ -289,3 +290,21 @@ async def _write_all(api: FakeAPI, names: list[str]) -> None:
             await api.patch(THING, name, {"spec": {"size": api.version}}, "ns")
         else:
             await api.create(THING, body(name))
+
+
+@pytest.mark.parametrize(
+    ("error", "longest"),
+    [
+        (ServerError("the answer is lost"), 10.0), (Unavailable("cut"), 10.0), (TooManyRequests("slow down"), 10.0),
+        (ValueError("a bug"), 60.0),
+    ],
+    ids=["500", "cut", "429", "bug"],
+)  # fmt: skip
+async def test_errors_of_the_api_delay_an_object_for_seconds_and_its_own_for_a_minute(
+    error: Exception, longest: float
+) -> None:
+    """Where some requests fail, some object meets many failures in a row: the next try may well succeed."""
+    script = Script(*[error] * 20)
+    await play(script)
+    pauses = [after - before for before, after in pairwise(script.times)]
+    assert longest / 2 <= max(pauses) <= longest

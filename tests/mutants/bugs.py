@@ -36,7 +36,7 @@ from metal.controllers.server import (
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
 from tests.mutants import stories
-from tests.mutants.stories import Story
+from tests.mutants.stories import PATIENCE, Story
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 
@@ -51,16 +51,18 @@ class Bug:
     caught: str
     """A regular expression of what the violation says."""
     machines: int = 1
+    patience: float = PATIENCE
+    """Seconds of virtual time; less for what never sits still, where they cost real ones."""
 
 
 BUGS: list[Bug] = []
 
 
-def bug(story: Story, caught: str, machines: int = 1) -> Callable[[Switch], Switch]:
+def bug(story: Story, caught: str, machines: int = 1, patience: float = PATIENCE) -> Callable[[Switch], Switch]:
     """Add a bug; the switch's docstring tells of it."""
 
     def add(switch: Switch) -> Switch:
-        BUGS.append(Bug(switch.__name__, switch, story, caught, machines))
+        BUGS.append(Bug(switch.__name__, switch, story, caught, machines, patience))
         return switch
 
     return add
@@ -331,7 +333,7 @@ def discovers_a_tenants_server_after_its_maintenance(patch: pytest.MonkeyPatch) 
     patch.setattr(maintenance, "_leave", leave)
 
 
-@bug(stories.impatient_claims, "imaged a second time|is Reserved|is Error|runs None", 2)
+@bug(stories.impatient_claims, "imaged a second time|is Reserved|is Error|runs None", 2, patience=300)
 def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
     """W14: the override is written again and again, and each reboot boots the network."""
 

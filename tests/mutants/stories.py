@@ -22,20 +22,21 @@ class Restless(AssertionError):
     """The faults have stopped, and something is still not as it was asked for."""
 
 
-async def at_rest(world: Plane) -> None:
+async def at_rest(world: Plane, patience: float = PATIENCE) -> None:
     """Every server is Available and off, or has what its claim wants; no claim is without a word.
 
     Raises Restless, or InvariantViolation when something happened that must never happen.
     """
     world.check()  # what must never happen tells more than a rest that never comes
-    end = asyncio.get_running_loop().time() + PATIENCE
-    while problem := await _restless(world):
+    end = asyncio.get_running_loop().time() + patience
+    while problem := await restless(world):
         if asyncio.get_running_loop().time() > end:
             raise Restless(problem)
         await asyncio.sleep(30)
 
 
-async def _restless(world: Plane) -> str:
+async def restless(world: Plane) -> str:
+    """What is not as it should be at rest, or nothing."""
     claims = {f"{c.metadata.namespace}/{c.metadata.name}": c for c in (await world.client.list(KINDS.claim)).items}
     for server in await world.servers():
         name, status, ref = server.metadata.name, server.status, server.spec.server_claim_ref

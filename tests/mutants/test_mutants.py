@@ -5,17 +5,18 @@ import pytest
 from metal.sim.invariants import InvariantViolation
 from tests.mutants import stories
 from tests.mutants.bugs import BUGS, Bug
-from tests.mutants.stories import Restless, Story, at_rest
+from tests.mutants.stories import PATIENCE, Restless, Story, at_rest
 from tests.sim.plane import plane
 
-pytestmark = [pytest.mark.looptime, pytest.mark.life]
+pytestmark = [pytest.mark.looptime(noop_cycles=0), pytest.mark.life]
 STORIES = {bug.story: bug.machines for bug in BUGS}
 
 
-async def _told(story: Story, machines: int) -> None:
+async def _told(story: Story, machines: int, patience: float = PATIENCE) -> None:
     async with plane(machines, seed=7) as world:
         await story(world)
-        await at_rest(world)
+        world.check()  # what is broken by now need not be waited for
+        await at_rest(world, patience)
 
 
 @pytest.mark.parametrize(("story", "machines"), STORIES.items(), ids=[story.__name__ for story in STORIES])
@@ -29,7 +30,7 @@ async def test_a_bug_that_is_put_back_is_caught(bug: Bug, monkeypatch: pytest.Mo
     """By an invariant over what happened, or because something never comes to rest: the story itself judges nothing."""
     bug.switch(monkeypatch)
     with pytest.raises((InvariantViolation, Restless), match=bug.caught):
-        await _told(bug.story, bug.machines)
+        await _told(bug.story, bug.machines, bug.patience)
 
 
 def test_there_are_as_many_bugs_as_were_promised() -> None:

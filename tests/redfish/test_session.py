@@ -49,11 +49,23 @@ async def test_a_refused_password_is_offered_once(bmc: FakeBMC) -> None:
     """Ten callers and later ones get BMCAuthError, the BMC sees one attempt: no account is locked."""
     client = client_of(bmc, password="wrong")
     results = await asyncio.gather(*(client.get(THING) for _ in range(10)), return_exceptions=True)
-    with pytest.raises(BMCAuthError, match=r"refused the user name or password.*Not tried again for \d+ s"):
+    with pytest.raises(BMCAuthError, match=r"refused the user name or password.*no more often than every 900 s"):
         await client.get(THING)
     assert all(isinstance(result, BMCAuthError) for result in results)
     assert len(bmc.seen("POST", SESSIONS)) == 1
     assert client.session.refused
+
+
+async def test_a_refusal_has_the_same_words_whenever_it_is_met(bmc: FakeBMC) -> None:
+    """They become conditions: words that count seconds would be written to the API at every look."""
+    client = client_of(bmc, password="wrong")
+    words = set()
+    for _ in range(3):
+        with pytest.raises(BMCAuthError) as refused:
+            await client.get(THING)
+        words.add(str(refused.value))
+        await asyncio.sleep(60)
+    assert len(words) == 1
 
 
 async def test_a_refused_password_is_tried_again_after_the_cool_down(bmc: FakeBMC) -> None:

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from metal.api.claim import ServerClaim
 from metal.api.core import SECRET
 from metal.api.crd import crds
-from metal.api.kinds import kinds
+from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
@@ -43,6 +44,12 @@ OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, latency=0.03)
 PASSWORD = "factory-default-17"
 CONFIG = Config(probe_image="images.sim/probe:latest", sanitization=Sanitization(policy="None"))
 """Where erasing is not the point, tenants' data is left: it costs each life a boot."""
+
+
+@cache
+def _crds(group: Kinds) -> list[dict[str, Any]]:
+    """Made once for all planes."""
+    return crds(group)
 
 
 class Plane:
@@ -81,7 +88,7 @@ class Plane:
     async def start(self) -> None:
         """Everything but the leases."""
         await self.api.start()
-        await self.api.install_crds(crds(self.kinds))
+        await self.api.install_crds(_crds(self.kinds))
         await self.objects.start()
         await self.fleet.start()
         await self.start_manager()

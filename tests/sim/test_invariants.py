@@ -26,7 +26,7 @@ from metal.api.sanitization import (
     SanitizationEvidenceStatus,
     Signature,
 )
-from metal.api.server import ClaimBoot, PowerRequest, Server, ServerSpec, ServerStatus, Wait
+from metal.api.server import ClaimBoot, Failure, PowerRequest, Server, ServerSpec, ServerStatus, Wait
 from metal.sim.history import History
 from metal.sim.invariants import (
     InvariantViolation,
@@ -521,6 +521,47 @@ def test_a_liar_is_not_judged_by_its_power() -> None:
     story = Story()
     available_while_on(story)
     check_available_is_off(story.history, liars=frozenset({UUID}))
+
+
+def test_a_server_that_failed_while_it_was_available_may_go_on_before_it_is_off() -> None:
+    """Its machine was on in between, and is being switched off; nobody can claim it meanwhile."""
+    story = Story()
+    failure = Failure(state="Available", reason="PowerOffTimeout")
+    story.server("Error", failure=failure).machine("power", state="On").server("Available", power_state="On")
+    check_available_is_off(story.history)
+    story.server("Error", failure=msgspec.structs.replace(failure, state="Cleanup")).server("Available")
+    with pytest.raises(InvariantViolation, match="while its power was On"):
+        check_available_is_off(story.history)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_disk_that_boots_is_a_tenants_while_a_claim_has_the_server(held: bool) -> None:
+    """What a maintenance left, or a tenant with the policy None, dirties nothing when a free machine is switched on."""
+    story = Story()
+    story.server("Reserved" if held else "Discovery", CLAIM if held else None, boot_window=window())
+    story.machine("os", kind="disk", source="disk").server("Available")
+    if held:
+        with pytest.raises(InvariantViolation, match="without a Cleanup"):
+            check_sanitized(story.history)
+    else:
+        check_sanitized(story.history)
+
+
+def test_what_somebody_decided_to_leave_is_not_asked_for_again() -> None:
+    """The policy was None; later the Server is made anew, and knows nothing of it."""
+    story = reserved(Story(), boot_window=window()).machine("os", kind="tenant", source="network")
+    story.server("Cleanup", CLAIM).server("Available", sanitization="None")
+    story.history.changed("Server", "", "s1", None)
+    check_disks_are_clean(story.server("Discovery").server("Available").history)
+
+
+def test_a_maintenances_system_is_no_tenant_although_its_server_is_gone() -> None:
+    """The Server was deleted while the machine booted for the maintenance."""
+    boot = msgspec.structs.replace(window(""), purpose="Maintenance")
+    story = Story().server("Maintenance", boot_window=boot)
+    story.history.changed("Server", "", "s1", None)
+    story.machine("os", kind="tenant", source="network").server("Discovery").server("Available")
+    check_sanitized(story.history)
 
 
 @pytest.mark.parametrize("form", ["hunter2-hunter2", "aHVudGVyMi1odW50ZXIy"])

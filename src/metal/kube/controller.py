@@ -1,6 +1,7 @@
 """Runs a reconcile function over keys from informers, with workers, backoff and a deadline for each call."""
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TypeVar
 import structlog
 from prometheus_client import CollectorRegistry
 
-from metal.kube.errors import ApiError, Conflict
+from metal.kube.errors import ApiError, Conflict, ServerError, TooManyRequests, Unavailable
 from metal.kube.informer import Informer
 from metal.kube.metrics import Metrics
 from metal.kube.objects import Key, Kind, Object, key_of
@@ -18,6 +19,11 @@ from metal.kube.queue import QueueShutDown, WorkQueue
 T = TypeVar("T", bound=Object)
 
 _log = structlog.get_logger(__name__)
+_PASSING = (TooManyRequests, ServerError, Unavailable)
+"""Errors that say something of the API, and nothing of the object."""
+_LONGEST_AFTER_API = 10.0
+"""Longest pause after one of them, in seconds. A pass of five requests fails two times in three where the API fails one
+request in five: some object meets ten failures in a row, and must not sit out the minute that a hopeless one does."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,8 @@ class Controller:
 
     def _failed(self, key: Key, exc: BaseException, hung: bool) -> None:
         wait = exc.retry_after if isinstance(exc, ApiError) else None
-        delay = self.queue.add_rate_limited(key, at_least=min(wait or 0.0, 60.0))
+        longest = _LONGEST_AFTER_API if isinstance(exc, _PASSING) else math.inf
+        delay = self.queue.add_rate_limited(key, at_least=min(wait or 0.0, 60.0), at_most=longest)
         failures = self.queue.failures(key)
         if hung:
             self._log.error("reconcile cancelled at its deadline", key=str(key), deadline=self._deadline, retry=delay)

@@ -1,6 +1,7 @@
 """A queue of keys with de-duplication, delays and per-key backoff; behaves like client-go's, on one event loop."""
 
 import asyncio
+import math
 import random
 from collections import deque
 from collections.abc import Hashable
@@ -71,11 +72,14 @@ class WorkQueue(Generic[K]):
             pending.cancel()
         self._timers[key] = loop.call_later(delay, self._fire, key)
 
-    def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
-        """Add the key after its backoff, which doubles each time until `forget`; returns the delay in seconds."""
+    def add_rate_limited(self, key: K, *, at_least: float = 0.0, at_most: float = math.inf) -> float:
+        """Add the key after its backoff, which doubles each time until `forget`; returns the delay in seconds.
+
+        at_most bounds this one backoff, at_least the delay itself; both in seconds.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        ceiling = min(self._cap, self._base * 2.0 ** min(failures, 64))
+        ceiling = min(self._cap, at_most, self._base * 2.0 ** min(failures, 64))
         delay = max(at_least, ceiling * self._rng.uniform(0.5, 1.0))
         self.add_after(key, delay)
         return delay

@@ -160,12 +160,13 @@ class Session:
 
     def _raise_refusal(self) -> None:
         if self._refusal is not None and self.refused:
-            left = self._refusal.until - asyncio.get_running_loop().time()
-            raise self._refusal.error(f"{self._refusal.text} Not tried again for {left:.0f} s.")
+            raise self._refusal.error(self._refusal.text)
 
     def _remember(self, kind: type[BMCError], text: str, seconds: float) -> BMCError:
-        self._refusal = _Refusal(kind, text, asyncio.get_running_loop().time() + seconds)
-        return kind(text)
+        # The same words every time: they become conditions, and seconds left would have them written anew at each look.
+        often = f"Tried no more often than every {seconds:.0f} s." if seconds < math.inf else "Not tried again."
+        self._refusal = _Refusal(kind, f"{text} {often}", asyncio.get_running_loop().time() + seconds)
+        return kind(self._refusal.text)
 
     async def _login(self) -> Grant:
         path = await self._find_collection()

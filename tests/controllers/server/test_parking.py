@@ -55,6 +55,21 @@ async def test_a_free_server_is_parked_and_available_again() -> None:
     assert w.bmc.network_boots == 1
 
 
+async def test_a_machine_that_was_switched_on_while_parked_is_off_before_it_can_be_claimed() -> None:
+    """The status says Off, as it was when the server was parked; nobody may take its word for it."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await _park(w)
+        w.bmc.power = PowerState.ON
+        await operate(w, "unpark")
+        waiting = await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "PowerOff")
+        await w.until("Available")
+        power = w.bmc.power
+    assert waiting.status.state == "Parked"
+    assert power is PowerState.OFF
+
+
 async def test_a_claimed_server_keeps_its_claim_and_comes_back_from_disk() -> None:
     """Switched off gracefully; the claim stays Bound and says why it is not Ready; unparked it runs again."""
     async with world() as w:

@@ -34,12 +34,18 @@ def check_sanitized(history: History) -> None:
 
 
 def _is_tenants(entry: Happening, world: World) -> bool:
-    """True for a system that begins to run, unless it is a maintenance's."""
+    """True for a system that begins to run for a claim: its own, or the disk's while a claim has the server.
+
+    A maintenance's is none, nor is the disk's on a free server: whatever runs there was left on purpose, or by nobody.
+    """
     if entry.what != "os" or entry.details.get("kind") not in _SYSTEMS:
         return False
-    server = world.server(entry.machine)
-    window = server.status.boot_window if server is not None else None
-    return window is None or window.purpose != Purpose.MAINTENANCE
+    server, window = world.server(entry.machine), world.windows.get(entry.machine)
+    if window is not None and window.purpose == Purpose.MAINTENANCE:
+        return False
+    if entry.details["kind"] == "tenant":
+        return True
+    return server is not None and bool(server.status.tenant or server.spec.server_claim_ref)
 
 
 def _problem(server: Server, world: World) -> str:
@@ -72,8 +78,10 @@ def check_disks_are_clean(history: History) -> None:
         if isinstance(entry, Happening) and entry.what == "disk" and entry.details.get("first"):
             marked.discard(entry.machine)
         server = became_available(entry, world)
-        if server is not None and server.uuid in marked and server.status.sanitization not in _SAID_SO:
-            _require(history, entry, server, "with a tenant's data on its disks")
+        if server is not None and server.uuid in marked:
+            said_so = server.status.sanitization in _SAID_SO
+            _require(history, entry, server, "" if said_so else "with a tenant's data on its disks")
+            marked.discard(server.uuid)
 
 
 def _require(history: History, entry: Entry, server: Server, problem: str) -> None:

@@ -13,15 +13,25 @@ _ENDLESS = (State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
 
 
 def check_available_is_off(history: History, liars: frozenset[str] = frozenset()) -> None:
-    """A server that becomes Available is off. liars are UUIDs of machines whose BMC lies about power."""
+    """A server that becomes Available is off. liars are UUIDs of machines whose BMC lies about power.
+
+    One that failed while it was Available only goes on with that: it may be on, and is being switched off.
+    """
     for entry, world in replay(history):
         server = became_available(entry, world)
-        if server is not None and server.uuid not in liars and world.power.get(server.uuid, "Off") != "Off":
+        if server is None or _was_available(world.servers.get(server.metadata.name)):
+            continue
+        if server.uuid not in liars and world.power.get(server.uuid, "Off") != "Off":
             name, state = server.metadata.name, world.power[server.uuid]
             raise violation(
                 history, entry, f"server {name} became Available while its power was {state}", server=name,
                 machine=server.uuid,
             )  # fmt: skip
+
+
+def _was_available(old: Server | None) -> bool:
+    failure = old.status.failure if old is not None else None
+    return failure is not None and failure.state == State.AVAILABLE
 
 
 def check_waits(history: History) -> None:

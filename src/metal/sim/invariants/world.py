@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.common import ObjectRef
 from metal.api.sanitization import SanitizationEvidence
@@ -36,6 +37,8 @@ class World:
     claims: dict[tuple[str, str], ServerClaim] = field(default_factory=dict)
     configs: dict[tuple[str, str], ServerBootConfiguration] = field(default_factory=dict)
     evidence: dict[str, SanitizationEvidence] = field(default_factory=dict)
+    windows: dict[str, BootWindow] = field(default_factory=dict)
+    """The last network boot of each machine, by its UUID; also of one whose Server is gone."""
     power: dict[str, str] = field(default_factory=dict)
     """Power by the machine's UUID, as it truly was."""
 
@@ -69,6 +72,8 @@ class World:
         key = (entry.namespace, entry.name)
         if entry.kind == "Server":
             _put(self.servers, entry.name, entry.obj)
+            if entry.obj is not None and entry.obj.status.boot_window is not None:
+                self.windows[entry.obj.uuid] = entry.obj.status.boot_window
         elif entry.kind == "ServerClaim":
             _put(self.claims, key, entry.obj)
         elif entry.kind == "ServerBootConfiguration":
