@@ -27,7 +27,7 @@ from metal.controllers.readiness import reconciler as readiness
 from metal.controllers.server import claimed, discovery, internal_boot
 from metal.controllers.server import reconciler as server
 from metal.events import receiver
-from metal.evidence import keys, record
+from metal.evidence import keys, owed, record
 from metal.gate import directory, windows
 from metal.kube import election, events
 from metal.kube.rbac import Access, Right, Where, reasons, rights, rules
@@ -52,7 +52,8 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *maintenance.access(kinds), *maintenance_boot.access(kinds), *hold.access(kinds), *marks.access(kinds),
         *readiness.access(kinds),
         *boot_operator.access(kinds), *bootable.access(kinds), *windows.access(kinds), *directory.access(kinds),
-        *receiver.access(kinds), *registry.access(), *bootstate.access(kinds), *record.access(kinds), *keys.access(),
+        *receiver.access(kinds), *registry.access(), *bootstate.access(kinds), *keys.access(),
+        *record.access(kinds), *owed.access(kinds),
         *events.access(EVENT),
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
 from metal.api.crd import crds
 from metal.api.kinds import kinds
+from metal.api.meta import Kind
 from metal.api.sanitization import DriveErasure, SanitizationEvidence
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
@@ -28,7 +29,7 @@ from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport
 from metal.kube.clock import LoopClock
-from metal.kube.errors import AlreadyExists
+from metal.kube.errors import AlreadyExists, NotFound
 from metal.kube.events import Recorder
 from metal.kube.runtime import Runtime
 from tests.controllers.fakebmc import MAC, URI, UUID, FakeBMC, FakePool
@@ -204,6 +205,14 @@ class World:
     async def until(self, state: str, name: str = "s1", *, within: float = 300.0) -> Server:
         """Wait in virtual time until the server is in this state and settled there."""
         return await self.until_true(lambda s: s.status.state == state, name, within=within)
+
+    async def until_gone(self, kind: Kind[Any], name: str, namespace: str = "", *, within: float = 300.0) -> None:
+        """Wait in virtual time until an object is no more."""
+        end = asyncio.get_running_loop().time() + within
+        with contextlib.suppress(NotFound):
+            while await self.client.get(kind, name, namespace):
+                assert asyncio.get_running_loop().time() < end, f"{name} is still there"
+                await asyncio.sleep(0.25)
 
     async def until_true(self, check: Callable[[Server], bool], name: str = "s1", *, within: float = 300.0) -> Server:
         """Wait in virtual time until the check holds."""

@@ -54,6 +54,7 @@
   verbs:
   - create
   - get
+  - list
 - apiGroups:
   - {{ include "metal.group" . }}
   resources:

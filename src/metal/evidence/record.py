@@ -77,7 +77,7 @@ async def take(
         drives=report.drives,
         problems=report.problems,
     )
-    return await _write(client, kinds, evidence, status)
+    return await write(client, kinds, evidence, status)
 
 
 async def note_volumes(
@@ -91,7 +91,7 @@ async def note_volumes(
     """Write down what the BMC tells of volumes, and what it could not tell. Raises ApiError."""
     told = (*evidence.status.problems, *problems)
     status = msgspec.structs.replace(evidence.status, volumes=volumes, volumes_read_at=now, problems=told)
-    return await _write(client, kinds, evidence, status)
+    return await write(client, kinds, evidence, status)
 
 
 async def conclude(
@@ -107,27 +107,29 @@ async def conclude(
         owed=verdict.owed,
         remarks=(*verdict.remarks, *evidence.status.problems),
     )
-    return await _sign(client, kinds, evidence, status, key, now)
+    return await sign(client, kinds, evidence, status, key, now)
 
 
 async def accept(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, key: SigningKey, now: datetime
 ) -> SanitizationEvidence:
     """Write down, signed, that somebody accepted what is owed. Raises ApiError."""
-    return await _sign(client, kinds, evidence, msgspec.structs.replace(evidence.status, accepted_at=now), key, now)
+    return await sign(client, kinds, evidence, msgspec.structs.replace(evidence.status, accepted_at=now), key, now)
 
 
-async def _sign(
+async def sign(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus, key: SigningKey,
     now: datetime,
 ) -> SanitizationEvidence:  # fmt: skip
+    """Write a status down with a signature over it. Raises Conflict and ApiError."""
     signed = key.sign(msgspec.structs.replace(evidence, status=status), now)
-    return await _write(client, kinds, evidence, signed.status)
+    return await write(client, kinds, evidence, signed.status)
 
 
-async def _write(
+async def write(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus
 ) -> SanitizationEvidence:
+    """Write a status down. Raises Conflict when somebody else was faster, and ApiError."""
     changes: dict[str, Any] = mergepatch.diff(msgspec.to_builtins(evidence.status), msgspec.to_builtins(status))
     body = {"metadata": {"resourceVersion": evidence.metadata.resource_version}, "status": changes}
     return await client.patch_status(kinds.evidence, evidence.metadata.name, body)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from metal.api.sanitization import Policy
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, internal_boot, owing, power, sanitize
+from metal.controllers.server import boot, internal_boot, made_anew, owing, power, sanitize
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -62,8 +62,9 @@ def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done:
 async def _forget(scope: Scope) -> Requeue:
     """Whoever continues after a crash in here finds status.sanitization, and erases nothing again."""
     became = scope.status.sanitization
+    await made_anew.settle(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
-    if scope.server.spec.reclaim_policy == "Retain":
+    if scope.server.spec.reclaim_policy == "Retain" and not made_anew.is_undiscovered(scope):
         return scope.go(State.RELEASED, "released; remove spec.serverClaimRef to make the server available again")
     scope.set(tenant="")
     await scope.commit()
@@ -72,5 +73,7 @@ async def _forget(scope: Scope) -> Requeue:
     scope.deps.count_recycled(became)
     if became == _ACCEPTED:
         return scope.go(State.INITIAL, "recycled with what its erasure owes accepted; it is discovered anew")
+    if made_anew.is_undiscovered(scope):
+        return scope.go(State.INITIAL, "erased before its discovery, which comes now")
     told = "sanitization policy None" if became == Policy.NONE else f"sanitization {became}"
     return scope.go(State.AVAILABLE, f"cleaned up with {told}; the server can be claimed")

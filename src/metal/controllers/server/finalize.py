@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from metal.bmc.errors import BMCError
-from metal.controllers.server import internal_boot, sanitize
+from metal.controllers.server import internal_boot, made_anew, sanitize
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Done, Requeue
 
@@ -24,6 +24,7 @@ async def run(scope: Scope) -> Done | Requeue | None:
         return None
     if mine in finalizers:
         await sanitize.abandon(scope)
+        await made_anew.leave_owed(scope)
         await internal_boot.drop(scope)
         await _log_out(scope)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})

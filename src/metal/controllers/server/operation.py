@@ -2,8 +2,8 @@
 
 from metal.api.server import State
 from metal.controllers.hostkey import ACCEPT as ACCEPT_HOST_KEY
-from metal.controllers.server import error, hostkey, parking, sanitize, takeover
-from metal.controllers.server.claimed import assume_booted, tenant_that_booted
+from metal.controllers.server import error, hostkey, made_anew, parking, sanitize, takeover
+from metal.controllers.server.claimed import assume_booted
 from metal.controllers.server.resets import RESETS, accept
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -17,20 +17,10 @@ async def adopt(scope: Scope) -> Requeue | None:
         await scope.patch({"spec": {"power": None}})
     if scope.status.state:
         return None
-    if scope.server.spec.server_claim_ref is None and not await _give_back(scope):
-        return scope.go(State.INITIAL, "a new server")
-    assume_booted(scope)
-    return scope.go(State.RESERVED, "claimed before its status was lost")
-
-
-async def _give_back(scope: Scope) -> bool:
-    """A Server object that was deleted and made again while a tenant used the machine: still the tenant's."""
-    claim = tenant_that_booted(scope)
-    if claim is None:
-        return False
-    ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
-    await scope.patch({"spec": {"serverClaimRef": ref}})
-    return True
+    if scope.server.spec.server_claim_ref is not None:
+        assume_booted(scope)
+        return scope.go(State.RESERVED, "claimed before its status was lost")
+    return await made_anew.begin(scope)
 
 
 async def obey(scope: Scope) -> Requeue | None:
