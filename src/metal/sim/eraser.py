@@ -95,10 +95,9 @@ class Eraser:
         }  # fmt: skip
         headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
         try:
-            status, _, _ = await machine.site.network.request(
-                "POST", f"{system.registry_url}/sanitization", headers=headers,
+            status, _, _ = await machine.ask(
+                "POST", f"{system.registry_url}/sanitization", headers=headers, cut=machine.faults.no_registry,
                 body=msgspec.json.encode({"systemUUID": system.uuid, "data": data}),
-                source_ip=machine.identity.host_ip,
             )  # fmt: skip
         except Unreachable:
             status = 0

@@ -1,0 +1,238 @@
+"""A plane whose every part can fail, and the ways there: each step of a server's life, at which a fault comes."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from metal.boot.core.errors import ImageError
+from metal.config.options import Sanitization
+from metal.kube.client import Client
+from metal.sim.localimages import LocalImages
+from metal.sim.machine import Machine
+from metal.sim.network import InProcessNetwork, Reply, Unreachable
+from metal.sim.options import Options
+from tests.chain.proxy import Trouble
+from tests.chain.shaky import Shaky
+from tests.mutants.stories import claimed, discovered, release
+from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane, is_ready
+
+STEPS = ("enrolment", "inventory", "discovery", "report", "claim", "boot", "tenant", "release", "erasure")
+"""A server's life, in order; `claim` is before a claim's network boot, `boot` half way through it."""
+ERASING = replace(OPTIONS, erase=60.0, late=400.0)
+
+
+class Lines(InProcessNetwork):
+    """Between machines and services: `away` are base URLs at which nobody answers, `ill` those that answer 500."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away: set[str] = set()
+        self.ill: set[str] = set()
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, source_ip: str, timeout: float = 30.0
+    ) -> Reply:
+        if any(url.startswith(base) for base in self.away):
+            raise Unreachable("connection refused")
+        if any(url.startswith(base) for base in self.ill):
+            return 500, {}, b""
+        return await super().request(method, url, headers=headers, body=body, source_ip=source_ip, timeout=timeout)
+
+
+class FailingPlane(Plane):
+    """A plane that can be broken everywhere."""
+
+    def __init__(self, n: int, config: dict[str, Any], options: Options, *, shaky: bool = False) -> None:
+        self.lines = Lines()
+        self.registry = LocalImages()
+        self.shaky: Shaky | None = None
+        self._is_shaky = shaky
+        super().__init__(n, 7, replace(CONFIG, **config), options)
+
+    def _network(self) -> InProcessNetwork:
+        return self.lines
+
+    def _images(self) -> LocalImages:
+        return self.registry
+
+    def manager_client(self) -> Client:
+        if not self._is_shaky:
+            return super().manager_client()
+        trouble = self.shaky.trouble if self.shaky is not None else Trouble()
+        self.shaky = Shaky(self.api.client(), random.Random(self.seed))
+        self.shaky.trouble = trouble
+        return self.shaky
+
+    @property
+    def machine(self) -> Machine:
+        """The first one: the one that fails."""
+        return self.fleet.machines[0]
+
+
+Act = Callable[[FailingPlane], Awaitable[None]]
+
+
+async def nothing(_: FailingPlane) -> None:
+    """Nobody does anything."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that fails: how it begins, and how it is mended."""
+
+    begin: Act
+    mend: Act = nothing
+
+
+def of_machine(name: str) -> Fault:
+    """A fault of the simulator by its name (`metalctl sim`)."""
+
+    async def begin(world: FailingPlane) -> None:
+        world.machine.faults.switch(name)
+
+    async def mend(world: FailingPlane) -> None:
+        world.machine.faults.switch(name, False)
+
+    return Fault(begin, mend)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault at one step: a row of docs/failures.md, whose test injects it."""
+
+    fault: str
+    """Its name on the page; a name of the simulator unless `inject` says what it is."""
+    step: str
+    """When it comes: one of STEPS."""
+    wait: str = ""
+    """Name of the wait in status.wait that stands meanwhile."""
+    says: str = ""
+    """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`, with `Kind: ` before it if not a Server's."""
+    minutes: float = 20
+    """How long it lasts."""
+    retry: str = ""
+    """`server` or `bmc`: somebody has to say operation=retry after it was mended. Else it ends by itself."""
+    inject: Fault | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    machines: int = 1
+    shaky: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.fault}-{self.step}".replace(" ", "_")
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What is said, one by one."""
+        return frozenset(word for word in self.says.split(", ") if word)
+
+
+@asynccontextmanager
+async def failing(row: Row) -> AsyncIterator[FailingPlane]:
+    """A plane for a row, with its fault injected at its step; drives are erased where the row is of erasure."""
+    policy = {"sanitization": Sanitization()} if row.step == "erasure" else {}
+    world = FailingPlane(
+        row.machines, {**policy, **row.config}, replace(ERASING, **row.options), shaky=row.shaky
+    )  # fmt: skip
+    await world.start()
+    try:
+        yield world
+        world.check()
+    finally:
+        await world.stop()
+
+
+async def reach(world: FailingPlane, step: str) -> None:
+    """Live until the moment at which a fault of this step comes."""
+    if step in ("inventory", "discovery", "report"):
+        await world.announce()
+        await _soon(world, _MOMENTS[step])
+    elif step in ("claim", "boot"):
+        await discovered(world)
+        if step == "boot":
+            await world.add_claim()
+            await _soon(world, _MOMENTS[step])
+    elif step != "enrolment":
+        await claimed(world)
+        await world.until_claim(is_ready)
+        await asyncio.sleep(60)
+        if step == "erasure":
+            await release(world)
+            await _soon(world, _MOMENTS[step])
+
+
+async def go_on(world: FailingPlane, step: str) -> None:
+    """What people do next, now that the fault is there."""
+    if step == "enrolment":
+        await world.announce()
+    elif step == "claim":
+        await world.add_claim()
+    elif step == "release":
+        await release(world)
+
+
+Moment = Callable[[FailingPlane], Awaitable[bool]]
+
+
+async def _is_listed(world: FailingPlane) -> bool:
+    return bool(await world.servers())
+
+
+async def _is_starting(world: FailingPlane) -> bool:
+    return world.machine.state.power == "PoweringOn"
+
+
+async def _has_ignition(world: FailingPlane) -> bool:
+    return await _phase(world) == "IgnitionServed"
+
+
+async def _has_script(world: FailingPlane) -> bool:
+    return await _phase(world) == "ScriptServed"
+
+
+async def _erases(world: FailingPlane) -> bool:
+    system = world.machine.state.os
+    return system is not None and system.kind == "sanitizer"
+
+
+async def _phase(world: FailingPlane) -> str:
+    server = await world.server_of(world.machine)
+    window = server.status.boot_window if server is not None else None
+    return window.phase if window is not None else ""
+
+
+_MOMENTS: dict[str, Moment] = {
+    "inventory": _is_listed, "discovery": _is_starting, "report": _has_ignition, "boot": _has_script,
+    "erasure": _erases,
+}  # fmt: skip
+
+
+async def _soon(world: FailingPlane, moment: Moment) -> None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 600
+    while not await moment(world):
+        assert loop.time() < end, f"not within 600 s: {moment.__name__}"
+        await asyncio.sleep(0.1)
+
+
+async def retry(world: FailingPlane, whom: str) -> None:
+    """A person has mended it, and says so."""
+    body = {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}}
+    kind = KINDS.server if whom == "server" else KINDS.bmc
+    for one in (await world.client.list(kind)).items:
+        await world.client.patch(kind, one.metadata.name, body)
+
+
+def refused(reason: str, message: str, *, transient: bool = True) -> Fault:
+    """The OCI registry fails in this way, as the client of registries words it."""
+
+    async def begin(world: FailingPlane) -> None:
+        world.registry.failure = ImageError(reason, message, transient=transient)
+
+    async def mend(world: FailingPlane) -> None:
+        world.registry.failure = None
+
+    return Fault(begin, mend)
