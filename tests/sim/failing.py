@@ -2,11 +2,16 @@
 
 import asyncio
 import random
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from metal.apiserver.server import EmbeddedAPI
+from metal.bmc.pool import RedfishPool
+from metal.bmc.protocols import Shell, ShellAccess
 from metal.boot.core.errors import ImageError
 from metal.config.options import Sanitization
 from metal.kube.client import Client
@@ -42,10 +47,27 @@ class Lines(InProcessNetwork):
         return await super().request(method, url, headers=headers, body=body, source_ip=source_ip, timeout=timeout)
 
 
+class SimShell:
+    """The command lines of a fleet's BMCs: a restart ends whatever made the first one hang."""
+
+    def __init__(self, world: "FailingPlane") -> None:
+        self._world = world
+
+    async def host_key(self, address: str, port: int = 22) -> str:
+        return f"SHA256:{address}"
+
+    async def run(self, access: ShellAccess, command: str) -> None:
+        self._world.machine.faults.hangs = False
+        self._world.fleet.bmcs[access.address].restart()
+
+
 class FailingPlane(Plane):
     """A plane that can be broken everywhere."""
 
-    def __init__(self, n: int, config: dict[str, Any], options: Options, *, shaky: bool = False) -> None:
+    def __init__(
+        self, n: int, config: dict[str, Any], options: Options, *, shaky: bool = False, folder: Path | None = None
+    ) -> None:
+        self.folder = folder
         self.lines = Lines()
         self.registry = LocalImages()
         self.shaky: Shaky | None = None
@@ -57,6 +79,18 @@ class FailingPlane(Plane):
 
     def _images(self) -> LocalImages:
         return self.registry
+
+    def _shell(self) -> Shell:
+        return SimShell(self)
+
+    def _pool(self) -> RedfishPool:
+        return RedfishPool(self.fleet.transport_factory, certificate_of=self._certificate)
+
+    async def _certificate(self, address: str, port: int) -> str:
+        return self.fleet.bmcs[address].certificate
+
+    def _api(self, seed: int) -> EmbeddedAPI:
+        return EmbeddedAPI(self.folder, self.clock, rng=random.Random(seed))
 
     def manager_client(self) -> Client:
         if not self._is_shaky:
@@ -120,6 +154,11 @@ class Row:
     config: Mapping[str, Any] = field(default_factory=dict)
     machines: int = 1
     shaky: bool = False
+    """Whether the manager's way to the API can fail."""
+    disk: bool = False
+    """Whether the API keeps its objects on a disk."""
+    also: Act = nothing
+    """What is looked at before it is mended."""
 
     def __str__(self) -> str:
         return f"{self.fault}-{self.step}".replace(" ", "_")
@@ -130,19 +169,25 @@ class Row:
         return frozenset(word for word in self.says.split(", ") if word)
 
 
+def at(steps: str, fault: str, **rest: Any) -> tuple[Row, ...]:
+    """The same row at several steps, divided by blanks."""
+    return tuple(Row(fault, step, **rest) for step in steps.split())
+
+
 @asynccontextmanager
 async def failing(row: Row) -> AsyncIterator[FailingPlane]:
     """A plane for a row, with its fault injected at its step; drives are erased where the row is of erasure."""
     policy = {"sanitization": Sanitization()} if row.step == "erasure" else {}
-    world = FailingPlane(
-        row.machines, {**policy, **row.config}, replace(ERASING, **row.options), shaky=row.shaky
-    )  # fmt: skip
-    await world.start()
-    try:
-        yield world
-        world.check()
-    finally:
-        await world.stop()
+    config, options = {**policy, **row.config}, replace(ERASING, **row.options)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) if row.disk else None
+        world = FailingPlane(row.machines, config, options, shaky=row.shaky, folder=path)
+        await world.start()
+        try:
+            yield world
+            world.check()
+        finally:
+            await world.stop()
 
 
 async def reach(world: FailingPlane, step: str) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 
-from tests.mutants.stories import Restless, at_rest
+from metal.kube import conditions
+from tests.mutants.stories import PATIENCE, Restless, at_rest
+from tests.sim.plane import KINDS
 from tests.sim.failing import FailingPlane, Row, failing, go_on, of_machine, reach, retry
 from tests.sim.telling import Telling, told
 
@@ -20,9 +22,10 @@ async def live(row: Row) -> Telling:
         await go_on(world, row.step)
         await asyncio.sleep(row.minutes * 60)
         stood = told(world.fleet.history, since, world.clock()).stood
+        await row.also(world)
         await fault.mend(world)
         if row.retry:
-            await _stays(world)
+            await _stays(world, row.retry)
             await retry(world, row.retry)
         await _settle(world)
         telling = told(world.fleet.history, since, world.clock())
@@ -34,15 +37,29 @@ async def _settle(world: FailingPlane) -> None:
     machines = len(world.fleet.machines)
     await world.until(lambda servers: len(servers) == machines, within=4000, what="all servers")
     await at_rest(world)
+    loop = asyncio.get_running_loop()
+    end = loop.time() + PATIENCE
+    while problem := await _ill_bmc(world):
+        if loop.time() > end:
+            raise Restless(problem)
+        await asyncio.sleep(30)
 
 
-async def _stays(world: FailingPlane) -> None:
+async def _ill_bmc(world: FailingPlane) -> str:
+    """What a BMC says that is not at rest."""
+    for bmc in (await world.client.list(KINDS.bmc)).items:
+        if not conditions.is_true(bmc.status.conditions, "Ready"):
+            return f"BMC {bmc.metadata.name} is {bmc.status.state}: {bmc.status.conditions}"
+    return ""
+
+
+async def _stays(world: FailingPlane, whom: str) -> None:
     """It is mended, and nothing goes on by itself."""
     await asyncio.sleep(UNTOUCHED)
     states = [server.status.state for server in await world.servers()]
-    if not states or "Error" in states:
-        return
-    raise Restless(f"nobody had to say retry: {states}")
+    stuck = "Error" in states if whom == "server" else await _ill_bmc(world)
+    if not stuck:
+        raise Restless(f"nobody had to say retry: {states}")
 
 
 def check(row: Row, telling: Telling) -> None:

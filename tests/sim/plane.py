@@ -70,13 +70,17 @@ class Plane:
         return InProcessNetwork()
 
     def _manager(self, seed: int) -> Manager:
-        pool = RedfishPool(self.fleet.transport_factory)
+        pool = self._pool()
         prefixes = PrefixFile(extra=parse(self.fleet.mac_prefixes_yaml(), "fleet"))
         parts = Parts(
             self.manager_client(), pool, self.config, prefixes, Path("unused"),
             clock=self.clock, rng=random.Random(seed), images=self._images(), shell=self._shell(),
         )  # fmt: skip
         return Manager(parts)
+
+    def _pool(self) -> RedfishPool:
+        """How BMCs are reached."""
+        return RedfishPool(self.fleet.transport_factory)
 
     def _images(self) -> LocalImages:
         """The registry of images."""

@@ -1,6 +1,7 @@
 """A simulated BMC: Redfish requests in, answers out, no sockets. Transports are `inprocess` and `http`."""
 
 import asyncio
+import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Mapping
@@ -36,6 +37,8 @@ class SimBMC:
         self.sessions = Sessions(machine.site.options, machine.rng)
         self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
+        self.certificate = hashlib.sha256(machine.identity.bmc_mac.encode()).hexdigest()
+        """SHA-256 of the certificate that it shows to who comes without sockets."""
         self._away_until = float("-inf")
 
     def __repr__(self) -> str:
@@ -85,8 +88,9 @@ class SimBMC:
             raise Refusal(status, "InternalError", "The service is ill.", {"retry-after": "1"} if status == 503 else {})
 
     def _authenticate(self, headers: Mapping[str, str]) -> None:
-        faults = self.machine.faults
-        if faults.wrong_password or faults.http_401 or not self.sessions.allows(headers):
+        if self.machine.faults.http_401:
+            self.sessions.clear()
+        if self.machine.faults.wrong_password or not self.sessions.allows(headers):
             raise errors.unauthorized()
 
     def _login(self, body: dict[str, Any]) -> Response:

@@ -16,7 +16,7 @@ class Faults:
     http_5xx: bool = False
     """The BMC answers a share of the requests (Options.error_rate) with 500 or 503."""
     http_401: bool = False
-    """The BMC lets the account log in, and answers everything else with 401: it has lost the session."""
+    """The BMC lets the account log in, forgets the session at once, and answers everything else with 401."""
     http_500: bool = False
     """The BMC answers every request with 500."""
     http_503: bool = False
