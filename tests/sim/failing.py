@@ -21,7 +21,7 @@ from metal.sim.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
-from tests.mutants.stories import claimed, discovered, release
+from tests.mutants.stories import discovered, release
 from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane, is_ready
 
 STEPS = ("enrolment", "inventory", "discovery", "report", "claim", "boot", "tenant", "release", "erasure")
@@ -119,6 +119,8 @@ class Fault:
 
     begin: Act
     mend: Act = nothing
+    prepare: Act = nothing
+    """What is so from the beginning."""
 
 
 def of_machine(name: str) -> Fault:
@@ -198,15 +200,23 @@ async def reach(world: FailingPlane, step: str) -> None:
     elif step in ("claim", "boot"):
         await discovered(world)
         if step == "boot":
-            await world.add_claim()
+            await claim(world)
             await _soon(world, _MOMENTS[step])
     elif step != "enrolment":
-        await claimed(world)
+        await discovered(world)
+        await claim(world)
         await world.until_claim(is_ready)
+        await world.until_true(lambda: world.machine in world.tenants(), what="the tenant's system")
         await asyncio.sleep(60)
         if step == "erasure":
             await release(world)
             await _soon(world, _MOMENTS[step])
+
+
+async def claim(world: FailingPlane) -> None:
+    """A claim c1, for the machine that fails where there are several."""
+    named = await world.server_of(world.machine) if len(world.fleet.machines) > 1 else None
+    await world.add_claim(**({"serverRef": {"name": named.metadata.name}} if named is not None else {}))
 
 
 async def go_on(world: FailingPlane, step: str) -> None:
@@ -214,7 +224,7 @@ async def go_on(world: FailingPlane, step: str) -> None:
     if step == "enrolment":
         await world.announce()
     elif step == "claim":
-        await world.add_claim()
+        await claim(world)
     elif step == "release":
         await release(world)
 

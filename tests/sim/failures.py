@@ -16,6 +16,7 @@ async def live(row: Row) -> Telling:
     """What was said from the fault until everything was at rest. Raises Restless."""
     async with failing(row) as world:
         fault = row.inject or of_machine(row.fault)
+        await fault.prepare(world)
         await reach(world, row.step)
         since = world.clock()
         await fault.begin(world)

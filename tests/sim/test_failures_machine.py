@@ -24,9 +24,11 @@ async def _curious(world):
         reply = await world.network.request("GET", world.config.boot_url + path, headers={}, body=b"", source_ip=second.identity.host_ip)
         second.note("fetch", path=path.partition("?")[0], status=reply[0], bytes=len(reply[2]))
 
-async def _contest(world):
+async def _quiet(world):
     world.machine.faults.unreported_lease = True
-    await _curious(world)
+async def _contest(world):
+    first, second = world.fleet.machines
+    await world.network.request("GET", world.config.boot_url + f"/ipxe/{first.identity.uuid}", headers={}, body=b"", source_ip=second.identity.host_ip)
 
 async def _old_report(world):
     for token in list(world.machine.secrets):
@@ -38,25 +40,12 @@ async def _old_report(world):
 
 ERASED = {"sanitization": Sanitization()}
 ROWS = (
-    *at("enrolment claim", "never_starts", minutes=32),
-    Row("never_starts", "release", config=ERASED, minutes=32),
-    *at("enrolment claim", "boots_disk", minutes=32),
-    Row("boots_disk", "release", config=ERASED, minutes=32),
-    *at("enrolment claim", "dies_after_script", minutes=32),
-    Row("dies_after_script", "release", config=ERASED, minutes=32),
-    *at("claim", "second_fetch"),
-    *at("enrolment", "never_reports", minutes=32),
     *at("enrolment", "reports_late"),
-    *at("enrolment", "reports_twice"),
-    *at("enrolment", "reports_other", machines=2, minutes=32),
     *at("enrolment claim", "loses_answers", minutes=5),
-    Row("loses_answers", "release", config=ERASED, minutes=5),
-    *at("release", "ignores_graceful"),
-    *at("discovery report claim boot tenant erasure", "loses its power", inject=Fault(_lose_power), minutes=10),
+    *at("tenant", "loses its power", inject=Fault(_lose_power), minutes=10),
     *at("claim", "switched on by hand", inject=Fault(_button), minutes=5),
-    *at("boot report discovery", "another machine asks for its boot", inject=Fault(_curious), minutes=5, machines=2),
-    *at("boot report", "another machine contests its boot", inject=Fault(_contest), minutes=10, machines=2),
-    *at("report boot", "report of a former boot", inject=Fault(_old_report), minutes=5),
+    *at("boot report", "another machine asks for its boot", inject=Fault(_curious), minutes=5, machines=2),
+    *at("report boot", "another machine contests its boot", inject=Fault(_contest, prepare=_quiet), minutes=20, machines=2),
 )  # fmt: skip
 
 

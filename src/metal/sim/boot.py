@@ -11,7 +11,7 @@ from metal.sim import ipxe
 from metal.sim.eraser import Eraser
 from metal.sim.ignition import IgnitionError
 from metal.sim.ipxe import Loaded
-from metal.sim.network import Reply, Unreachable
+from metal.sim.network import AnswerLost, Reply, Unreachable
 from metal.sim.report import report
 from metal.sim.state import OS, Disk, Override
 from metal.sim.userdata import operating_system
@@ -200,6 +200,9 @@ class Firmware:
                 "POST", f"{system.registry_url}/register", headers=headers, cut=machine.faults.no_registry,
                 body=msgspec.json.encode({"systemUUID": uuid, "data": data}),
             )  # fmt: skip
+        except AnswerLost as lost:
+            machine.note("report", status=lost.status, heard=False)
+            return 0
         except Unreachable:
             status = 0
         machine.note("report", status=status)

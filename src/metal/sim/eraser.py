@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from metal.sim.hardware import Disk as Drive
-from metal.sim.network import Unreachable
+from metal.sim.network import AnswerLost, Unreachable
 from metal.sim.report import drive_name
 from metal.sim.state import OS, Disk
 
@@ -99,6 +99,9 @@ class Eraser:
                 "POST", f"{system.registry_url}/sanitization", headers=headers, cut=machine.faults.no_registry,
                 body=msgspec.json.encode({"systemUUID": system.uuid, "data": data}),
             )  # fmt: skip
+        except AnswerLost as lost:
+            machine.note("report", status=lost.status, done=done, heard=False)
+            return 0
         except Unreachable:
             status = 0
         machine.note("report", status=status, done=done)

@@ -12,7 +12,7 @@ from metal.sim.faults import Faults
 from metal.sim.hardware import Disk, hardware
 from metal.sim.history import History
 from metal.sim.identity import Identity
-from metal.sim.network import Network, Reply, Unreachable
+from metal.sim.network import AnswerLost, Network, Reply, Unreachable
 from metal.sim.options import Options
 from metal.sim.state import State
 
@@ -107,14 +107,14 @@ class Machine:
     async def ask(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"", cut: bool = False
     ) -> Reply:
-        """One request of the machine. `cut`: nothing gets through. Raises Unreachable."""
+        """One request of the machine. `cut`: nothing gets through. Raises Unreachable, AnswerLost."""
         if cut:
             raise Unreachable("the network does not carry it")
         source = self.identity.host_ip
         reply = await self.site.network.request(method, url, headers=headers, body=body, source_ip=source)
         if self.faults.loses_answers and (method, url) not in self._answered:
             self._answered.add((method, url))
-            raise Unreachable("the answer was lost")
+            raise AnswerLost(reply[0])
         return reply
 
     async def pause(self, seconds: float) -> None:
