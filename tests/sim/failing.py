@@ -4,12 +4,15 @@ import asyncio
 import random
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from metal.api.crd import crds
 from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.sqlite import SqliteJournal
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell, ShellAccess
 from metal.boot.core.errors import ImageError
@@ -19,6 +22,7 @@ from metal.sim.localimages import LocalImages
 from metal.sim.machine import Machine
 from metal.sim.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options
+from metal.sim.watching import ObjectHistory, watched
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
 from tests.mutants.stories import discovered, release
@@ -45,6 +49,18 @@ class Lines(InProcessNetwork):
         if any(url.startswith(base) for base in self.ill):
             return 500, {}, b""
         return await super().request(method, url, headers=headers, body=body, source_ip=source_ip, timeout=timeout)
+
+
+class Inline(ThreadPoolExecutor):
+    """Does at once what another thread would do: in virtual time nobody waits for a real disk."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as exc:  # as a thread would hand it over
+            done.set_exception(exc)
+        return done
 
 
 class SimShell:
@@ -90,7 +106,34 @@ class FailingPlane(Plane):
         return self.fleet.bmcs[address].certificate
 
     def _api(self, seed: int) -> EmbeddedAPI:
-        return EmbeddedAPI(self.folder, self.clock, rng=random.Random(seed))
+        api = EmbeddedAPI(self.folder, self.clock, rng=random.Random(seed))
+        self.journal = api.backend.store._journal
+        if isinstance(self.journal, SqliteJournal):
+            self.journal._thread.shutdown()
+            self.journal._thread = Inline()
+        return api
+
+    def limit_disk(self, pages: int) -> None:
+        """The disk under the API has room for so many pages and no more."""
+        assert isinstance(self.journal, SqliteJournal)
+        assert self.journal._db is not None
+        self.journal._db.execute(f"PRAGMA max_page_count = {pages}")
+
+    async def restart_all(self) -> None:
+        """The process is killed that holds API and manager; another one finds what was on the disk."""
+        self.network.unmount_all()
+        await self.manager.stop(grace=0.0)
+        await self.objects.stop()
+        await self.api.stop()
+        self.seed += 1
+        self.api = self._api(self.seed)
+        self.client = self.api.client()
+        await self.api.start()
+        await self.api.install_crds(crds(self.kinds))
+        self.objects = ObjectHistory(self.client, self.fleet.history, watched(self.kinds))
+        await self.objects.start()
+        self.manager = self._manager(self.seed)
+        await self.start_manager()
 
     def manager_client(self) -> Client:
         if not self._is_shaky:

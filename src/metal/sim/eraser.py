@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _STEPS = 4
 """Into so many steps an erasure is divided; after each one there is a report."""
 _SAMPLES = 64
+_SLOW = 100
 _RETRY_MOST = 8.0
 _METHODS = {
     "Purge": ("NVMeSanitizeCryptoErase", "Purge"),
@@ -42,7 +43,8 @@ class Eraser:
             drive.update(result="Running", startedAt=_stamp(machine.site.clock()))
         await self._send(done=False)
         for step in range(1, _STEPS + 1):
-            await machine.pause(machine.site.options.erase / _STEPS)
+            seconds = machine.site.options.erase * (_SLOW if machine.faults.slow_drives else 1)
+            await machine.pause(seconds / _STEPS)
             if machine.faults.power_loss_in_sanitization and step > _STEPS // 2:
                 machine.lose_power()
                 await machine.pause(0)  # where this ends

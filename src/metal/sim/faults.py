@@ -71,6 +71,8 @@ class Faults:
     """The first drive fails while it is being erased, and keeps its data."""
     missing_drive: bool = False
     """The operating system does not see the first drive, which keeps its data; its BMC goes on showing it."""
+    slow_drives: bool = False
+    """Erasing a drive takes a hundred times as long as it should."""
     power_loss_in_sanitization: bool = False
     """The machine loses its power in the middle of an erasure."""
     second_fetch: bool = False
