@@ -3,19 +3,19 @@
 import asyncio
 import random
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from metal.api.claim import ServerClaim
 from metal.api.crd import crds
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.sqlite import SqliteJournal
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell, ShellAccess
-from metal.boot.core.errors import ImageError
 from metal.config.options import Sanitization
 from metal.kube.client import Client
 from metal.sim.localimages import LocalImages
@@ -30,6 +30,8 @@ from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane, is_ready
 
 STEPS = ("enrolment", "inventory", "discovery", "report", "claim", "boot", "tenant", "release", "erasure")
 """A server's life, in order; `claim` is before a claim's network boot, `boot` half way through it."""
+ERASED = {"sanitization": Sanitization()}
+"""Where the drives are erased at the end of a claim."""
 ERASING = replace(OPTIONS, erase=60.0, late=400.0)
 
 
@@ -49,6 +51,13 @@ class Lines(InProcessNetwork):
         if any(url.startswith(base) for base in self.ill):
             return 500, {}, b""
         return await super().request(method, url, headers=headers, body=body, source_ip=source_ip, timeout=timeout)
+
+
+Act = Callable[["FailingPlane"], Awaitable[None]]
+
+
+async def nothing(_: "FailingPlane") -> None:
+    """Nobody does anything."""
 
 
 class Inline(ThreadPoolExecutor):
@@ -84,11 +93,19 @@ class FailingPlane(Plane):
         self, n: int, config: dict[str, Any], options: Options, *, shaky: bool = False, folder: Path | None = None
     ) -> None:
         self.folder = folder
+        self._tasks: list[asyncio.Future[None]] = []
+        self.claimed: Act = nothing
+        """What happens as soon as there is a claim."""
         self.lines = Lines()
         self.registry = LocalImages()
         self.shaky: Shaky | None = None
         self._is_shaky = shaky
         super().__init__(n, 7, replace(CONFIG, **config), options)
+
+    async def add_claim(self, name: str = "c1", **spec: Any) -> ServerClaim:
+        made = await super().add_claim(name, **spec)
+        await self.claimed(self)
+        return made
 
     def _network(self) -> InProcessNetwork:
         return self.lines
@@ -113,11 +130,32 @@ class FailingPlane(Plane):
             self.journal._thread = Inline()
         return api
 
-    def limit_disk(self, pages: int) -> None:
-        """The disk under the API has room for so many pages and no more."""
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something happen meanwhile; `stop` waits for it, and raises what it raised."""
+        self._tasks.append(asyncio.ensure_future(work))
+
+    async def stop(self) -> None:
+        await asyncio.gather(*self._tasks)
+        await super().stop()
+
+    def fill_disk(self) -> None:
+        """There is no room under the API for anything that is put there: SQLite itself says so."""
+        self._sql(
+            "CREATE TABLE ballast (x)",
+            "CREATE TEMP TRIGGER full BEFORE INSERT ON main.objects BEGIN INSERT INTO ballast "
+            "VALUES (zeroblob(1000000)); END",
+            "PRAGMA max_page_count = 1",
+        )
+
+    def empty_disk(self) -> None:
+        """There is room again."""
+        self._sql("PRAGMA max_page_count = 1000000", "DROP TRIGGER full", "DROP TABLE ballast")
+
+    def _sql(self, *statements: str) -> None:
         assert isinstance(self.journal, SqliteJournal)
         assert self.journal._db is not None
-        self.journal._db.execute(f"PRAGMA max_page_count = {pages}")
+        for statement in statements:
+            self.journal._db.execute(statement)
 
     async def restart_all(self) -> None:
         """The process is killed that holds API and manager; another one finds what was on the disk."""
@@ -134,6 +172,7 @@ class FailingPlane(Plane):
         await self.objects.start()
         self.manager = self._manager(self.seed)
         await self.start_manager()
+        await self.announce()
 
     def manager_client(self) -> Client:
         if not self._is_shaky:
@@ -147,13 +186,6 @@ class FailingPlane(Plane):
     def machine(self) -> Machine:
         """The first one: the one that fails."""
         return self.fleet.machines[0]
-
-
-Act = Callable[[FailingPlane], Awaitable[None]]
-
-
-async def nothing(_: FailingPlane) -> None:
-    """Nobody does anything."""
 
 
 @dataclass(frozen=True)
@@ -214,15 +246,16 @@ class Row:
         return frozenset(word for word in self.says.split(", ") if word)
 
 
-def at(steps: str, fault: str, **rest: Any) -> tuple[Row, ...]:
-    """The same row at several steps, divided by blanks."""
-    return tuple(Row(fault, step, **rest) for step in steps.split())
+def at(steps: str, faults: str, **rest: Any) -> tuple[Row, ...]:
+    """The same row at several steps, divided by blanks; for several faults of the simulator, divided likewise."""
+    names = (faults,) if "inject" in rest else faults.split()
+    return tuple(Row(fault, step, **rest) for fault in names for step in steps.split())
 
 
 @asynccontextmanager
 async def failing(row: Row) -> AsyncIterator[FailingPlane]:
     """A plane for a row, with its fault injected at its step; drives are erased where the row is of erasure."""
-    policy = {"sanitization": Sanitization()} if row.step == "erasure" else {}
+    policy = ERASED if row.step == "erasure" else {}
     config, options = {**policy, **row.config}, replace(ERASING, **row.options)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) if row.disk else None
@@ -323,14 +356,3 @@ async def retry(world: FailingPlane, whom: str) -> None:
     for one in (await world.client.list(kind)).items:
         await world.client.patch(kind, one.metadata.name, body)
 
-
-def refused(reason: str, message: str, *, transient: bool = True) -> Fault:
-    """The OCI registry fails in this way, as the client of registries words it."""
-
-    async def begin(world: FailingPlane) -> None:
-        world.registry.failure = ImageError(reason, message, transient=transient)
-
-    async def mend(world: FailingPlane) -> None:
-        world.registry.failure = None
-
-    return Fault(begin, mend)

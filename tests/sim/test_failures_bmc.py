@@ -6,14 +6,11 @@ from typing import Any
 import pytest
 
 from metal.config import BMCOptions, Listen
-from metal.config.options import Sanitization
-from tests.sim.failing import FailingPlane, Fault, Row, at
+from tests.sim.failing import ERASED, FailingPlane, Fault, Row, at
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
 
 pytestmark = pytest.mark.looptime
-ERASED = {"sanitization": Sanitization()}
-AFTER_ENROLMENT = "inventory discovery report claim boot tenant release erasure"
 
 
 def away(reason: str) -> dict[str, Any]:

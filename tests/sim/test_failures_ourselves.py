@@ -1,79 +1,125 @@
 """What a user sees when the API fails, its disk is full, or we are killed ourselves: rows of docs/failures.md."""
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from metal.api.core import CONFIG_MAP
-from metal.config.options import Sanitization
+from metal.kube.errors import ApiError
 from tests.chain.proxy import Trouble
+from tests.chain.shaky import Shaky
 from tests.sim.failing import STEPS, FailingPlane, Fault, Row, at
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
 
 pytestmark = pytest.mark.looptime
-ERASED = {"sanitization": Sanitization()}
 EACH = " ".join(STEPS)
+BUSY = "enrolment claim release erasure"
+"""The steps at whose beginning the most is written."""
+
+
+def shaky(world: FailingPlane) -> Shaky:
+    """The manager's way to the API."""
+    assert world.shaky is not None
+    return world.shaky
+
 
 async def _crash(world: FailingPlane) -> None:
-    world.task = asyncio.create_task(world.shaky.crash(60.0))
+    """Nobody answers the manager for a minute, every watch is cut, and its version is forgotten."""
+    world.spawn(shaky(world).crash(60.0))
     await asyncio.sleep(0)
 
+
 def trouble(**kind: float) -> Fault:
+    """The API does this to every request of the manager."""
+
     async def begin(world: FailingPlane) -> None:
-        world.shaky.trouble = Trouble(**kind)
+        shaky(world).trouble = Trouble(**kind)
+
     async def mend(world: FailingPlane) -> None:
-        world.shaky.trouble = Trouble()
+        shaky(world).trouble = Trouble()
+
     return Fault(begin, mend)
 
+
 async def _meddle(world: FailingPlane) -> None:
-    """Somebody else writes to the Server all the time."""
-    async def run():
-        for n in range(600):
+    """Somebody else writes to every Server ten times a second."""
+
+    async def write() -> None:
+        for number in range(600):
             for server in await world.servers():
-                await world.client.patch(KINDS.server, server.metadata.name, {"metadata": {"labels": {"n": str(n)}}})
+                label = {"metadata": {"labels": {"number": str(number)}}}
+                await world.client.patch(KINDS.server, server.metadata.name, label)
             await asyncio.sleep(0.1)
-    world.task = asyncio.create_task(run())
 
-async def _crash_after_keeping(world):
-    shaky, apply = world.shaky, world.shaky.apply
-    async def once(kind, obj, **options):
-        kept = await apply(kind, obj, **options)
-        if kind is CONFIG_MAP and obj["metadata"]["name"].startswith("inventory"):
-            shaky.apply = apply
-            await _crash(world)
+    world.spawn(write())
+
+
+class Forgetful:
+    """Applies; right after a report was kept, the API is gone."""
+
+    def __init__(self, world: FailingPlane) -> None:
+        self._world, self._apply = world, shaky(world).apply
+
+    async def apply(self, kind: Any, obj: Mapping[str, Any], *, manager: str, force: bool = True) -> Any:
+        kept = await self._apply(kind, obj, manager=manager, force=force)
+        if kind is CONFIG_MAP and str(obj["metadata"]["name"]).startswith("inventory"):
+            await _crash(self._world)
         return kept
-    shaky.apply = once
 
-async def _full(world):
-    world.limit_disk(1)
-async def _room(world):
-    world.limit_disk(1_000_000)
 
-async def _kill(world):
+async def _go_once_the_report_is_kept(world: FailingPlane) -> None:
+    shaky(world).apply = Forgetful(world).apply  # type: ignore[method-assign]  # the one method that matters
+
+
+async def _fill(world: FailingPlane) -> None:
+    world.fill_disk()
+
+
+async def _empty(world: FailingPlane) -> None:
+    world.empty_disk()
+
+
+async def _says_so(world: FailingPlane) -> None:
+    """Whoever wants to write hears why it is refused; reading goes on."""
+    with pytest.raises(ApiError, match=r"database or disk is full; check free space") as refused:
+        await world.client.create(KINDS.claim, {"metadata": {"name": "c2", "namespace": "default"}})
+    assert refused.value.status == 503
+    assert len(await world.servers()) == 1
+
+
+async def _kill(world: FailingPlane) -> None:
     await world.restart_manager()
-async def _kill_all(world):
+
+
+async def _kill_all(world: FailingPlane) -> None:
     await world.restart_all()
-async def _kill_always(world):
-    async def run():
+
+
+async def _kill_again_and_again(world: FailingPlane) -> None:
+    async def kill() -> None:
         for _ in range(12):
             await asyncio.sleep(7)
             await world.restart_manager()
-    world.task = asyncio.create_task(run())
+
+    world.spawn(kill())
+
 
 ROWS = (
-    *at(EACH, "API away for a minute", inject=Fault(_crash), shaky=True, minutes=5),
-    *at("enrolment claim release erasure", "watches are cut", inject=trouble(watch_life=5.0), shaky=True, minutes=3),
-    *at("enrolment claim release erasure", "API refuses and loses answers", inject=trouble(share=0.3), shaky=True, minutes=5),
-    *at("enrolment claim release", "API slow", inject=trouble(delay=2.0), shaky=True, minutes=5),
-    *at("enrolment claim release erasure", "conflicts", inject=Fault(_meddle), minutes=5),
-    *at("report", "API away once the report is kept", inject=Fault(_crash_after_keeping), shaky=True, minutes=5),
-    *at(EACH, "disk full", inject=Fault(_full, _room), disk=True, minutes=5),
-    *at(EACH, "manager killed", inject=Fault(_kill), minutes=5),
-    *at("enrolment claim release erasure", "manager killed all the time", inject=Fault(_kill_always), minutes=5),
-    *at(EACH, "killed with the API", inject=Fault(_kill_all), disk=True, minutes=5),
+    *at(EACH, "the API is away for a minute", inject=Fault(_crash), shaky=True, minutes=5),
+    *at(BUSY, "watches are cut", inject=trouble(watch_life=5.0), shaky=True, minutes=3),
+    *at(BUSY, "the API refuses, or its answers are lost", inject=trouble(share=0.3), shaky=True, minutes=5),
+    *at(BUSY, "the API is slow", inject=trouble(delay=2.0), shaky=True, minutes=5),
+    *at("report", "the API goes away once a report is kept", inject=Fault(_go_once_the_report_is_kept), shaky=True,
+        minutes=5),
+    *at(BUSY, "somebody else writes to the same objects", inject=Fault(_meddle), minutes=3),
+    *at("inventory discovery report boot tenant erasure", "the disk under the API is full",
+        inject=Fault(_fill, _empty), disk=True, minutes=5, also=_says_so),
+    *at(EACH, "the manager is killed", inject=Fault(_kill), minutes=5),
+    *at(BUSY, "the manager is killed again and again", inject=Fault(_kill_again_and_again), minutes=5),
+    *at(EACH, "manager and API are killed", inject=Fault(_kill_all), disk=True, minutes=5),
 )  # fmt: skip
 
 
