@@ -221,7 +221,7 @@ class Row:
     wait: str = ""
     """Name of the wait in status.wait that stands meanwhile."""
     says: str = ""
-    """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`, with `Kind: ` before it if not a Server's."""
+    """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`; `Kind: ` before it if not a Server's."""
     minutes: float = 20
     """How long it lasts."""
     retry: str = ""
@@ -268,7 +268,12 @@ async def failing(row: Row) -> AsyncIterator[FailingPlane]:
             await world.stop()
 
 
-async def reach(world: FailingPlane, step: str) -> None:
+def _first(world: Plane) -> Machine:
+    """The machine that fails."""
+    return world.fleet.machines[0]
+
+
+async def reach(world: Plane, step: str) -> None:
     """Live until the moment at which a fault of this step comes."""
     if step in ("inventory", "discovery", "report"):
         await world.announce()
@@ -282,20 +287,21 @@ async def reach(world: FailingPlane, step: str) -> None:
         await discovered(world)
         await claim(world)
         await world.until_claim(is_ready)
-        await world.until_true(lambda: world.machine in world.tenants(), what="the tenant's system")
+        await world.until_true(lambda: _first(world) in world.tenants(), what="the tenant's system")
         await asyncio.sleep(60)
         if step == "erasure":
             await release(world)
             await _soon(world, _MOMENTS[step])
 
 
-async def claim(world: FailingPlane) -> None:
+async def claim(world: Plane) -> None:
     """A claim c1, for the machine that fails where there are several."""
-    named = await world.server_of(world.machine) if len(world.fleet.machines) > 1 else None
-    await world.add_claim(**({"serverRef": {"name": named.metadata.name}} if named is not None else {}))
+    named = await world.server_of(_first(world)) if len(world.fleet.machines) > 1 else None
+    spec: dict[str, Any] = {} if named is None else {"serverRef": {"name": named.metadata.name}}
+    await world.add_claim(**spec)
 
 
-async def go_on(world: FailingPlane, step: str) -> None:
+async def go_on(world: Plane, step: str) -> None:
     """What people do next, now that the fault is there."""
     if step == "enrolment":
         await world.announce()
@@ -305,32 +311,32 @@ async def go_on(world: FailingPlane, step: str) -> None:
         await release(world)
 
 
-Moment = Callable[[FailingPlane], Awaitable[bool]]
+Moment = Callable[[Plane], Awaitable[bool]]
 
 
-async def _is_listed(world: FailingPlane) -> bool:
+async def _is_listed(world: Plane) -> bool:
     return bool(await world.servers())
 
 
-async def _is_starting(world: FailingPlane) -> bool:
-    return world.machine.state.power == "PoweringOn"
+async def _is_starting(world: Plane) -> bool:
+    return _first(world).state.power == "PoweringOn"
 
 
-async def _has_ignition(world: FailingPlane) -> bool:
+async def _has_ignition(world: Plane) -> bool:
     return await _phase(world) == "IgnitionServed"
 
 
-async def _has_script(world: FailingPlane) -> bool:
+async def _has_script(world: Plane) -> bool:
     return await _phase(world) == "ScriptServed"
 
 
-async def _erases(world: FailingPlane) -> bool:
-    system = world.machine.state.os
+async def _erases(world: Plane) -> bool:
+    system = _first(world).state.os
     return system is not None and system.kind == "sanitizer"
 
 
-async def _phase(world: FailingPlane) -> str:
-    server = await world.server_of(world.machine)
+async def _phase(world: Plane) -> str:
+    server = await world.server_of(_first(world))
     window = server.status.boot_window if server is not None else None
     return window.phase if window is not None else ""
 
@@ -341,7 +347,7 @@ _MOMENTS: dict[str, Moment] = {
 }  # fmt: skip
 
 
-async def _soon(world: FailingPlane, moment: Moment) -> None:
+async def _soon(world: Plane, moment: Moment) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + 600
     while not await moment(world):
@@ -355,4 +361,3 @@ async def retry(world: FailingPlane, whom: str) -> None:
     kind = KINDS.server if whom == "server" else KINDS.bmc
     for one in (await world.client.list(kind)).items:
         await world.client.patch(kind, one.metadata.name, body)
-

@@ -4,8 +4,8 @@ import asyncio
 
 from metal.kube import conditions
 from tests.mutants.stories import PATIENCE, Restless, at_rest
-from tests.sim.plane import KINDS
 from tests.sim.failing import FailingPlane, Row, failing, go_on, of_machine, reach, retry
+from tests.sim.plane import KINDS
 from tests.sim.telling import Telling, told
 
 UNTOUCHED = 1200.0

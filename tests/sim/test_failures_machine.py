@@ -65,7 +65,7 @@ ROWS = (
     *at("boot", "the report of a former boot arrives", inject=Fault(_send_old_report), minutes=5,
         says="Event TokenSpent"),
     *at("erasure", "the report of a former boot arrives", inject=Fault(_send_old_report), minutes=5,
-        says="Event TokenInvalid"),
+        says="Event TokenInvalid, Event PurposeMismatch"),
     *at("enrolment claim", "loses_answers", minutes=5),
     *at("release", "loses_answers", minutes=5, config=ERASED),
     *at("claim", "second_fetch", says="Event BootWindowClosed"),
@@ -82,7 +82,7 @@ ROWS = (
     *at("report", "another machine asks for its boot script", says="Event ClientNotLeased, Event TokenSpent",
         inject=Fault(_ask_for_its_boot), minutes=5, machines=2),
     *at("report boot", "another machine contests its boot script", wait="BootConfirmation",
-        says="Event BootContested, Ready=False BootConfirmation",
+        says="Event BootContested, Event BootWindowClosed, Ready=False BootConfirmation",
         inject=Fault(_ask_for_its_boot, prepare=_no_leases), minutes=20, machines=2),
 )  # fmt: skip
 
