@@ -35,7 +35,7 @@ FATES: dict[str, Callable[[Rivals, Rival], Awaitable[None]]] = {
     "the leader is frozen, and its requests arrive late": _freeze,
     "the leader is cut off from the API": _cut_off,
 }
-ROWS = tuple(row for fault in FATES for row in at("inventory discovery boot release", fault, inject=None))
+ROWS = tuple(row for fault in FATES for row in at("discovery boot release", fault, inject=None))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
