@@ -16,7 +16,7 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.sqlite import SqliteJournal
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell, ShellAccess
-from metal.config.options import Sanitization
+from metal.config.options import Sanitization, Timeouts
 from metal.kube.client import Client
 from metal.sim.localimages import LocalImages
 from metal.sim.machine import Machine
@@ -30,6 +30,8 @@ from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane, is_ready
 
 STEPS = ("enrolment", "inventory", "discovery", "report", "claim", "boot", "tenant", "release", "erasure")
 """A server's life, in order; `claim` is before a claim's network boot, `boot` half way through it."""
+HURRY = Timeouts(discovery=700.0, claim_boot=700.0)
+"""A boot that fails is tried again much sooner, and still later than power that does not come is an Error."""
 ERASED = {"sanitization": Sanitization()}
 """Where the drives are erased at the end of a claim."""
 ERASING = replace(OPTIONS, erase=60.0, late=400.0)
@@ -222,7 +224,7 @@ class Row:
     """Name of the wait in status.wait that stands meanwhile."""
     says: str = ""
     """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`; `Kind: ` before it if not a Server's."""
-    minutes: float = 20
+    minutes: float = 16
     """How long it lasts."""
     retry: str = ""
     """`server` or `bmc`: somebody has to say operation=retry after it was mended. Else it ends by itself."""
@@ -256,7 +258,7 @@ def at(steps: str, faults: str, **rest: Any) -> tuple[Row, ...]:
 async def failing(row: Row) -> AsyncIterator[FailingPlane]:
     """A plane for a row, with its fault injected at its step; drives are erased where the row is of erasure."""
     policy = ERASED if row.step == "erasure" else {}
-    config, options = {**policy, **row.config}, replace(ERASING, **row.options)
+    config, options = {"timeouts": HURRY, **policy, **row.config}, replace(ERASING, **row.options)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) if row.disk else None
         world = FailingPlane(row.machines, config, options, shaky=row.shaky, folder=path)

@@ -49,7 +49,7 @@ def _on_the_page() -> list[Said]:
 
 
 def test_the_page_says_what_is_tested() -> None:
-    """Each row's step, wait, conditions, Events and Errors are those that its test waits for, and all tests are there."""
+    """Each row's step, wait, conditions, Events and Errors are those that its test waits for; no test is left out."""
     tested = [(party, r.fault, r.step, r.wait, r.words) for party, rows in PARTIES.items() for r in rows]
     page = _on_the_page()
     assert sorted(page, key=str) == sorted(tested, key=str)

@@ -82,7 +82,8 @@ async def _others_are_well(world: FailingPlane) -> None:
 
 ROWS = (
     Row("dead", "enrolment", machines=3, also=_others_are_well, **unborn("ConnectionFailed")),
-    *at("inventory discovery report claim boot release erasure", "dead", **away("ConnectionFailed")),
+    *at("inventory discovery report claim boot release", "dead", **away("ConnectionFailed")),
+    Row("dead", "erasure", minutes=20, **away("ConnectionFailed")),
     Row("dead", "tenant", also=_untouched, **away("ConnectionFailed")),
     Row("hangs", "enrolment", **unborn("Timeout")),
     *at("claim", "hangs", **away("Timeout")),
@@ -115,9 +116,9 @@ ROWS = (
     *at("enrolment claim", "ignores_reset", wait="PowerOn", says="Error PowerOnTimeout", retry="server"),
     *at("release erasure", "ignores_reset", wait="PowerOff", says="Event ForcedOff, Error PowerOffTimeout",
         retry="server"),
-    Row("lies_power", "enrolment", "ProbeReport", "Ready=False BootRetry, Event NetworkBootFailed", minutes=32),
-    Row("lies_power", "claim", "ClaimBoot", "Ready=False BootRetry, Event NetworkBootFailed", minutes=32),
-    Row("lies_power", "release", "Sanitization", "Ready=False BootRetry, Event NetworkBootFailed", minutes=32,
+    Row("lies_power", "enrolment", "ProbeReport", "Ready=False BootRetry, Event NetworkBootFailed", minutes=13),
+    Row("lies_power", "claim", "ClaimBoot", "Ready=False BootRetry, Event NetworkBootFailed", minutes=13),
+    Row("lies_power", "release", "Sanitization", "Ready=False BootRetry, Event NetworkBootFailed", minutes=13,
         config=ERASED),
     *at("claim", "loses_events", says="BMC: Events=False EventsStopped, BMC: Event EventsStopped",
         config={"listen": Listen(events="192.0.2.100:10001")}),

@@ -53,14 +53,14 @@ async def _is_not_held_up(world: FailingPlane) -> None:
 
 
 ROWS = (
-    *at("enrolment", "never_starts never_reports", wait="ProbeReport", says=AGAIN, minutes=32),
-    *at("claim", "never_starts boots_disk dies_after_script", wait="ClaimBoot", says=AGAIN, minutes=32),
-    *at("release", "never_starts dies_after_script never_reports", wait="Sanitization", says=AGAIN, minutes=38,
+    *at("enrolment", "never_starts never_reports", wait="ProbeReport", says=AGAIN, minutes=13),
+    *at("claim", "never_starts boots_disk dies_after_script", wait="ClaimBoot", says=AGAIN, minutes=13),
+    *at("release", "never_starts dies_after_script never_reports", wait="Sanitization", says=AGAIN, minutes=15,
         config=ERASED),
     *at("enrolment", "reports_late", wait="ProbeReport"),
     *at("enrolment", "reports_twice", says="Event TokenSpent"),
     *at("enrolment", "reports_other", wait="ProbeReport", says=f"{AGAIN}, Event TokenInvalid, Event TokenSpent",
-        machines=2, minutes=32),
+        machines=2, minutes=13),
     *at("boot", "the report of a former boot arrives", inject=Fault(_send_old_report), minutes=5,
         says="Event TokenSpent"),
     *at("erasure", "the report of a former boot arrives", inject=Fault(_send_old_report), minutes=5,

@@ -47,8 +47,9 @@ async def converge(
 
 def _tell_surprise(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
     """An Event when the power was as it should be, and is not any more although nothing here changed it."""
-    ours = asyncio.get_running_loop().time() - scope.memo.reset_at < scope.settings.power_timeout
-    if scope.server.status.power_state != target.value or ours:
+    last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
+    ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
+    if last.power_state != target.value or ours:
         return
     text = f"the machine is {system.power_state}, and not by our doing; it is switched {target.lower()} again ({why})"
     scope.tell("UnexpectedPower", text, warning=True)
