@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from metal.config import BMCOptions, Listen
+from metal.config import BMCOptions, Listen, Timeouts
 from tests.sim.failing import ERASED, FailingPlane, Fault, Row, at
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
@@ -105,7 +105,7 @@ ROWS = (
     *at("enrolment claim release erasure", "restarts", says="BMCReachable=False ConnectionFailed, "
         "Event ConnectionFailed, Event Connected", minutes=5),
     *at("enrolment claim", "restarts_first", wait="PowerOn", says="BMCReachable=False ConnectionFailed, "
-        "Event ConnectionFailed, Error PowerOnTimeout", retry="server"),
+        "Event ConnectionFailed, Error PowerOnTimeout", retry="server", minutes=20, config={"timeouts": Timeouts()}),
     Row("restarts_first", "release", "PowerOff", "BMCReachable=False ConnectionFailed, Event ConnectionFailed, "
         "Event ForcedOff, Error PowerOffTimeout", retry="server"),
     *at("enrolment claim", "slow", wait="PowerOn"),
