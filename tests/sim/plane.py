@@ -17,6 +17,7 @@ from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
+from metal.bmc.protocols import Shell
 from metal.boot.http import routes as boot_routes
 from metal.config import Config
 from metal.config.options import Sanitization
@@ -61,25 +62,41 @@ class Plane:
         self.config, self.kinds = config, kinds(config.api_group, config.boot_group)
         settings = FleetSettings(boot_url=config.boot_url, network=self.network, clock=self.clock, history_limit=None)
         self.fleet = Fleet(n, seed=seed, options=replace(options, password=PASSWORD), settings=settings)
-        self.api = EmbeddedAPI(None, self.clock, rng=random.Random(seed))
+        self.api = self._api(seed)
         self.client = self.api.client()
         self.objects = ObjectHistory(self.client, self.fleet.history, watched(self.kinds))
         self.seed = seed
         self.manager = self._manager(seed)
+
+    def _api(self, seed: int) -> EmbeddedAPI:
+        """The API, which keeps nothing."""
+        return EmbeddedAPI(None, self.clock, rng=random.Random(seed))
 
     def _network(self) -> InProcessNetwork:
         """How machines reach the manager."""
         return InProcessNetwork()
 
     def _manager(self, seed: int) -> Manager:
-        pool = RedfishPool(self.fleet.transport_factory)
+        pool = self._pool()
         prefixes = PrefixFile(extra=parse(self.fleet.mac_prefixes_yaml(), "fleet"))
         parts = Parts(
             self.manager_client(), pool, self.config, prefixes, Path("unused"),
-            clock=self.clock, rng=random.Random(seed), images=LocalImages(),
+            clock=self.clock, rng=random.Random(seed), images=self._images(), shell=self._shell(),
             pause_interval=10.0,  # these planes live for hours, and nobody moves them
         )  # fmt: skip
         return Manager(parts)
+
+    def _pool(self) -> RedfishPool:
+        """How BMCs are reached."""
+        return RedfishPool(self.fleet.transport_factory)
+
+    def _images(self) -> LocalImages:
+        """The registry of images."""
+        return LocalImages()
+
+    def _shell(self) -> Shell | None:
+        """How BMCs' command lines are reached; None for SSH."""
+        return None
 
     def manager_client(self) -> Client:
         """How a manager reaches the API; other worlds put something in between."""

@@ -1,116 +1,82 @@
-"""What a user sees of each fault of a machine or its BMC, and how it ends: the rows of docs/failures.md."""
+"""docs/failures.md and the tests that inject its faults are one: no row without a test, no test without its row."""
 
-import asyncio
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from metal.api.core import EVENT
 from metal.sim.faults import NAMES
-from metal.sim.machine import Machine
-from tests.mutants.stories import at_rest, change_server, discovered, release
-from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
+from tests.sim import (
+    test_failures_bmc,
+    test_failures_erasure,
+    test_failures_leader,
+    test_failures_machine,
+    test_failures_ourselves,
+    test_failures_services,
+)
+from tests.sim.failing import ERASED, STEPS, Fault, Row, nothing
+from tests.sim.failures import live
 
-pytestmark = [pytest.mark.looptime, pytest.mark.life]
 PAGE = Path(__file__).parents[2] / "docs" / "failures.md"
+PARTIES = {
+    "bmc": test_failures_bmc.ROWS, "machine": test_failures_machine.ROWS, "services": test_failures_services.ROWS,
+    "erasure": test_failures_erasure.ROWS, "ourselves": test_failures_ourselves.ROWS,
+    "leader": test_failures_leader.ROWS,
+}  # fmt: skip
+"""In the order of the matrix's columns."""
+ALL = tuple(row for rows in PARTIES.values() for row in rows)
+Said = tuple[str, str, str, str, frozenset[str]]
+"""Party, fault, step, wait, words."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One fault, in the order of docs/failures.md. An empty text stands for nothing of that sort."""
-
-    fault: str
-    wait: str = ""
-    """Name of a wait in status.wait."""
-    condition: str = ""
-    """`type=status reason` of the Server."""
-    event: str = ""
-    """Reason of a Warning Event on the Server."""
-    error: str = ""
-    """Reason of status.failure, when it ends in Error."""
-    retry: bool = False
-    """A person has to say retry once the fault is mended."""
-    when: str = "claim"
-    """claim: the fault comes before a claim's boot; lease: before discovery; release: before the claim goes."""
-    minutes: int = 20
-    """How long the fault lasts."""
+def _cells() -> list[list[str]]:
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-ROWS = (
-    Row("dead", "BMC", "BMCReachable=False ConnectionFailed", "ConnectionFailed", "BMCConnectionFailed"),
-    Row("hangs", "BMC", "BMCReachable=False Timeout", "Timeout", "BMCTimeout"),
-    Row("wrong_password", "BMC", "BMCReachable=False AuthenticationFailed", "AuthenticationFailed",
-        "BMCAuthenticationFailed", retry=True),
-    Row("slow", "PowerOn"),
-    Row("ignores_once", condition="BootOverrideCleared=True Cleared"),
-    Row("drops_override", "BootRetry", "Ready=False NetworkBootFailed", "NetworkBootFailed", "NetworkBootFailed",
-        retry=True),
-    Row("ignores_reset", "PowerOn", "Ready=False PowerOnTimeout", "Error", "PowerOnTimeout", retry=True),
-    Row("lies_power", "ClaimBoot", "Ready=False BootRetry", "NetworkBootFailed", minutes=32),
-    Row("boots_disk", "ClaimBoot", "Ready=False BootRetry", "NetworkBootFailed", minutes=32),
-    Row("dies_after_script", "ClaimBoot", "Ready=False BootRetry", "NetworkBootFailed", minutes=32),
-    Row("second_fetch", event="BootWindowClosed"),
-    Row("never_reports", "ProbeReport", "Ready=False BootRetry", "NetworkBootFailed", when="lease", minutes=32),
-    Row("reports_late", "ProbeReport", when="lease"),
-    Row("ignores_graceful", "PowerOff", event="ForcedOff", when="release"),
-)  # fmt: skip
+def _plain(cell: str) -> str:
+    return cell.strip("`")
 
 
-async def _begin(world: Plane, row: Row) -> Machine:
-    machine = world.fleet.machines[0]
-    if row.when == "lease":
-        machine.faults.switch(row.fault)
-        await world.announce()
-        return machine
-    await discovered(world)
-    if row.when == "claim":
-        machine.faults.switch(row.fault)
-    await world.add_claim()
-    if row.when == "release":
-        await world.until_claim(is_ready)
-        await asyncio.sleep(60)
-        machine.faults.switch(row.fault)
-        await release(world)
-    return machine
-
-
-async def _watch(world: Plane, minutes: int) -> set[str]:
-    """Everything that the Server said meanwhile: waits, conditions, failures."""
-    said: set[str] = set()
-    for _ in range(minutes * 12):
-        await asyncio.sleep(5)
-        for server in await world.servers():
-            status = server.status
-            said.add(status.wait.for_ if status.wait is not None else "")
-            said.add(status.failure.reason if status.failure is not None else "")
-            said |= {f"{one.type}={one.status} {one.reason}" for one in status.conditions}
-    events = (await world.client.list(EVENT)).items
-    return said | {f"Event {event.reason}" for event in events if event.type == "Warning"}
-
-
-@pytest.mark.parametrize("row", ROWS, ids=[row.fault for row in ROWS])
-async def test_a_fault_is_seen_and_left_behind(row: Row) -> None:
-    """It shows as a wait, a condition, an Event or Error, as the page says; mended, everything comes to rest."""
-    async with plane(1, seed=7, options=replace(OPTIONS, stale=10.0, late=400.0)) as world:
-        machine = await _begin(world, row)
-        said = await _watch(world, row.minutes)
-        machine.faults.switch(row.fault, False)
-        if row.retry:
-            retry: dict[str, object] = {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}}
-            await change_server(world, machine, retry)
-            for bmc in (await world.client.list(KINDS.bmc)).items:
-                await world.client.patch(KINDS.bmc, bmc.metadata.name, retry)
-        await at_rest(world)
-    expected = {row.wait, row.condition, row.error, f"Event {row.event}" if row.event else ""} - {""}
-    assert expected <= said, sorted(said)
-    assert not row.error or row.error in said
+def _on_the_page() -> list[Said]:
+    """Every row, once for each of its steps."""
+    found = []
+    for fault, steps, _, wait, words, _, test in (cells for cells in _cells() if "::" in cells[-1]):
+        party = test.removeprefix("sim/test_failures_").partition(".py::")[0]
+        said = frozenset(map(_plain, words.split(", "))) - {"nothing"}
+        name = _plain(wait).replace("none", "")
+        found += [(party, _plain(fault), step, name, said) for step in steps.split(", ")]
+    return found
 
 
 def test_the_page_says_what_is_tested() -> None:
-    """Each fault of the simulator that a machine can have has a row there, with the very words."""
-    page = {line.split("|")[1].strip(" `"): line for line in PAGE.read_text().splitlines() if line.startswith("| `")}
-    for row in ROWS:
-        for word in (row.wait, row.condition, row.event, row.error):
-            assert f"`{word}`" in page[row.fault] or not word, (row.fault, word)
-    assert {row.fault for row in ROWS} <= set(NAMES)
+    """Each row's step, wait, conditions, Events and Errors are those that its test waits for; no test is left out."""
+    tested = [(party, r.fault, r.step, r.wait, r.words) for party, rows in PARTIES.items() for r in rows]
+    page = _on_the_page()
+    assert sorted(page, key=str) == sorted(tested, key=str)
+    assert len(set(page)) == len(page)
+
+
+def test_the_matrix_shows_every_row_at_its_step() -> None:
+    """For each step and each party: the faults of the rows below, no more and no less."""
+    matrix = {cells[0]: cells[1:] for cells in _cells() if cells[0] in STEPS}
+    assert tuple(matrix) == STEPS
+    for step, cells in matrix.items():
+        for (party, rows), cell in zip(PARTIES.items(), cells, strict=True):
+            shown = set(map(_plain, cell.split("; "))) - {"–"}
+            assert shown == {row.fault for row in rows if row.step == step}, (step, party)
+
+
+def test_every_fault_of_the_simulator_has_a_row() -> None:
+    """Whoever can switch it on can read what comes of it."""
+    assert set(NAMES) <= {row.fault for row in ALL}
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("step", ["enrolment", "claim", "release"])
+async def test_nothing_of_all_that_is_said_where_nothing_fails(step: str) -> None:
+    """The words of the page come from the faults: in a calm life there is none of them, no Error and no warning."""
+    config = ERASED if step == "release" else {}
+    telling = await live(Row("none", step, inject=Fault(nothing), config=config, minutes=5))
+    assert not telling.words & {word for row in ALL for word in row.words}
+    assert not telling.warnings
+    assert not telling.errors

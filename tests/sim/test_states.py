@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from metal.api.core import EVENT
 from metal.api.server import Server
 from metal.sim.machine import Machine
 from tests.sim.plane import Plane, is_ready, plane
@@ -77,8 +78,10 @@ async def test_a_tenant_survives_parking_and_every_reset() -> None:
             await until_server(world, name, _runs)
         await world.until_claim(is_ready)
         system = machine.state.os
+        surprises = [e.message for e in (await world.client.list(EVENT)).items if e.reason == "UnexpectedPower"]
     assert system is not None
     assert system.kind == "disk"
+    assert not surprises, "all that was asked for"
 
 
 async def test_a_rule_taints_a_fleet_and_lets_it_go() -> None:

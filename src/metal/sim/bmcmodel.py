@@ -1,6 +1,7 @@
 """A simulated BMC: Redfish requests in, answers out, no sockets. Transports are `inprocess` and `http`."""
 
 import asyncio
+import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Mapping
@@ -37,6 +38,8 @@ class SimBMC:
         self.sessions = Sessions(machine.site.options, machine.rng)
         self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
+        self.certificate = hashlib.sha256(machine.identity.bmc_mac.encode()).hexdigest()
+        """SHA-256 of the certificate that it shows to who comes without sockets."""
         self._away_until = float("-inf")
 
     def __repr__(self) -> str:
@@ -46,6 +49,11 @@ class SimBMC:
     def unreachable(self) -> bool:
         """Whether connections are dropped: dead, or restarting."""
         return self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
+
+    def restart(self) -> None:
+        """Be away for a while, and know no sessions afterwards."""
+        self.sessions.clear()
+        self._away_until = asyncio.get_running_loop().time() + self.machine.site.options.bmc_reset
 
     def delay(self) -> float:
         """Seconds that the next answer takes."""
@@ -72,11 +80,17 @@ class SimBMC:
 
     def _fail_sometimes(self) -> None:
         machine = self.machine
+        if machine.faults.http_500:
+            raise Refusal(500, "InternalError", "The service is ill.")
+        if machine.faults.http_503:
+            raise Refusal(503, "ServiceTemporarilyUnavailable", "The service is ill.", {"retry-after": "30"})
         if machine.faults.http_5xx and machine.rng.random() < machine.site.options.error_rate:
             status = machine.rng.choice((500, 503))
             raise Refusal(status, "InternalError", "The service is ill.", {"retry-after": "1"} if status == 503 else {})
 
     def _authenticate(self, headers: Mapping[str, str]) -> None:
+        if self.machine.faults.http_401:
+            self.sessions.clear()
         if self.machine.faults.wrong_password or not self.sessions.allows(headers):
             raise errors.unauthorized()
 
@@ -159,14 +173,20 @@ class SimBMC:
             raise errors.bad_value("ResetType", kind, _ACTIONS[path])
         if path == tree.MANAGER_RESET:
             self.machine.note("bmc_reset", type=kind)
-            self.sessions.clear()
-            self._away_until = asyncio.get_running_loop().time() + self.machine.site.options.bmc_reset
+            self.restart()
             return Response(204)
+        faults = self.machine.faults
+        if not faults.restarts_first:
+            self._reset(kind)
+        if faults.restarts or faults.restarts_first:
+            self.restart()
+        return Response(204)
+
+    def _reset(self, kind: str) -> None:
         try:
             self.machine.reset(kind)
         except Busy as reason:
             raise errors.busy(str(reason)) from None
-        return Response(204)
 
     def _patch_system(self, now: dict[str, Any], headers: Mapping[str, str], body: dict[str, Any]) -> Response:
         match = headers.get("if-match", "*")

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -11,7 +11,7 @@ from metal.sim import ipxe
 from metal.sim.eraser import Eraser
 from metal.sim.ignition import IgnitionError
 from metal.sim.ipxe import Loaded
-from metal.sim.network import Reply, Unreachable
+from metal.sim.network import AnswerLost, Reply, Unreachable
 from metal.sim.report import report
 from metal.sim.state import OS, Disk, Override
 from metal.sim.userdata import operating_system
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _POST, _KERNEL, _SERVICES = 0.6, 0.25, 0.15
 """How a boot's time is divided: before the network, until Ignition runs, until services run."""
+_DHCP = 30.0
+"""How long the firmware asks for an address."""
 _RETRY_MOST = 8.0
 _FIRST_TRIES = 3
 
@@ -34,6 +36,8 @@ class Firmware:
     async def boot(self) -> None:
         """From POST to a running system."""
         machine = self._machine
+        if machine.faults.never_starts:
+            return
         await machine.pause(machine.site.options.boot * _POST)
         if self._consume_override() and not machine.faults.boots_disk:
             await self._boot_network()
@@ -70,7 +74,11 @@ class Firmware:
 
     async def _network_boot(self) -> Loaded | None:
         machine, mac = self._machine, self._machine.identity.host_macs[0]
-        await machine.site.lease(mac, machine.identity.host_ip)
+        if machine.faults.no_lease:
+            await machine.pause(_DHCP)
+            return None
+        if not machine.faults.unreported_lease:
+            await machine.site.lease(mac, machine.identity.host_ip)
         machine.note("lease", mac=mac, ip=machine.identity.host_ip)
         settings = {
             "uuid": machine.identity.uuid, "net0/mac": mac, "net0/mac:hexhyp": mac.replace(":", "-"),
@@ -103,8 +111,8 @@ class Firmware:
     async def _get(self, url: str) -> Reply:
         machine, path = self._machine, urlsplit(url).path
         try:
-            reply = await machine.site.network.request(
-                "GET", url, headers={"user-agent": "sim-firmware"}, body=b"", source_ip=machine.identity.host_ip
+            reply = await machine.ask(
+                "GET", url, headers={"user-agent": "sim-firmware"}, cut=machine.faults.no_boot_server
             )
         except Unreachable as exc:
             reply = (0, {}, str(exc).encode())
@@ -172,24 +180,34 @@ class Firmware:
         """As metalprobe does: try again with growing pauses, unless told that it is pointless."""
         machine, delay = self._machine, 1.0
         data = report(machine.identity, machine.hardware, machine.site.clock(), machine.drives)
-        body = msgspec.json.encode({"systemUUID": system.uuid, "data": data})
-        headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
         while True:
-            try:
-                status = (
-                    await machine.site.network.request(
-                        "POST", f"{system.registry_url}/register", headers=headers, body=body,
-                        source_ip=machine.identity.host_ip,
-                    )
-                )[0]  # fmt: skip
-            except Unreachable:
-                status = 0
-            machine.note("report", status=status)
+            status = await self._send(system, data)
             if 0 < status < 500 and status != 429:
-                system.reported = True
-                return
+                break
             await machine.pause(delay)
             delay = min(_RETRY_MOST, delay * 2)
+        system.reported = True
+        if machine.faults.reports_twice:
+            for problems in ([], ["something else"]):
+                await self._send(system, {**data, "problems": problems})
+
+    async def _send(self, system: OS, data: dict[str, Any]) -> int:
+        """The status of the answer, 0 for none."""
+        machine = self._machine
+        uuid = machine.neighbour if machine.faults.reports_other else system.uuid
+        headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
+        try:
+            status, _, _ = await machine.ask(
+                "POST", f"{system.registry_url}/register", headers=headers, cut=machine.faults.no_registry,
+                body=msgspec.json.encode({"systemUUID": uuid, "data": data}),
+            )  # fmt: skip
+        except AnswerLost as lost:
+            machine.note("report", status=lost.status, heard=False)
+            return 0
+        except Unreachable:
+            status = 0
+        machine.note("report", status=status)
+        return status
 
     def _boot_disk(self) -> None:
         machine, disk = self._machine, self._machine.state.disk

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from metal.sim.hardware import Disk as Drive
-from metal.sim.network import Unreachable
+from metal.sim.network import AnswerLost, Unreachable
 from metal.sim.report import drive_name
 from metal.sim.state import OS, Disk
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _STEPS = 4
 """Into so many steps an erasure is divided; after each one there is a report."""
 _SAMPLES = 64
+_SLOW = 100
 _RETRY_MOST = 8.0
 _METHODS = {
     "Purge": ("NVMeSanitizeCryptoErase", "Purge"),
@@ -42,7 +43,8 @@ class Eraser:
             drive.update(result="Running", startedAt=_stamp(machine.site.clock()))
         await self._send(done=False)
         for step in range(1, _STEPS + 1):
-            await machine.pause(machine.site.options.erase / _STEPS)
+            seconds = machine.site.options.erase * (_SLOW if machine.faults.slow_drives else 1)
+            await machine.pause(seconds / _STEPS)
             if machine.faults.power_loss_in_sanitization and step > _STEPS // 2:
                 machine.lose_power()
                 await machine.pause(0)  # where this ends
@@ -95,11 +97,13 @@ class Eraser:
         }  # fmt: skip
         headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
         try:
-            status, _, _ = await machine.site.network.request(
-                "POST", f"{system.registry_url}/sanitization", headers=headers,
+            status, _, _ = await machine.ask(
+                "POST", f"{system.registry_url}/sanitization", headers=headers, cut=machine.faults.no_registry,
                 body=msgspec.json.encode({"systemUUID": system.uuid, "data": data}),
-                source_ip=machine.identity.host_ip,
             )  # fmt: skip
+        except AnswerLost as lost:
+            machine.note("report", status=lost.status, done=done, heard=False)
+            return 0
         except Unreachable:
             status = 0
         machine.note("report", status=status, done=done)

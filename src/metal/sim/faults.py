@@ -15,6 +15,16 @@ class Faults:
     """The BMC accepts no credentials."""
     http_5xx: bool = False
     """The BMC answers a share of the requests (Options.error_rate) with 500 or 503."""
+    http_401: bool = False
+    """The BMC lets the account log in, forgets the session at once, and answers everything else with 401."""
+    http_500: bool = False
+    """The BMC answers every request with 500."""
+    http_503: bool = False
+    """The BMC answers every request with 503."""
+    restarts: bool = False
+    """The BMC makes the power change that it is asked for, and restarts by itself (Options.bmc_reset)."""
+    restarts_first: bool = False
+    """The BMC says yes to a reset of the system, and restarts by itself before it has done anything."""
     stale_power: bool = False
     """The BMC reports the power state of Options.stale seconds ago."""
     lies_power: bool = False
@@ -33,8 +43,24 @@ class Faults:
     """The BMC keeps a boot override that was meant for one boot."""
     never_reports: bool = False
     """metalprobe never reports."""
+    reports_twice: bool = False
+    """metalprobe reports once more what it has reported, and then something else."""
+    reports_other: bool = False
+    """metalprobe reports with the UUID of another machine."""
     reports_late: bool = False
     """metalprobe reports Options.late seconds later than it should."""
+    never_starts: bool = False
+    """The machine has power and does nothing."""
+    no_lease: bool = False
+    """DHCP gives the machine no address."""
+    unreported_lease: bool = False
+    """DHCP gives the machine an address, and tells nobody."""
+    no_boot_server: bool = False
+    """Nothing that the machine asks the boot server for arrives there."""
+    no_registry: bool = False
+    """Nothing that the machine reports arrives at the registry."""
+    loses_answers: bool = False
+    """What the machine is answered at first is lost on the way; asked again for the same, it has its answer."""
     dies_after_script: bool = False
     """The machine hangs once it has its boot script."""
     boots_disk: bool = False
@@ -45,6 +71,8 @@ class Faults:
     """The first drive fails while it is being erased, and keeps its data."""
     missing_drive: bool = False
     """The operating system does not see the first drive, which keeps its data; its BMC goes on showing it."""
+    slow_drives: bool = False
+    """Erasing a drive takes a hundred times as long as it should."""
     power_loss_in_sanitization: bool = False
     """The machine loses its power in the middle of an erasure."""
     refuses_bios: bool = False

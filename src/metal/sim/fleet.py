@@ -63,6 +63,8 @@ class Fleet:
         )  # fmt: skip
         numbers = range(self.settings.offset, self.settings.offset + n)
         self.machines = [Machine(identity(k, seed), site, random.Random(f"{seed}/{k}")) for k in numbers]
+        for machine, other in zip(self.machines, self.machines[1:], strict=False):
+            machine.neighbour, other.neighbour = other.identity.uuid, machine.identity.uuid
         self.bmcs: Mapping[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}
         self.ca_pem = ""
         self._leases: Leases | None = None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from metal.bmc.protocols import Access
-from metal.redfish.errors import BMCTimeout, BMCUnreachable
+from metal.redfish.errors import BMCCertificateChanged, BMCTimeout, BMCUnreachable
 from metal.redfish.transport import Response, Transport
 from metal.sim.bmcmodel import SimBMC
 
@@ -12,8 +12,8 @@ from metal.sim.bmcmodel import SimBMC
 class SimTransport:
     """Requests to one BMC, delayed by its latency."""
 
-    def __init__(self, bmc: SimBMC | None, name: str) -> None:
-        self._bmc, self._name = bmc, name
+    def __init__(self, bmc: SimBMC | None, access: Access) -> None:
+        self._bmc, self._name, self._pin = bmc, f"{access.address}:{access.port}", access.fingerprint
         self._closed = False
 
     def __repr__(self) -> str:
@@ -28,6 +28,8 @@ class SimTransport:
         bmc = self._bmc
         if bmc is None or bmc.unreachable:
             raise BMCUnreachable(f"No connection to {self._name}: nobody is there.")
+        if self._pin and self._pin != bmc.certificate:
+            raise BMCCertificateChanged(self._name, self._pin, bmc.certificate)
         delay = bmc.delay()
         if bmc.machine.faults.hangs or delay >= timeout:
             await asyncio.sleep(timeout)
@@ -44,6 +46,6 @@ def transport_factory(bmcs: Mapping[str, SimBMC]) -> Callable[[Access], Transpor
     """For RedfishPool: the transport to the BMC at an access's address."""
 
     def make(access: Access) -> Transport:
-        return SimTransport(bmcs.get(access.address), f"{access.address}:{access.port}")
+        return SimTransport(bmcs.get(access.address), access)
 
     return make

@@ -1,5 +1,6 @@
 """The boot server's Images out of an ImageStore, at once and without sockets: for virtual time."""
 
+import asyncio
 import hashlib
 import shutil
 import tempfile
@@ -22,6 +23,10 @@ class LocalImages:
     def __init__(self, store: ImageStore | None = None, architecture: str = "amd64") -> None:
         self.store = store or ImageStore()
         self._architecture = architecture
+        self.failure: ImageError | None = None
+        """How the registry fails, for whatever is not known yet."""
+        self.delay = 0.0
+        """Seconds that the registry takes to answer."""
         self._folder: Path | None = None
 
     def __repr__(self) -> str:
@@ -41,6 +46,9 @@ class LocalImages:
 
     async def resolve(self, reference: str) -> Image:
         """Look a reference up. Raises ImageError."""
+        await asyncio.sleep(self.delay)
+        if self.failure is not None:
+            raise self.failure
         try:
             wanted = parse(reference)
         except BadReference as exc:

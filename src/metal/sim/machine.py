@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from metal.kube.clock import Clock, system_clock
@@ -11,7 +12,7 @@ from metal.sim.faults import Faults
 from metal.sim.hardware import Disk, hardware
 from metal.sim.history import History
 from metal.sim.identity import Identity
-from metal.sim.network import Network
+from metal.sim.network import AnswerLost, Network, Reply, Unreachable
 from metal.sim.options import Options
 from metal.sim.state import BIOS_DEFAULTS, State
 
@@ -56,6 +57,8 @@ class Machine:
         self.rng = rng
         self.secrets: set[str] = set()
         """Every token the machine was given, for a test to search for."""
+        self.neighbour = str(uuid.UUID(int=uuid.UUID(identity.uuid).int ^ 1))
+        """UUID of another machine: of one that is nowhere, unless the fleet says which."""
         self.changes = 0
         """Counts what is worth saving."""
         self.on_power: list[Callable[[str], None]] = []
@@ -63,6 +66,7 @@ class Machine:
         self._firmware = Firmware(self)
         self._task: asyncio.Task[None] | None = None
         self._claimed = ""
+        self._answered: set[tuple[str, str]] = set()
         self._power_seen = [(float("-inf"), self.state.power)]
 
     def __repr__(self) -> str:
@@ -99,6 +103,19 @@ class Machine:
         """Something is worth saving."""
         self.changes += 1
         self.site.changed()
+
+    async def ask(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"", cut: bool = False
+    ) -> Reply:
+        """One request of the machine. `cut`: nothing gets through. Raises Unreachable, AnswerLost."""
+        if cut:
+            raise Unreachable("the network does not carry it")
+        source = self.identity.host_ip
+        reply = await self.site.network.request(method, url, headers=headers, body=body, source_ip=source)
+        if self.faults.loses_answers and (method, url) not in self._answered:
+            self._answered.add((method, url))
+            raise AnswerLost(reply[0])
+        return reply
 
     async def pause(self, seconds: float) -> None:
         """Sleep about that long."""

@@ -21,6 +21,14 @@ class Unreachable(Exception):
     """Nobody answered."""
 
 
+class AnswerLost(Unreachable):
+    """The request arrived and had its effect; the answer, of this status, did not come back."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("the answer was lost")
+        self.status = status
+
+
 class Network(Protocol):
     """What a machine is plugged into."""
 

@@ -8,7 +8,7 @@ import msgspec
 
 from metal.api.server import PowerRequest
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
-from metal.bmc.protocols import PowerState
+from metal.bmc.protocols import PowerState, SystemInfo
 from metal.controllers.server import doubt
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.trouble import was_unreachable
@@ -38,10 +38,21 @@ async def converge(
         scope.set(power_request=None)
         return None
     if request is None:
+        _tell_surprise(scope, target, system, why)
         request = _request(scope, target, why, force=force)
         await _write_down(scope, request)
         return await _act(scope, request, look)
     return await _insist(scope, request)
+
+
+def _tell_surprise(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
+    """An Event when the power was as it should be, and is not any more although nothing here changed it."""
+    last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
+    ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
+    if last.power_state != target.value or ours:
+        return
+    text = f"the machine is {system.power_state}, and not by our doing; it is switched {target.lower()} again ({why})"
+    scope.tell("UnexpectedPower", text, warning=True)
 
 
 def too_early(scope: Scope) -> float:

@@ -5,6 +5,7 @@ written down, and only then the BMC is asked. Killed in between, a reset may be 
 never repeated.
 """
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -93,6 +94,7 @@ async def _from_disk(scope: Scope) -> str:
 
 async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requeue:
     scope.stale()
+    scope.memo.reset_at = asyncio.get_running_loop().time()
     if kind is ResetType.FORCE_ON:
         doubt.note_on(scope)
     try:

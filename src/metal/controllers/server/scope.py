@@ -41,6 +41,7 @@ class Memo:
     system: SystemInfo | None = None
     acted_at: float = float("-inf")
     look_at: float = float("-inf")
+    reset_at: float = float("-inf")
     checked_window: str = ""
 
 

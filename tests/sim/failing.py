@@ -1,0 +1,365 @@
+"""A plane whose every part can fail, and the ways there: each step of a server's life, at which a fault comes."""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from metal.api.claim import ServerClaim
+from metal.api.crd import crds
+from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.sqlite import SqliteJournal
+from metal.bmc.pool import RedfishPool
+from metal.bmc.protocols import Shell, ShellAccess
+from metal.config.options import Sanitization, Timeouts
+from metal.kube.client import Client
+from metal.sim.localimages import LocalImages
+from metal.sim.machine import Machine
+from metal.sim.network import InProcessNetwork, Reply, Unreachable
+from metal.sim.options import Options
+from metal.sim.watching import ObjectHistory, watched
+from tests.chain.proxy import Trouble
+from tests.chain.shaky import Shaky
+from tests.mutants.stories import discovered, release
+from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane, is_ready
+
+STEPS = ("enrolment", "inventory", "discovery", "report", "claim", "boot", "tenant", "release", "erasure")
+"""A server's life, in order; `claim` is before a claim's network boot, `boot` half way through it."""
+HURRY = Timeouts(discovery=700.0, claim_boot=700.0)
+"""A boot that fails is tried again much sooner, and still later than power that does not come is an Error."""
+ERASED = {"sanitization": Sanitization()}
+"""Where the drives are erased at the end of a claim."""
+ERASING = replace(OPTIONS, erase=60.0, late=400.0)
+
+
+class Lines(InProcessNetwork):
+    """Between machines and services: `away` are base URLs at which nobody answers, `ill` those that answer 500."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away: set[str] = set()
+        self.ill: set[str] = set()
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, source_ip: str, timeout: float = 30.0
+    ) -> Reply:
+        if any(url.startswith(base) for base in self.away):
+            raise Unreachable("connection refused")
+        if any(url.startswith(base) for base in self.ill):
+            return 500, {}, b""
+        return await super().request(method, url, headers=headers, body=body, source_ip=source_ip, timeout=timeout)
+
+
+Act = Callable[["FailingPlane"], Awaitable[None]]
+
+
+async def nothing(_: "FailingPlane") -> None:
+    """Nobody does anything."""
+
+
+class Inline(ThreadPoolExecutor):
+    """Does at once what another thread would do: in virtual time nobody waits for a real disk."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as exc:  # as a thread would hand it over
+            done.set_exception(exc)
+        return done
+
+
+class SimShell:
+    """The command lines of a fleet's BMCs: a restart ends whatever made the first one hang."""
+
+    def __init__(self, world: "FailingPlane") -> None:
+        self._world = world
+
+    async def host_key(self, address: str, port: int = 22) -> str:
+        return f"SHA256:{address}"
+
+    async def run(self, access: ShellAccess, command: str) -> None:
+        self._world.machine.faults.hangs = False
+        self._world.fleet.bmcs[access.address].restart()
+
+
+class FailingPlane(Plane):
+    """A plane that can be broken everywhere."""
+
+    def __init__(
+        self, n: int, config: dict[str, Any], options: Options, *, shaky: bool = False, folder: Path | None = None
+    ) -> None:
+        self.folder = folder
+        self._tasks: list[asyncio.Future[None]] = []
+        self.claimed: Act = nothing
+        """What happens as soon as there is a claim."""
+        self.lines = Lines()
+        self.registry = LocalImages()
+        self.shaky: Shaky | None = None
+        self._is_shaky = shaky
+        super().__init__(n, 7, replace(CONFIG, **config), options)
+
+    async def add_claim(self, name: str = "c1", **spec: Any) -> ServerClaim:
+        made = await super().add_claim(name, **spec)
+        await self.claimed(self)
+        return made
+
+    def _network(self) -> InProcessNetwork:
+        return self.lines
+
+    def _images(self) -> LocalImages:
+        return self.registry
+
+    def _shell(self) -> Shell:
+        return SimShell(self)
+
+    def _pool(self) -> RedfishPool:
+        return RedfishPool(self.fleet.transport_factory, certificate_of=self._certificate)
+
+    async def _certificate(self, address: str, port: int) -> str:
+        return self.fleet.bmcs[address].certificate
+
+    def _api(self, seed: int) -> EmbeddedAPI:
+        api = EmbeddedAPI(self.folder, self.clock, rng=random.Random(seed))
+        self.journal = api.backend.store._journal
+        if isinstance(self.journal, SqliteJournal):
+            self.journal._thread.shutdown()
+            self.journal._thread = Inline()
+        return api
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something happen meanwhile; `stop` waits for it, and raises what it raised."""
+        self._tasks.append(asyncio.ensure_future(work))
+
+    async def stop(self) -> None:
+        await asyncio.gather(*self._tasks)
+        await super().stop()
+
+    def fill_disk(self) -> None:
+        """There is no room under the API for anything that is put there: SQLite itself says so."""
+        self._sql(
+            "CREATE TABLE ballast (x)",
+            "CREATE TEMP TRIGGER full BEFORE INSERT ON main.objects BEGIN INSERT INTO ballast "
+            "VALUES (zeroblob(1000000)); END",
+            "PRAGMA max_page_count = 1",
+        )
+
+    def empty_disk(self) -> None:
+        """There is room again."""
+        self._sql("PRAGMA max_page_count = 1000000", "DROP TRIGGER full", "DROP TABLE ballast")
+
+    def _sql(self, *statements: str) -> None:
+        assert isinstance(self.journal, SqliteJournal)
+        assert self.journal._db is not None
+        for statement in statements:
+            self.journal._db.execute(statement)
+
+    async def restart_all(self) -> None:
+        """The process is killed that holds API and manager; another one finds what was on the disk."""
+        self.network.unmount_all()
+        await self.manager.stop(grace=0.0)
+        await self.objects.stop()
+        await self.api.stop()
+        self.seed += 1
+        self.api = self._api(self.seed)
+        self.client = self.api.client()
+        await self.api.start()
+        await self.api.install_crds(crds(self.kinds))
+        self.objects = ObjectHistory(self.client, self.fleet.history, watched(self.kinds))
+        await self.objects.start()
+        self.manager = self._manager(self.seed)
+        await self.start_manager()
+        await self.announce()
+
+    def manager_client(self) -> Client:
+        if not self._is_shaky:
+            return super().manager_client()
+        trouble = self.shaky.trouble if self.shaky is not None else Trouble()
+        self.shaky = Shaky(self.api.client(), random.Random(self.seed))
+        self.shaky.trouble = trouble
+        return self.shaky
+
+    @property
+    def machine(self) -> Machine:
+        """The first one: the one that fails."""
+        return self.fleet.machines[0]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that fails: how it begins, and how it is mended."""
+
+    begin: Act
+    mend: Act = nothing
+    prepare: Act = nothing
+    """What is so from the beginning."""
+
+
+def of_machine(name: str) -> Fault:
+    """A fault of the simulator by its name (`metalctl sim`)."""
+
+    async def begin(world: FailingPlane) -> None:
+        world.machine.faults.switch(name)
+
+    async def mend(world: FailingPlane) -> None:
+        world.machine.faults.switch(name, False)
+
+    return Fault(begin, mend)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault at one step: a row of docs/failures.md, whose test injects it."""
+
+    fault: str
+    """Its name on the page; a name of the simulator unless `inject` says what it is."""
+    step: str
+    """When it comes: one of STEPS."""
+    wait: str = ""
+    """Name of the wait in status.wait that stands meanwhile."""
+    says: str = ""
+    """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`; `Kind: ` before it if not a Server's."""
+    minutes: float = 16
+    """How long it lasts."""
+    retry: str = ""
+    """`server` or `bmc`: somebody has to say operation=retry after it was mended. Else it ends by itself."""
+    inject: Fault | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    machines: int = 1
+    shaky: bool = False
+    """Whether the manager's way to the API can fail."""
+    disk: bool = False
+    """Whether the API keeps its objects on a disk."""
+    also: Act = nothing
+    """What is looked at before it is mended."""
+
+    def __str__(self) -> str:
+        return f"{self.fault}-{self.step}".replace(" ", "_")
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What is said, one by one."""
+        return frozenset(word for word in self.says.split(", ") if word)
+
+
+def at(steps: str, faults: str, **rest: Any) -> tuple[Row, ...]:
+    """The same row at several steps, divided by blanks; for several faults of the simulator, divided likewise."""
+    names = (faults,) if "inject" in rest else faults.split()
+    return tuple(Row(fault, step, **rest) for fault in names for step in steps.split())
+
+
+@asynccontextmanager
+async def failing(row: Row) -> AsyncIterator[FailingPlane]:
+    """A plane for a row, with its fault injected at its step; drives are erased where the row is of erasure."""
+    policy = ERASED if row.step == "erasure" else {}
+    config, options = {"timeouts": HURRY, **policy, **row.config}, replace(ERASING, **row.options)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) if row.disk else None
+        world = FailingPlane(row.machines, config, options, shaky=row.shaky, folder=path)
+        await world.start()
+        try:
+            yield world
+            world.check()
+        finally:
+            await world.stop()
+
+
+def _first(world: Plane) -> Machine:
+    """The machine that fails."""
+    return world.fleet.machines[0]
+
+
+async def reach(world: Plane, step: str) -> None:
+    """Live until the moment at which a fault of this step comes."""
+    if step in ("inventory", "discovery", "report"):
+        await world.announce()
+        await _soon(world, _MOMENTS[step])
+    elif step in ("claim", "boot"):
+        await discovered(world)
+        if step == "boot":
+            await claim(world)
+            await _soon(world, _MOMENTS[step])
+    elif step != "enrolment":
+        await discovered(world)
+        await claim(world)
+        await world.until_claim(is_ready)
+        await world.until_true(lambda: _first(world) in world.tenants(), what="the tenant's system")
+        await asyncio.sleep(60)
+        if step == "erasure":
+            await release(world)
+            await _soon(world, _MOMENTS[step])
+
+
+async def claim(world: Plane) -> None:
+    """A claim c1, for the machine that fails where there are several."""
+    named = await world.server_of(_first(world)) if len(world.fleet.machines) > 1 else None
+    spec: dict[str, Any] = {} if named is None else {"serverRef": {"name": named.metadata.name}}
+    await world.add_claim(**spec)
+
+
+async def go_on(world: Plane, step: str) -> None:
+    """What people do next, now that the fault is there."""
+    if step == "enrolment":
+        await world.announce()
+    elif step == "claim":
+        await claim(world)
+    elif step == "release":
+        await release(world)
+
+
+Moment = Callable[[Plane], Awaitable[bool]]
+
+
+async def _is_listed(world: Plane) -> bool:
+    return bool(await world.servers())
+
+
+async def _is_starting(world: Plane) -> bool:
+    return _first(world).state.power == "PoweringOn"
+
+
+async def _has_ignition(world: Plane) -> bool:
+    return await _phase(world) == "IgnitionServed"
+
+
+async def _has_script(world: Plane) -> bool:
+    return await _phase(world) == "ScriptServed"
+
+
+async def _erases(world: Plane) -> bool:
+    system = _first(world).state.os
+    return system is not None and system.kind == "sanitizer"
+
+
+async def _phase(world: Plane) -> str:
+    server = await world.server_of(_first(world))
+    window = server.status.boot_window if server is not None else None
+    return window.phase if window is not None else ""
+
+
+_MOMENTS: dict[str, Moment] = {
+    "inventory": _is_listed, "discovery": _is_starting, "report": _has_ignition, "boot": _has_script,
+    "erasure": _erases,
+}  # fmt: skip
+
+
+async def _soon(world: Plane, moment: Moment) -> None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 600
+    while not await moment(world):
+        assert loop.time() < end, f"not within 600 s: {moment.__name__}"
+        await asyncio.sleep(0.1)
+
+
+async def retry(world: FailingPlane, whom: str) -> None:
+    """A person has mended it, and says so."""
+    body = {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}}
+    kind = KINDS.server if whom == "server" else KINDS.bmc
+    for one in (await world.client.list(kind)).items:
+        await world.client.patch(kind, one.metadata.name, body)

@@ -1,0 +1,78 @@
+"""What the control plane says in a history: waits and how long they stood, conditions, Events, Errors."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from metal.api.core import Event
+from metal.api.server import Server
+from metal.sim.history import Change, History
+
+STOOD = 10.0
+"""Seconds for which a wait has to stand to be seen by somebody who looks now and then."""
+
+
+@dataclass
+class Telling:
+    """What was said after some moment. Words are as in docs/failures.md."""
+
+    words: set[str] = field(default_factory=set)
+    """`Type=Status Reason`, `Event Reason`, `Error Reason`; of anything but a Server with `Kind: ` before it."""
+    warnings: set[str] = field(default_factory=set)
+    """Reasons of the Warning Events on Servers."""
+    stood: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Seconds for which each wait stood, by its name."""
+
+    @property
+    def waits(self) -> set[str]:
+        """Those that somebody who looks now and then has seen."""
+        return {name for name, seconds in self.stood.items() if seconds >= STOOD}
+
+    @property
+    def errors(self) -> set[str]:
+        """Reasons of status.failure."""
+        return {word.removeprefix("Error ") for word in self.words if word.startswith("Error ")}
+
+
+def told(history: History, since: datetime, until: datetime) -> Telling:
+    """Everything that was said between two moments, and in the Server's status at the first one."""
+    telling = Telling()
+    waits: dict[str, tuple[str, datetime]] = {}
+    for entry in history:
+        if not isinstance(entry, Change) or entry.obj is None or entry.at > until:
+            continue
+        if isinstance(entry.obj, Server):
+            _stand(telling, waits, entry.name, _wait(entry.obj), max(entry.at, since))
+        if entry.at >= since:
+            _hear(telling, entry)
+    for name in list(waits):
+        _stand(telling, waits, name, "", until)
+    return telling
+
+
+def _wait(server: Server) -> str:
+    return server.status.wait.for_ if server.status.wait is not None else ""
+
+
+def _stand(telling: Telling, waits: dict[str, tuple[str, datetime]], name: str, wait: str, at: datetime) -> None:
+    old, since = waits.get(name, ("", at))
+    if old == wait:
+        waits.setdefault(name, (wait, at))
+        return
+    telling.stood[old] += (at - since).total_seconds()
+    waits[name] = (wait, at)
+
+
+def _hear(telling: Telling, entry: Change) -> None:
+    obj, mark = entry.obj, "" if entry.kind == "Server" else f"{entry.kind}: "
+    if isinstance(obj, Event):
+        of = obj.involved_object.kind
+        telling.words.add(f"Event {obj.reason}" if of == "Server" else f"{of}: Event {obj.reason}")
+        if of == "Server" and obj.type == "Warning":
+            telling.warnings.add(obj.reason)
+        return
+    status = getattr(obj, "status", None)
+    for one in getattr(status, "conditions", ()):
+        telling.words.add(f"{mark}{one.type}={one.status} {one.reason}")
+    if isinstance(obj, Server) and obj.status.failure is not None:
+        telling.words.add(f"Error {obj.status.failure.reason}")
