@@ -15,9 +15,9 @@ from metal.cli.machines.until import Awaited, timeout_option, until, until_gone,
 from metal.cli.objects import plain
 from metal.cli.objects.output import emit, output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.objects.resources import Resource
 from metal.cli.onapi import Desk, each, in_namespace
 from metal.kube.errors import NotFound
+from metal.kube.resources import Resource
 
 
 @dataclass(frozen=True)
