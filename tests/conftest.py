@@ -47,7 +47,7 @@ def cluster() -> Iterator[KubeCluster]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Virtual time moves as soon as nothing is left to run: 42 idle turns of the loop first are half of a test's time."""
+    """Virtual time moves as soon as nothing is left to run: 42 idle turns of the loop first are half a test's time."""
     if next(item.iter_markers("looptime"), None) is not None:
         item.add_marker(pytest.mark.looptime(noop_cycles=1), append=False)
 

@@ -154,7 +154,14 @@ def test_the_template_of_dns_records_reaches_the_manager_unrendered(helm: Helm, 
     assert files[template.name].strip() == yaml.safe_load(values.read_text())["dnsRecordTemplate"].strip()
     assert role[:-1] == plain(rbac.roles(namespace="metal-system").home)
     assert role[-1]["resources"] == ["dnsendpoints"]
+    other = helm.template("--values", values, "--set", "dnsRecordTemplate=kind: Other")
+    assert pod_annotations(other) != pod_annotations(objects), "a changed template does not reach running managers"
     assert "dns" not in yaml.safe_dump([only(without, "ConfigMap"), *of_kind(without, "Role")])
+
+
+def pod_annotations(objects: list[Any]) -> Any:
+    """Those of the managers' pods: a change makes new ones."""
+    return only(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]
 
 
 def test_monitoring_is_made_on_demand(helm: Helm) -> None:
