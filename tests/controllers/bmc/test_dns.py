@@ -32,6 +32,7 @@ class DNSRecord(Model, frozen=True, kw_only=True):
 
 
 RECORD = Kind("dns.example", "v1", "DNSRecord", "dnsrecords", DNSRecord)
+RENAMED = Kind("dns.example", "v1", "DNSRecord", "records", DNSRecord)
 OTHER = Kind("dns.example", "v1", "Zone", "zones", DNSRecord, namespaced=False)
 CRD = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", DNSRecord, namespaced=False
@@ -50,7 +51,7 @@ spec:
 
 
 def crd(kind: Kind[Any]) -> dict[str, Any]:
-    """A CRD whose spec knows names and addresses."""
+    """A CRD whose spec knows names and addresses, in two versions."""
     spec = {"dnsName": {"type": "string", "maxLength": 30}, "targets": {"type": "array", "items": {"type": "string"}}}
     schema = {
         "type": "object",
@@ -59,8 +60,7 @@ def crd(kind: Kind[Any]) -> dict[str, Any]:
             "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         },
     }
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema},
-               "subresources": {"status": {}}}  # fmt: skip
+    version = {"served": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -69,7 +69,7 @@ def crd(kind: Kind[Any]) -> dict[str, Any]:
             "group": kind.group,
             "names": {"kind": kind.kind, "plural": kind.plural},
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [version],
+            "versions": [{**version, "name": name, "storage": name == "v1"} for name in ("v1", "v2beta1")],
         },
     }
 
@@ -80,6 +80,7 @@ class Gate(Tap):
     def __init__(self, inner: Client) -> None:
         super().__init__(inner)
         self.forbidden: set[str] = set()
+        self.deleted: list[str] = []
 
     def check(self, verb: str, kind: Kind[Any]) -> None:
         if verb in self.forbidden and kind.group == RECORD.group:
@@ -95,6 +96,7 @@ class Gate(Tap):
 
     async def delete(self, kind: Any, name: str, namespace: str = "", **options: Any) -> Any:
         self.check("delete", kind)
+        self.deleted.append(options["uid"])
         return await super().delete(kind, name, namespace, **options)
 
 
@@ -231,6 +233,7 @@ async def test_the_record_of_a_former_name_is_removed_once_the_new_one_is_there(
     """Never before; one that somebody else took over stays."""
     async with site(TEMPLATE.replace("{{ .Name }}", "{{ .Hostname }}")) as (r, gate):
         await told(r, "True", "RecordApplied")
+        uid = (await record(r, "b1.example.com")).metadata.uid
         gate.forbidden = {"delete"}
         await r.user.patch(KINDS.bmc, "b1", {"spec": {"hostname": "b2.example.com"}})
         said = await told(r, "False", "Forbidden")
@@ -239,6 +242,7 @@ async def test_the_record_of_a_former_name_is_removed_once_the_new_one_is_there(
         gate.forbidden = set()
         await told(r, "True", "RecordApplied")
         await gone(r, RECORD, "b1.example.com", NS)
+        assert gate.deleted == [uid], "one that took its place meanwhile must not be deleted"
         body = {"metadata": {"ownerReferences": None}}
         await r.user.patch(RECORD, "b2.example.com", body, NS)
         await r.user.patch(KINDS.bmc, "b1", {"spec": {"hostname": "b3.example.com"}})
@@ -262,6 +266,22 @@ async def test_a_template_of_another_kind_replaces_the_records() -> None:
     assert made.spec["dnsName"] == "b1.example.com"
     assert bmc.status.dns_record is not None
     assert (bmc.status.dns_record.kind, bmc.status.dns_record.namespace) == ("Zone", "")
+
+
+async def test_another_version_of_the_kind_is_the_same_record() -> None:
+    """It is not removed as that of a former name."""
+    async with site() as (r, gate):
+        await told(r, "True", "RecordApplied")
+        before = await record(r)
+        await r.runtime.stop(grace=0.0)
+        r.template = parse(TEMPLATE.replace("/v1", "/v2beta1"), "dns.yaml")
+        await r.start(2)
+        await asyncio.sleep(100)
+        after, bmc = await record(r), await r.bmc()
+    assert after.metadata.uid == before.metadata.uid
+    assert gate.deleted == []
+    assert bmc.status.dns_record is not None
+    assert bmc.status.dns_record.api_version == "dns.example/v2beta1"
 
 
 async def test_without_a_template_records_stay_and_nothing_is_said_of_them() -> None:
@@ -296,7 +316,7 @@ async def test_a_missing_right_is_named_as_a_rule_and_stops_nothing(verb: str) -
 
 
 async def test_a_kind_that_is_not_installed_is_said_and_found_once_it_is() -> None:
-    """Also when its CRD goes while the manager runs."""
+    """Also when its CRD goes while the manager runs, and comes back with another plural."""
     async with site(installed=False) as (r, _):
         said = await told(r, "False", "KindNotInstalled")
         assert said.message == (
@@ -307,6 +327,9 @@ async def test_a_kind_that_is_not_installed_is_said_and_found_once_it_is() -> No
         await told(r, "True", "RecordApplied")
         await r.user.delete(CRD, "dnsrecords.dns.example")
         await told(r, "False", "KindNotInstalled")
+        await r.api.install_crds([crd(RENAMED)])
+        await told(r, "True", "RecordApplied")
+        assert (await r.user.get(RENAMED, "b1", NS)).spec["dnsName"] == "b1.example.com"
 
 
 async def test_a_field_that_the_bmc_does_not_have_is_named() -> None:
