@@ -176,7 +176,9 @@ class Manager:
         )
         endpoint.setup(endpoints, runtime)
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
-        bmcs = bmc.BMCReconciler(context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell)
+        bmcs = bmc.BMCReconciler(
+            context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell, template=config.dns_template()
+        )
         bmc.setup(bmcs, runtime)
         bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
         env = Environment(context, runtime, parts.pool, defaults)

@@ -20,6 +20,7 @@ from metal.kube.clock import Clock
 from metal.kube.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
 from metal.kube.objects import Kind, Object
 from metal.kube.rbac import Access, Where
+from metal.kube.resources import Resource
 from metal.kube.runtime import Runtime
 
 _log = structlog.get_logger(__name__)
@@ -145,6 +146,10 @@ class PausedClient:
         """See Client."""
         async with self._write():
             await self._client.delete(kind, name, namespace, uid=uid, resource_version=resource_version)
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        """See Client."""
+        return await self._client.resources(api_version)
 
     async def aclose(self) -> None:
         """The client is somebody else's."""

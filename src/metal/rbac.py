@@ -151,6 +151,19 @@ namespace.
 
   A claim with an Ignition in another namespace then waits, and its boot configuration says why (SecretForbidden).
 
+## DNS records
+
+`dnsRecordTemplate` may name any kind, so its rights are not among these: give them to the manager's account. For
+external-dns' DNSEndpoint, in the manager's namespace, where records live unless the template says otherwise:
+
+    kubectl -n metal-system create role metal-dns-records \\
+      --verb get,create,patch,delete --resource dnsendpoints.externaldns.k8s.io
+    kubectl -n metal-system create rolebinding metal-dns-records \\
+      --role metal-dns-records --serviceaccount metal-system:metal-operator
+
+With the chart, `rbac.extraRules` has the rule. A kind without namespaces needs a ClusterRole. Until the right is there,
+BMCs say `DNSRecordApplied=False` with the reason Forbidden and the rule that is missing.
+
 ## Owner references
 
 Clusters with the admission plugin OwnerReferencesPermissionEnforcement (OpenShift has it) ask for `update` on

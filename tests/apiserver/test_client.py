@@ -179,3 +179,16 @@ async def test_a_thousand_objects_reach_many_informers() -> None:
         for name in wanted:
             await client.create(WIDGET, {"metadata": {"name": name, "namespace": "default"}})
         assert await asyncio.gather(*followers) == [wanted] * 10
+
+
+async def test_kinds_are_found_by_group_and_version() -> None:
+    """The same as over HTTP; a group that nobody serves is NotFound."""
+    async with running() as api:
+        client = of(api)
+        found = {resource.kind: resource for resource in await client.resources(WIDGET.api_version)}
+        core = {resource.kind for resource in await client.resources("v1")}
+        with pytest.raises(NotFound):
+            await client.resources("nobody.example/v1")
+    widget = found["Widget"]
+    assert (widget.plural, widget.namespaced) == (WIDGET.plural, WIDGET.namespaced)
+    assert {"Secret", "ConfigMap"} <= core

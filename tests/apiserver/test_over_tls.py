@@ -129,3 +129,11 @@ async def test_nobody_without_a_token_and_nobody_home(api: EmbeddedAPI, tmp_path
     async with HTTPClient(load(dead)) as client:
         with pytest.raises(Unavailable):
             await client.list(WIDGET)
+
+
+async def test_kinds_are_found_over_the_wire_as_in_process(api: EmbeddedAPI, client: HTTPClient) -> None:
+    """The same resources by both ways, for the core group and one of a CRD; NotFound where there is none."""
+    for api_version in ("v1", WIDGET.api_version):
+        assert set(await client.resources(api_version)) == set(await api.client().resources(api_version))
+    with pytest.raises(NotFound):
+        await client.resources("nobody.example/v1")

@@ -17,6 +17,7 @@ from metal.kube.client import Client, Page, WatchEvent
 from metal.kube.election import ElectionSettings, Elector, Lease
 from metal.kube.errors import Unavailable
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 from metal.manager import Manager, Parts
 from metal.registry.http import routes as registry_routes
 from metal.sim.localimages import LocalImages
@@ -81,6 +82,9 @@ class Cable:
         self, kind: Kind[T], name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
     ) -> None:
         await self._send(lambda: self._client.delete(kind, name, namespace, uid=uid, resource_version=resource_version))
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        return await self._send(lambda: self._client.resources(api_version))
 
     async def aclose(self) -> None:
         await self._client.aclose()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from metal.kube.client import Client, Page, WatchEvent
 from metal.kube.errors import Expired, ServerError, TooManyRequests, Unavailable
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 from tests.chain.proxy import Trouble
 
 T = TypeVar("T", bound=Object)
@@ -110,6 +111,9 @@ class Shaky(Client):
 
     async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> None:
         await self._call("delete", kind, lambda: self.inner.delete(kind, name, namespace, **options))
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        return await self.inner.resources(api_version)
 
     async def aclose(self) -> None:
         await self.inner.aclose()

@@ -14,9 +14,10 @@ from metal.cli.exits import Missing
 from metal.cli.machines.targets import decoded
 from metal.cli.machines.wishes import Selector, Toleration
 from metal.cli.objects import manifests, references
-from metal.cli.objects.resources import Resource, find
+from metal.cli.objects.resources import find
 from metal.controllers.claim.matching import tolerates
 from metal.kube import selectors
+from metal.kube.resources import Resource
 
 NAME = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 PART = st.one_of(

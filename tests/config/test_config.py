@@ -21,6 +21,22 @@ def test_an_empty_file_gives_the_defaults() -> None:
     assert load(None) == Config()
 
 
+def test_a_template_of_dns_records_is_read_with_the_file(tmp_path: Path) -> None:
+    """A bad one is named with file, line and fix, as is one that is missing; a good one is what BMCs get."""
+    template, config = tmp_path / "dns.yaml", tmp_path / "metal.yaml"
+    config.write_text(f"dnsRecordTemplate: {template}\n")
+    with pytest.raises(ConfigError, match=r"metal\.yaml: dnsRecordTemplate: .*dns\.yaml: cannot be read"):
+        load(config)
+    template.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Nme }}\n")
+    with pytest.raises(ConfigError, match=r"dns\.yaml line 4: \{\{ \.Nme }}: a BMC has no field Nme: use Name"):
+        load(config)
+    template.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n")
+    found = load(config).dns_template()
+    assert found is not None
+    assert (found.api_version, found.kind) == ("v1", "ConfigMap")
+    assert Config().dns_template() is None
+
+
 def test_options_are_read_with_units() -> None:
     """Durations take s, m and h; sizes take Ki to Ti; lists are lists."""
     text = """

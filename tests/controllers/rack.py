@@ -21,6 +21,7 @@ from metal.bmc.protocols import Access, ManagerInfo, PowerState, ShellAccess, Sy
 from metal.controllers import bmcsecret, endpoint
 from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import reconciler as bmc
+from metal.controllers.dnstemplate import Template
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.controllers.scope import Context
@@ -168,6 +169,7 @@ class Rack:
         self.prefixes = PrefixFile(extra=parse(PREFIXES))
         self.endpoint_settings, self.bmc_settings = EndpointSettings(), BMCSettings(namespace=NS)
         self.defaults = AccessDefaults()
+        self.template: Template | None = None
         self.runtime = Runtime(self.client)
 
     async def start(self, seed: int = 1, *, endpoints: bool = True, bmcs: bool = True) -> None:
@@ -183,7 +185,7 @@ class Rack:
             endpoint.setup(made, runtime)
         if bmcs:
             made_of = (context, runtime, self.pool, self.defaults, self.bmc_settings)
-            bmc.setup(bmc.BMCReconciler(*made_of, shell=self.shell), runtime)
+            bmc.setup(bmc.BMCReconciler(*made_of, shell=self.shell, template=self.template), runtime)
         bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
         await runtime.start()
 

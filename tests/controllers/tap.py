@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from metal.kube.client import Client, Page, WatchEvent
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 
 T = TypeVar("T", bound=Object)
 Trap = Callable[[str, str], Awaitable[None]]
@@ -65,6 +66,9 @@ class Tap(Client):
         return await self._write(
             f"delete {kind.kind} {name}", lambda: self.inner.delete(kind, name, namespace, **options)
         )
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        return await self.inner.resources(api_version)
 
     async def aclose(self) -> None:
         await self.inner.aclose()

@@ -10,6 +10,7 @@ import yaml
 from metal import rbac
 from metal.api.crd import crds
 from metal.api.kinds import METAL_GROUP, kinds
+from metal.controllers import dnstemplate
 from tests.install.conftest import Site
 from tests.install.helm import CHART, SMALLEST, VALUE_SETS, Helm, of_kind, only
 
@@ -137,6 +138,30 @@ def test_factory_credentials_are_in_a_secret(helm: Helm) -> None:
 
     assert "not a template" not in yaml.safe_dump([one for one in objects if one["kind"] != "Secret"])
     assert "mac-prefixes.yaml" in only(objects, "Secret")["data"]
+
+
+def test_the_template_of_dns_records_reaches_the_manager_unrendered(helm: Helm, tmp_path: Path) -> None:
+    """As a file beside the configuration, which names it; its kind's rights are in the role of the namespace only."""
+    values = CHART / "ci/everything-values.yaml"
+    objects, without = helm.template("--values", values), helm.template("--values", SMALLEST)
+    files = only(objects, "ConfigMap")["data"]
+    template = tmp_path / "dns-record-template.yaml"
+    template.write_text(files[template.name])
+    role = rules_of(objects, "Role", "metal")
+
+    assert yaml.safe_load(files["metal.yaml"])["dnsRecordTemplate"] == f"/etc/metal/config/{template.name}"
+    assert dnstemplate.load(template).kind == "DNSEndpoint"
+    assert files[template.name].strip() == yaml.safe_load(values.read_text())["dnsRecordTemplate"].strip()
+    assert role[:-1] == plain(rbac.roles(namespace="metal-system").home)
+    assert role[-1]["resources"] == ["dnsendpoints"]
+    other = helm.template("--values", values, "--set", "dnsRecordTemplate=kind: Other")
+    assert pod_annotations(other) != pod_annotations(objects), "a changed template does not reach running managers"
+    assert "dns" not in yaml.safe_dump([only(without, "ConfigMap"), *of_kind(without, "Role")])
+
+
+def pod_annotations(objects: list[Any]) -> Any:
+    """Those of the managers' pods: a change makes new ones."""
+    return only(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]
 
 
 def test_monitoring_is_made_on_demand(helm: Helm) -> None:

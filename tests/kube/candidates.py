@@ -12,6 +12,7 @@ from metal.kube.clock import Clock
 from metal.kube.election import ElectionSettings, Elector, Lease
 from metal.kube.errors import Unavailable
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 from tests.kube.fakeapi import FakeAPI
 
 T = TypeVar("T", bound=Object)
@@ -63,6 +64,9 @@ class Wire:
     async def delete(
         self, kind: Kind[T], name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
     ) -> None:
+        raise NotImplementedError
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
         raise NotImplementedError
 
     async def aclose(self) -> None:

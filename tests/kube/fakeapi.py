@@ -11,6 +11,7 @@ from metal.kube import mergepatch, selectors
 from metal.kube.client import EventType, Page, WatchEvent
 from metal.kube.errors import AlreadyExists, ApiError, Conflict, Expired, NotFound
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 
 T = TypeVar("T", bound=Object)
 Json = dict[str, Any]
@@ -140,6 +141,9 @@ class FakeAPI:
             await self._write("delete", kind, marked, EventType.MODIFIED)
         else:
             await self._write("delete", kind, obj, EventType.DELETED)
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        raise NotImplementedError
 
     async def aclose(self) -> None:
         self.drop_watches()

@@ -8,6 +8,7 @@ from metal.kube.client import Client, Page, WatchEvent
 from metal.kube.errors import Forbidden, NotFound
 from metal.kube.objects import Kind, Object
 from metal.kube.rbac import Request, Right, Where
+from metal.kube.resources import Resource
 
 T = TypeVar("T", bound=Object)
 
@@ -91,6 +92,9 @@ class Guard(Client):
         self.check("delete", kind, name, namespace)
         with self._heard():
             await self.inner.delete(kind, name, namespace, **options)
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        return await self.inner.resources(api_version)
 
     async def aclose(self) -> None:
         await self.inner.aclose()

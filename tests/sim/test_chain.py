@@ -1,9 +1,11 @@
 """The whole chain with simulated machines, in virtual time: from a BMC's lease to a tenant's system and back."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from metal.api.core import CONFIG_MAP
 from metal.sim.options import Options
 from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
 
@@ -19,6 +21,20 @@ async def test_a_lease_becomes_an_available_server() -> None:
         assert {s.uuid for s in servers} == {m.identity.uuid for m in world.fleet.machines}
         assert [m.state.power for m in world.fleet.machines] == ["Off"] * 3
         assert all(s.status.network_interfaces[0].neighbors for s in servers)
+
+
+async def test_the_configured_template_gives_each_bmc_its_dns_record(tmp_path: Path) -> None:
+    """From the file that dnsRecordTemplate names, for BMCs that were found by their leases."""
+    file = tmp_path / "dns.yaml"
+    file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'dns-{{ .Name }}'}\ndata: {A: {{ .IP }}}\n")
+    async with plane(2, dns_record_template=str(file)) as world:
+        await world.announce()
+        await world.until_available(2)
+        bmcs = (await world.client.list(KINDS.bmc)).items
+        found = (await world.client.list(CONFIG_MAP, "metal-system")).items
+    records = {one.metadata.name: one.data["A"] for one in found if one.metadata.name.startswith("dns-")}
+    assert len(bmcs) == 2
+    assert records == {f"dns-{bmc.metadata.name}": str(bmc.status.ip) for bmc in bmcs}
 
 
 async def test_a_claim_gets_its_system_and_gives_the_server_back() -> None:

@@ -96,6 +96,9 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if include "metal.prefixes" . -}}
 {{- $_ := set $ours "macPrefixesFile" "/etc/metal/prefixes/mac-prefixes.yaml" -}}
 {{- end -}}
+{{- if .Values.dnsRecordTemplate -}}
+{{- $_ := set $ours "dnsRecordTemplate" "/etc/metal/config/dns-record-template.yaml" -}}
+{{- end -}}
 {{- if .Values.bmcCA -}}
 {{- $_ := set $ours "bmc" (dict "caFile" "/etc/metal/config/bmc-ca.pem") -}}
 {{- end -}}

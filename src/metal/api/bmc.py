@@ -139,6 +139,19 @@ class Restart(Model, frozen=True, kw_only=True):
     """Until when the BMC is waited for; what happens then is said in the condition Reset."""
 
 
+class DNSRecordRef(Model, frozen=True, kw_only=True):
+    """The object that was made of the template of DNS records."""
+
+    api_version: str
+    """apiVersion of the record."""
+    kind: str
+    """Kind of the record."""
+    namespace: Annotated[str, Length(most=63)] = ""
+    """Namespace of the record; empty for a cluster-scoped one."""
+    name: Annotated[str, Length(most=253)] = ""
+    """Name of the record."""
+
+
 class BMCStatus(Model, frozen=True, kw_only=True):
     """What the BMC said of itself."""
 
@@ -176,6 +189,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """SSH host key that was pinned at first use, by a controller or by a person at the console."""
     restart: Restart | None = None
     """The last restart that was asked for."""
+    dns_record: DNSRecordRef | None = None
+    """DNS record that was last written for it."""
     systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
     """Number that each system's UUID was given at first sight; it names the Server for ever."""
     refused: Refusal | None = None
@@ -187,8 +202,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     observed_generation: int = 0
     """metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Ready, Reset, Enrolled (whether every system has its Server), Events (whether events arrive) and HostKeyTrusted
-    (whether SSH shows the pinned key)."""
+    """Ready, Reset, Enrolled (whether every system has its Server), Events (whether events arrive), HostKeyTrusted
+    (whether SSH shows the pinned key) and DNSRecordApplied."""
 
 
 class BMC(Model, frozen=True, kw_only=True):

@@ -22,8 +22,9 @@ from metal.apiserver.requests import (
 from metal.apiserver.shaping import at_version
 from metal.apiserver.status import StatusError
 from metal.kube.client import EventType, Page, WatchEvent
-from metal.kube.errors import ApiError, from_status
+from metal.kube.errors import ApiError, NotFound, from_status
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource, split_api_version
 
 T = TypeVar("T", bound=Object)
 
@@ -103,6 +104,17 @@ class InProcessClient:
             await self._backend.delete(self._context(kind, namespace, name), options)
         except StatusError as refused:
             raise _error(refused) from None
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        """The kinds of one group and version. Raises NotFound when there is no such group or version."""
+        found = self._backend.registry.of(*split_api_version(api_version))
+        if not found:
+            raise NotFound(f"the API has no {api_version}")
+        return tuple(
+            Resource(r.group, r.version, r.kind, r.plural, r.singular, r.namespaced, tuple(r.short_names),
+                     tuple(r.categories), tuple(r.verbs))
+            for r in found
+        )  # fmt: skip
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -11,9 +11,10 @@ from metal.api import core
 from metal.api.kinds import METAL_GROUP, Kinds, kinds
 from metal.cli.connection import connection
 from metal.cli.objects import plain
-from metal.cli.objects.resources import Resource, discover, find
+from metal.cli.objects.resources import discover, find
 from metal.kube.errors import ApiError
 from metal.kube.http import HTTPClient
+from metal.kube.resources import Resource
 
 DEADLINE = 1.0
 """Seconds that a shell waits for us at most; then it offers nothing."""

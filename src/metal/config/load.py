@@ -24,14 +24,19 @@ class ConfigError(Exception):
 
 
 def load(path: Path | None) -> Config:
-    """The configuration in a file; the defaults without one. Raises ConfigError."""
+    """The configuration in a file; the defaults without one. Raises ConfigError, also for a bad dnsRecordTemplate."""
     if path is None:
         return Config()
     try:
         text = path.read_text()
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read ({exc.strerror}); check --config") from None
-    return parse(text, str(path))
+    config = parse(text, str(path))
+    try:
+        config.dns_template()
+    except Invalid as exc:
+        raise ConfigError(f"{path}: dnsRecordTemplate: {exc}") from None
+    return config
 
 
 def parse(text: str, source: str) -> Config:

@@ -1,8 +1,11 @@
 """The options. The docstring under each says what it means, its unit, and why the default is what it is."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
+from metal.controllers.dnstemplate import Template
+from metal.controllers.dnstemplate import load as load_template
 from metal.controllers.settings import BMCSettings, MaintenanceSettings, ServerSettings
 
 _SERVER = ServerSettings()
@@ -152,6 +155,9 @@ class Config:
     """Namespace of what belongs to the control plane itself: discovery boots, inventories."""
     mac_prefixes_file: str = ""
     """YAML file that says which MAC prefixes are BMCs, with their factory credentials; empty finds no BMCs by DHCP."""
+    dns_record_template: str = ""
+    """YAML file with the object that each BMC gets for its DNS name, with fields such as `{{ .Hostname }}` and
+    `{{ .IP }}`; empty writes none."""
     probe_image: str = ""
     """OCI reference of the operating system image for discovery; without it servers wait in Discovery."""
     boot_attempts: int = _SERVER.boot_attempts
@@ -186,6 +192,10 @@ class Config:
         """Base URL of the event receiver as BMCs see it, without a slash at its end; empty where there is none."""
         listening = f"http://{self.listen.events}" if self.listen.events else ""
         return (self.advertise.events or listening).rstrip("/") if listening else ""
+
+    def dns_template(self) -> Template | None:
+        """The template of DNS records, read from its file. Raises yamltree.Invalid with file, line and fix."""
+        return load_template(Path(self.dns_record_template)) if self.dns_record_template else None
 
     def bmc_settings(self) -> BMCSettings:
         """What the BMC reconciler needs of all this."""

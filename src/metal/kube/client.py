@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 
 T = TypeVar("T", bound=Object)
 
@@ -82,6 +83,10 @@ class Client(Protocol):
         self, kind: Kind[T], name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
     ) -> None:
         """Delete in the background; uid and resource_version are preconditions when given."""
+        ...
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        """The kinds of one group and version. Raises NotFound when the API has no such group or version."""
         ...
 
     async def aclose(self) -> None:

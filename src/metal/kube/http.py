@@ -15,6 +15,7 @@ from metal.kube.client import Page, WatchEvent
 from metal.kube.errors import Expired, Unauthorized, Unavailable
 from metal.kube.kubeconfig import Connection, KubeconfigError
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 
 T = TypeVar("T", bound=Object)
 
@@ -127,6 +128,11 @@ class HTTPClient:
         if wanted := {field: value for field, value in conditions.items() if value}:
             options["preconditions"] = wanted
         await self.call("DELETE", wire.object_path(kind, name, namespace), body=options)
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        """See `client.Client.resources`."""
+        root = "/apis" if "/" in api_version else "/api"
+        return wire.resources(api_version, await self.call("GET", f"{root}/{api_version}"))
 
     async def lines(self, path: str, query: Mapping[str, str], *, accept: str = _JSON) -> AsyncGenerator[bytes, None]:
         """The lines of an answer that goes on. Raises ApiError, and Unavailable after `inactivity` s of silence."""

@@ -9,6 +9,7 @@ from metal.kube.backoff import Backoff
 from metal.kube.client import Client, Page, WatchEvent
 from metal.kube.errors import ApiError, ServerError, TooManyRequests, Unavailable
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
@@ -57,6 +58,10 @@ class PatientClient(Client):
     async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> None:
         """See `client.Client.delete`."""
         await self._once(lambda: self._inner.delete(kind, name, namespace, **options))
+
+    async def resources(self, api_version: str) -> tuple[Resource, ...]:
+        """See `client.Client.resources`."""
+        return await self._again(lambda: self._inner.resources(api_version))
 
     async def aclose(self) -> None:
         """See `client.Client.aclose`."""

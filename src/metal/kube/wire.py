@@ -12,6 +12,7 @@ import msgspec
 from metal.kube.client import EventType, WatchEvent
 from metal.kube.errors import ApiError, BadRequest, Malformed, from_status
 from metal.kube.objects import Kind, Object
+from metal.kube.resources import Resource, from_list
 
 T = TypeVar("T", bound=Object)
 _MAX_LINE = 64 * 1024 * 1024
@@ -83,6 +84,14 @@ class Codec(Generic[T]):
             raise Malformed(f"cannot read a watch event of {self._kind.kind}: {exc}") from None
         obj = self.object(event.object)
         return WatchEvent(type, obj, obj.metadata.resource_version)
+
+
+def resources(api_version: str, body: bytes) -> tuple[Resource, ...]:
+    """The kinds in an APIResourceList. Raises Malformed."""
+    try:
+        return from_list(api_version, msgspec.json.decode(body)["resources"])
+    except (msgspec.DecodeError, KeyError, TypeError) as exc:
+        raise Malformed(f"cannot read the list of kinds of {api_version}: {exc!r}") from None
 
 
 def _culprit(body: bytes) -> str:

@@ -9,9 +9,10 @@ from metal.cli.objects import plain
 from metal.cli.objects.manifests import Manifest, file_option, read
 from metal.cli.objects.output import emit, name_of, output_option
 from metal.cli.objects.plain import Obj
-from metal.cli.objects.resources import Resource, discover, of_object
+from metal.cli.objects.resources import discover, of_object
 from metal.cli.onapi import Desk, in_namespace
 from metal.kube.errors import ApiError, Conflict, NotFound
+from metal.kube.resources import Resource
 
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import click
 
 from metal.cli.exits import Missing
-from metal.cli.objects.resources import Resource, discover, find
+from metal.cli.objects.resources import discover, find
 from metal.cli.onapi import Desk
+from metal.kube.resources import Resource
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,41 +9,11 @@ import msgspec
 
 from metal.cli.exits import Missing
 from metal.kube.http import HTTPClient
+from metal.kube.resources import Resource
 
 _ACCEPT = ", ".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
-
-
-@dataclass(frozen=True)
-class Resource:
-    """A kind as discovery describes it."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    singular: str
-    namespaced: bool
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ()
-    struct: type[Any] = dict
-
-    @property
-    def api_version(self) -> str:
-        """`group/version`, or the bare version for the core group."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def full(self) -> str:
-        """The name that is certain: plural.group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    def answers_to(self, word: str) -> bool:
-        """True when this is one of its names: plural, singular, kind or short name, also with the group behind it."""
-        names = {self.plural, self.singular, self.kind.lower(), *self.short_names}
-        return word in names or any(word == f"{name}.{self.group}" for name in names if self.group)
 
 
 async def discover(http: HTTPClient) -> tuple[Resource, ...]:

@@ -10,6 +10,7 @@ from metal.bmc.protocols import Pool, Shell
 from metal.bmc.ssh import SSHShell
 from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import restart
+from metal.controllers.bmc.dns import keep_record
 from metal.controllers.bmc.enrol import enrol
 from metal.controllers.bmc.finalize import finalize
 from metal.controllers.bmc.observe import observe
@@ -19,11 +20,13 @@ from metal.controllers.bmc.restart import expire
 from metal.controllers.bmc.scope import BY_UUID, Deps, Scope
 from metal.controllers.bmc.subscribe import subscribe
 from metal.controllers.bmc.trust import accept
+from metal.controllers.dnstemplate import Template
 from metal.controllers.eventing import flowing
 from metal.controllers.predicates import matters
 from metal.controllers.scope import Context
 from metal.controllers.settings import BMCSettings
 from metal.kube.controller import Controller, Done, Requeue, Result, owner_keys
+from metal.kube.discovery import Discovery
 from metal.kube.objects import Key, key_of
 from metal.kube.rbac import Access, follows
 from metal.kube.runtime import Runtime
@@ -56,6 +59,7 @@ class BMCReconciler:
         settings: BMCSettings,
         *,
         shell: Shell | None = None,
+        template: Template | None = None,
     ) -> None:
         kinds = context.kinds
         self.deps = Deps(
@@ -68,6 +72,8 @@ class BMCReconciler:
             secrets=runtime.informer(kinds.bmc_secret),
             endpoints=runtime.informer(kinds.endpoint),
             servers=runtime.informer(kinds.server),
+            discovery=Discovery(context.client),
+            template=template,
         )
         self.deps.bmcs.add_index("secret", by_secret)
         self.deps.bmcs.add_index("endpoint", by_endpoint)
@@ -85,6 +91,7 @@ class BMCReconciler:
         if scope.operation == "ignore":
             return Done()
         result = restart.bound(scope, await self._phases(scope))
+        await keep_record(scope)  # also of a BMC that does not answer: then its name is wanted most
         await scope.commit()
         return result
 

@@ -4,15 +4,18 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.protocols import Access, Pool, Shell, SystemInfo
 from metal.controllers.access import AccessDefaults
+from metal.controllers.dnstemplate import Template
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.settings import BMCSettings
 from metal.kube.backoff import Backoff
+from metal.kube.discovery import Discovery
 from metal.kube.informer import Informer
 from metal.kube.objects import Key, key_of
 
@@ -30,6 +33,8 @@ class Memo:
     """The last one that was complete: Endpoint and BMCSecret may be deleted before their BMC."""
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     subscribed_at: float = float("-inf")
+    record: tuple[dict[str, Any], str] | None = None
+    """The DNS record that was applied last, and the resourceVersion that it had then."""
 
 
 @dataclass
@@ -45,6 +50,9 @@ class Deps:
     secrets: Informer[BMCSecret]
     endpoints: Informer[Endpoint]
     servers: Informer[Server]
+    discovery: Discovery
+    template: Template | None = None
+    """That of DNS records."""
     new_token: Callable[[], str] = lambda: secrets.token_urlsafe(32)
     """For the path that a BMC sends its events to: nobody can guess it."""
     memos: dict[Key, Memo] = field(default_factory=dict)
