@@ -21,7 +21,7 @@ from tests.lab.story import DEMO, HOME, STEP, Chain
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-LIAR = Drive("virtio", "TENANT-LIAR", 128 * MIB, discards=False)
+LIAR = Drive("virtio", "TENANT-LIAR", 256 * MIB, discards=False)
 SATA = Drive("sata", "TENANT-SATA", 72 * MIB, wwn="5000c500a1b2c3d4")
 NVME = Drive("nvme", "TENANT-NVME", 72 * MIB)
 SCSI = Drive("scsi", "TENANT-SCSI", 72 * MIB, wwn="5000c50015ea71ac")
@@ -30,7 +30,7 @@ DRIVES = (VIRTIO, LIAR, SCSI, SATA, NVME)
 """Each larger than what the probe reads back whole."""
 SIGNATURES = {NVME: "gpt", SATA: "linux_raid_member", SCSI: "LVM2_member", LIAR: "ext4"}
 NVME_MODEL = "QEMU NVMe Ctrl"
-SLOW = 8 * MIB
+SLOW = 12 * MIB
 """Bytes a second that one drive takes while it is erased, so that its progress can be seen."""
 MARKER = "tenant" + secrets.token_hex((fill.MARKER - 6) // 2)
 
