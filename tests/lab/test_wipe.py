@@ -47,6 +47,8 @@ def chain(run: Run, site: Site) -> Iterator[Chain]:
 class Seen:
     """What a user could see from the claim's end to Available."""
 
+    claim: str = ""
+    """UID of the claim that has ended."""
     progress: list[tuple[int, str]] = field(default_factory=list)
     """Server: status.sanitizationProgress."""
     drives: list[dict[str, Any]] = field(default_factory=list)
@@ -139,6 +141,8 @@ def test_no_byte_of_it_is_left_when_the_server_is_available(
 ) -> None:
     """Every backing file is read whole, the moment the Server is Available: nothing but zeroes, and no signature."""
     chain.machine.slow_down(backing(chain, LIAR), SLOW)
+    (claim,) = chain.operator.objects("serverclaims", "-n", "default")
+    seen.claim = claim["metadata"]["uid"]
     run.restart_clock()
 
     chain.operator.kubectl("delete", "serverclaim/first", "--wait=false")
@@ -151,6 +155,8 @@ def test_no_byte_of_it_is_left_when_the_server_is_available(
         assert each.signature() == "", each
     assert not chain.machine.is_running()
     assert server["status"]["sanitization"] == "Clear"
+    (condition,) = [each for each in server["status"]["conditions"] if each["type"] == "Sanitized"]
+    assert condition["status"] == "True"
 
 
 def test_the_erasure_could_be_watched(seen: Seen, run: Run, say: Callable[[str], None]) -> None:
@@ -167,7 +173,7 @@ def test_the_erasure_could_be_watched(seen: Seen, run: Run, say: Callable[[str],
     assert any(re.search(rf"{LIAR.serial} .*Running, \d+ %, \d+s left", text) for text in seen.texts)
 
 
-def test_the_evidence_is_about_these_drives(chain: Chain, run: Run, say: Callable[[str], None]) -> None:
+def test_the_evidence_is_about_these_drives(chain: Chain, run: Run, seen: Seen, say: Callable[[str], None]) -> None:
     """One record for each drive, with its serial number, world-wide name and size, and what was really done to it."""
     found = evidence(chain)
 
@@ -188,7 +194,8 @@ def test_the_evidence_is_about_these_drives(chain: Chain, run: Run, say: Callabl
         assert record["startedAt"] <= record["endedAt"]
     assert found["status"]["phase"] == "Succeeded"
     assert found["spec"]["policy"] == "Clear"
-    assert found["spec"]["systemUUID"] == chain.machine.uuid
+    assert (found["spec"]["systemUUID"], found["spec"]["claimUID"]) == (chain.machine.uuid, seen.claim)
+    assert chain.server()["status"]["sanitizationEvidence"] == found["metadata"]["name"]
 
 
 def test_a_drive_that_confirms_a_discard_and_keeps_the_data_is_overwritten(chain: Chain) -> None:
