@@ -1,4 +1,4 @@
-"""A machine's drives: how QEMU attaches them, and their backing files as the host reads them."""
+"""A machine's drives, and the files behind them as the host reads them."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -7,9 +7,6 @@ from pathlib import Path
 
 MIB = 1024**2
 CHUNK = 8 * MIB
-LETTERS = "abcdefgh"
-PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd"}
-"""How libvirt wants targets to be named."""
 
 
 @dataclass(frozen=True)
@@ -74,49 +71,3 @@ def create(folder: Path, drives: Sequence[Drive]) -> list[Backing]:
         with backing.path.open("wb") as raw:
             raw.truncate(backing.drive.size)
     return made
-
-
-def devices(backings: Sequence[Backing]) -> str:
-    """The <disk> elements of a libvirt domain, for all that libvirt knows."""
-    names = {prefix: iter(LETTERS) for prefix in PREFIXES.values()}
-    known = [backing for backing in backings if backing.drive.bus in PREFIXES]
-    disks = [
-        _disk(backing, PREFIXES[bus] + next(names[PREFIXES[bus]])) for backing in known if (bus := backing.drive.bus)
-    ]
-    scsi = any(backing.drive.bus == "scsi" for backing in known)
-    return "\n".join(["<controller type='scsi' model='virtio-scsi'/>"] * scsi + disks)
-
-
-def _disk(backing: Backing, target: str) -> str:
-    drive = backing.drive
-    discard = "unmap" if drive.discards else "ignore"
-    wwn = f"<wwn>{drive.wwn}</wwn>" if drive.wwn and drive.bus != "sata" else ""
-    return f"""\
-                <disk type='file' device='disk'>
-                  <driver name='qemu' type='raw' discard='{discard}'/><source file='{backing.path}'/>
-                  <target dev='{target}' bus='{drive.bus}'/><serial>{drive.serial}</serial>{wwn}
-                  <alias name='ua-{drive.serial}'/>
-                </disk>"""
-
-
-def arguments(backings: Sequence[Backing]) -> str:
-    """What libvirt 9 has no words for, in QEMU's: NVMe drives, and the world-wide names of SATA drives."""
-    nvme = [backing for backing in backings if backing.drive.bus == "nvme"]
-    words = [word for number, backing in enumerate(nvme) for word in _nvme(number, backing)]
-    inner = "".join(f"<qemu:arg value='{word}'/>" for word in words)
-    names = [_sata_name(drive) for backing in backings if (drive := backing.drive).bus == "sata" and drive.wwn]
-    command_line = f"<qemu:commandline>{inner}</qemu:commandline>" if words else ""
-    return command_line + (f"<qemu:override>{''.join(names)}</qemu:override>" if names else "")
-
-
-def _nvme(number: int, backing: Backing) -> list[str]:
-    drive, name = backing.drive, f"nvme{number}"
-    return [
-        "-drive", f"file={backing.path},if=none,id={name}-file,format=raw,discard=unmap",
-        "-device", f"nvme,drive={name}-file,serial={drive.serial},bus=pcie.0,addr={0x10 + number:#x}",
-    ]  # fmt: skip
-
-
-def _sata_name(drive: Drive) -> str:
-    wwn = f"<qemu:property name='wwn' type='unsigned' value='{int(drive.wwn, 16)}'/>"
-    return f"<qemu:device alias='ua-{drive.serial}'><qemu:frontend>{wwn}</qemu:frontend></qemu:device>"

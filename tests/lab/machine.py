@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.lab import drives
+from tests.lab import attach, drives
 from tests.lab.drives import Backing, Drive
 from tests.lab.netns import Namespace
 from tests.lab.run import Run
@@ -126,11 +126,11 @@ class Machine:
               <on_reboot>restart</on_reboot>
               <devices>
                 <emulator>/usr/bin/qemu-system-x86_64</emulator>
-                {drives.devices(self.backings)}
+                {attach.devices(self.backings)}
                 <interface type='bridge'>
                   <source bridge='{bridge}'/><mac address='{self.mac}'/><model type='virtio'/>
                 </interface>
                 <serial type='file'><source path='{self.console}'/><target port='0'/></serial>
               </devices>
-              {drives.arguments(self.backings)}
+              {attach.arguments(self.backings)}
             </domain>"""
