@@ -106,9 +106,13 @@ image: ## build the manager's own container image from Debian packages (cached i
 test-image: setup kube image ## run the manager from its image against a real kube-apiserver, as root (ARGS= goes to pytest)
 	$(RUN) pytest -m image $(ARGS)
 
+.PHONY: lab-images
+lab-images: images ## the images for the lab: besides the small ones, those with the kernel for real hardware
+	@$(RUN) python images/build.py --kernel generic --out .cache/images/generic
+
 .PHONY: lab
 lab: ## the chain on a real VM, as root, in network namespaces of its own (ARGS= goes to pytest)
 	@python3 tests/lab/preflight.py lab
-	@$(MAKE) --no-print-directory images
+	@$(MAKE) --no-print-directory lab-images
 	@$(UV) sync --locked --quiet --group lab
 	@$(RUN) pytest tests/lab -m lab $(ARGS)

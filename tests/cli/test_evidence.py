@@ -73,6 +73,24 @@ async def test_show_tells_of_each_drive(live: Live) -> None:
     assert json.loads(out)["status"]["signature"]["algorithm"] == "Ed25519"
 
 
+async def test_show_tells_how_far_a_drive_is(live: Live) -> None:
+    """Percent and the time that is left; only percent where nobody can tell the time yet."""
+    await write(live, "s1-a")
+    running = (
+        erased("S1", result="Running", percent=43, seconds_left=3700),
+        erased("S2", result="Running", percent=0, seconds_left=None),
+    )
+    drives = msgspec.to_builtins(running)
+    await live.client.patch_status(KINDS.evidence, "s1-a", {"status": {"drives": drives}})
+
+    _, out, _ = await live.run("evidence", "show", "s1-a")
+
+    first, second = (next(line for line in out.splitlines() if serial in line) for serial in ("S1", "S2"))
+    assert "Running, 43 %, 1h1m40s left" in first
+    assert "Running, 0 %" in second
+    assert "left" not in second
+
+
 async def test_show_of_what_is_not_there_says_how_to_find_some(live: Live) -> None:
     """Exit code 1."""
     code, _, err = await live.run("evidence", "show", "nothing")

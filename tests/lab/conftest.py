@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab import preflight, story
 from tests.lab import site as places
-from tests.lab.run import IMAGES, Run
+from tests.lab.run import GENERIC, IMAGES, Run
 from tests.lab.site import Site
 from tests.lab.story import Chain
 
@@ -19,8 +19,10 @@ def refusal() -> str:
         return lacking
     if importlib.util.find_spec("libvirt") is None:
         return "libvirt-python is missing: make lab installs it (tools/uv sync --locked --group lab)"
-    if not all((IMAGES / name / "index.json").exists() for name in ("discovery", "demo")):
-        return "the images are missing: run make images"
+    if not all(
+        (folder / name / "index.json").exists() for folder in (IMAGES, GENERIC) for name in ("discovery", "demo")
+    ):
+        return "the images are missing: run make lab-images"
     return ""
 
 

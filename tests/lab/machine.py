@@ -3,8 +3,11 @@
 import shlex
 import subprocess
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.lab import attach, drives
+from tests.lab.drives import Backing, Drive
 from tests.lab.netns import Namespace
 from tests.lab.run import Run
 
@@ -24,6 +27,8 @@ auth_unix_ro = "none"
 auth_unix_rw = "none"
 log_outputs = "2:stderr"
 """
+DISK = Drive("virtio", "node0-disk0", 1024**3)
+"""What a machine has when nothing else is asked for."""
 
 
 class Libvirt:
@@ -72,21 +77,25 @@ def _with_user(home: Path, name: str) -> str:
 
 
 class Machine:
-    """A BIOS machine with one virtio NIC, one disk and its serial console in console.log."""
+    """A BIOS machine with one virtio NIC, its drives and its serial console in console.log."""
 
     def __init__(
-        self, run: Run, libvirt: Libvirt, bridge: str, *, name: str = "node0", mac: str = "52:54:00:77:00:11"
+        self,
+        run: Run,
+        libvirt: Libvirt,
+        bridge: str,
+        *,
+        name: str = "node0",
+        mac: str = "52:54:00:77:00:11",
+        with_drives: Sequence[Drive] = (DISK,),
     ) -> None:
         self.name, self.mac = name, mac
         self.uuid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-        self.disk_size = 1024**3
         self.memory_size = 1024 * 1024**2
         self.console = run.path(f"{name}-console.log")
         self.libvirt = libvirt
-        disk = run.path(f"{name}.raw")
-        with disk.open("wb") as raw:
-            raw.truncate(self.disk_size)
-        libvirt.virsh("define", str(self._write_domain(run, disk, bridge)))
+        self.backings = drives.create(run.path(f"{name}-drives/x").parent, with_drives)
+        libvirt.virsh("define", str(self._write_domain(run, bridge)))
 
     def is_running(self) -> bool:
         """Whether the machine has power."""
@@ -97,14 +106,19 @@ class Machine:
         if self.is_running():
             self.libvirt.virsh("destroy", self.name)
 
-    def _write_domain(self, run: Run, disk: Path, bridge: str) -> Path:
+    def slow_down(self, backing: Backing, rate: int) -> None:
+        """From the next power-on the drive takes so many bytes a second, as a real disk does."""
+        source = str(backing.path)
+        self.libvirt.virsh("blkdeviotune", self.name, source, "--write-bytes-sec", str(rate), "--config")
+
+    def _write_domain(self, run: Run, bridge: str) -> Path:
         path = run.path(f"{self.name}.xml")
-        path.write_text(self._domain(disk, bridge))
+        path.write_text(self._domain(bridge))
         return path
 
-    def _domain(self, disk: Path, bridge: str) -> str:
+    def _domain(self, bridge: str) -> str:
         return f"""\
-            <domain type='qemu'>
+            <domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
               <name>{self.name}</name><uuid>{self.uuid}</uuid>
               <memory unit='b'>{self.memory_size}</memory><vcpu>1</vcpu>
               <os><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>
@@ -112,13 +126,11 @@ class Machine:
               <on_reboot>restart</on_reboot>
               <devices>
                 <emulator>/usr/bin/qemu-system-x86_64</emulator>
-                <disk type='file' device='disk'>
-                  <driver name='qemu' type='raw' discard='unmap'/><source file='{disk}'/>
-                  <target dev='vda' bus='virtio'/><serial>{self.name}-disk0</serial>
-                </disk>
+                {attach.devices(self.backings)}
                 <interface type='bridge'>
                   <source bridge='{bridge}'/><mac address='{self.mac}'/><model type='virtio'/>
                 </interface>
                 <serial type='file'><source path='{self.console}'/><target port='0'/></serial>
               </devices>
+              {attach.arguments(self.backings)}
             </domain>"""

@@ -42,10 +42,17 @@ class Operator:
 
     def kubectl(self, *arguments: str, given: str = "") -> str:
         """Runs kubectl and returns its output; a failure carries what it said."""
-        command = self._where.command(self._kubectl, "--kubeconfig", str(self.kubeconfig), *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, input=given)
+        return self._ask([self._kubectl, "--kubeconfig", str(self.kubeconfig), *arguments], given)
+
+    def metalctl(self, *arguments: str) -> str:
+        """Runs metalctl and returns its output; a failure carries what it said."""
+        return self._ask([METALCTL, *arguments, "--kubeconfig", str(self.kubeconfig)])
+
+    def _ask(self, command: list[str], given: str = "") -> str:
+        done = subprocess.run(self._where.command(*command), capture_output=True, text=True, check=False, input=given)
         if done.returncode:
-            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+            name, arguments = Path(command[0]).name, " ".join(command[1:])
+            raise RuntimeError(f"{name} {arguments}: {(done.stdout + done.stderr).strip()}")
         return done.stdout
 
     def objects(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
@@ -59,7 +66,8 @@ class Operator:
 
     def keep_state(self) -> None:
         """Puts every object and Event beside the logs, for whoever looks why a test failed."""
-        kinds = "endpoints.metal.ironcore.dev,bmcs,servers,serverclaims,serverbootconfigurations,ipxebootconfigs,events"
+        metal = "endpoints.metal.ironcore.dev,bmcs,servers,serverclaims,serverbootconfigurations,sanitizationevidences"
+        kinds = f"{metal},ipxebootconfigs,events"
         done = subprocess.run(
             self._where.command(self._kubectl, "--kubeconfig", str(self.kubeconfig), "get", "-A", "-o", "yaml", kinds),
             capture_output=True,

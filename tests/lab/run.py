@@ -16,6 +16,8 @@ from tests.lab.netns import Namespace
 TOP = Path(__file__).resolve().parents[2]
 LAB = TOP / ".lab"
 IMAGES = TOP / ".cache/images/out"
+GENERIC = TOP / ".cache/images/generic"
+"""The same images with Debian's kernel for real hardware."""
 GRACE = 5.0
 """Seconds a process gets to end by itself."""
 T = TypeVar("T")

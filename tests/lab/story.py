@@ -1,13 +1,15 @@
 """Everything of the chain but the BMC, whose lease begins the story."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.lab.bmc import PORT, ForeignBMC
 from tests.lab.dhcp import Dnsmasq, hook_script
-from tests.lab.machine import Libvirt, Machine
+from tests.lab.drives import Drive
+from tests.lab.machine import DISK, Libvirt, Machine
 from tests.lab.neighbor import Neighbor
 from tests.lab.operator import Operator
 from tests.lab.registry import OCIRegistry
@@ -17,6 +19,9 @@ from tests.lab.switch import Switch
 from tests.lab.webserver import WebServer
 
 BOOT, REGISTRY, HOME, OCI = f"{HOST}:8082", f"{HOST}:10000", f"{HOST}:8090", f"{HOST}:5000"
+DEMO = f"{OCI}/os/demo:latest"
+NOTHING_ERASED: Mapping[str, Any] = {"sanitization": {"policy": "None"}}
+"""For stories about something else: a boot less after each tenant."""
 STEP = 300
 """Seconds for one boot of the machine with everything around it, when others keep the processors busy."""
 PREFIXES = f"""\
@@ -72,24 +77,31 @@ class Chain:
 
 
 @contextlib.contextmanager
-def begin(run: Run, site: Site) -> Iterator[Chain]:
-    """Everything but the BMC: nothing is known of any server yet."""
+def begin(
+    run: Run,
+    site: Site,
+    *,
+    images: Path = IMAGES,
+    drives: Sequence[Drive] = (DISK,),
+    settings: Mapping[str, Any] = NOTHING_ERASED,
+) -> Iterator[Chain]:
+    """Everything but the BMC: nothing is known of any server yet. `settings` are the operator's, beside addresses."""
     oci = OCIRegistry(run, site.operator, OCI)
-    probe_image = oci.push(IMAGES / "discovery", "os/discovery")
-    oci.push(IMAGES / "demo", "os/demo")
+    probe_image = oci.push(images / "discovery", "os/discovery")
+    oci.push(images / "demo", "os/demo")
     prefixes = run.path("operator/mac-prefixes.yaml")
     prefixes.write_text(PREFIXES)
     config = {
         "macPrefixesFile": str(prefixes),
         "probeImage": probe_image,
-        "sanitization": {"policy": "None"},
         "listen": {"boot": BOOT, "registry": REGISTRY},
         "registries": {"insecure": [OCI]},
         "bmc": {"scheme": "http", "checkInterval": "10s"},
         "timeouts": {"resync": "10s"},
+        **settings,
     }
     operator = Operator(run, site.operator, config)
-    machine = Machine(run, Libvirt(run, site.operator), BRIDGE)
+    machine = Machine(run, Libvirt(run, site.operator), BRIDGE, with_drives=drives)
     switch = Switch(site.operator, BRIDGE)
     home = WebServer(site.operator, HOST, 8090, run.note)
     neighbor = Neighbor(site.neighbor, f"http://{BOOT}", f"http://{REGISTRY}")

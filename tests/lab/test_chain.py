@@ -5,15 +5,16 @@ The tests are steps of one story and run in order; a step that fails lets the re
 
 import json
 import secrets
-import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.lab import tenant
+from tests.lab.machine import DISK
 from tests.lab.run import Run
 from tests.lab.site import BMC_MAC
-from tests.lab.story import HOME, OCI, STEP, Chain
+from tests.lab.story import DEMO, HOME, STEP, Chain
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -61,9 +62,9 @@ def test_discovery_tells_the_machines_own_parts(chain: Chain, run: Run, say: Cal
     run.write_json("server.json", server)
     assert server["status"]["totalSystemMemory"] == "1Gi"
     assert sum(processor["totalCores"] for processor in server["status"]["processors"]) == 1
-    assert [disk["serial"] for disk in inventory(chain, server)["storage"]] == [f"{chain.machine.name}-disk0"]
+    assert [disk["serial"] for disk in inventory(chain, server)["storage"]] == [DISK.serial]
     drives = [drive for storage in server["status"]["storages"] for drive in storage["drives"]]
-    assert [drive["serialNumber"] for drive in drives] == [f"{chain.machine.name}-disk0"]
+    assert [drive["serialNumber"] for drive in drives] == [DISK.serial]
 
 
 def inventory(chain: Chain, server: dict[str, Any]) -> dict[str, Any]:
@@ -77,33 +78,12 @@ def inventory(chain: Chain, server: dict[str, Any]) -> dict[str, Any]:
 def claim(chain: Chain, name: str) -> str:
     """A claim whose system writes a file and a host name, and phones home with a nonce that only it knows."""
     nonce = secrets.token_hex(16)
-    unit = (
-        "[Unit]\nWants=network-online.target\nAfter=network-online.target\n[Service]\nType=oneshot\n"
-        "ExecStart=/usr/bin/python3 /opt/phone-home.py\n[Install]\nWantedBy=multi-user.target\n"
-    )
-    script = (
+    program = (
         "import socket, urllib.request\n"
-        f"body = open('/etc/nonce').read() + ' ' + socket.gethostname()\n"
+        "body = open('/etc/nonce').read() + ' ' + socket.gethostname()\n"
         f"urllib.request.urlopen('http://{HOME}/home', body.encode(), timeout=30)\n"
     )
-    texts = {"/etc/nonce": nonce, "/etc/hostname": name + "\n", "/opt/phone-home.py": script}
-    files = [
-        {"path": path, "mode": 0o644, "contents": {"source": "data:," + urllib.parse.quote(text)}}
-        for path, text in texts.items()
-    ]
-    units = [{"name": "phone-home.service", "enabled": True, "contents": unit}]
-    ignition = {"ignition": {"version": "3.3.0"}, "storage": {"files": files}, "systemd": {"units": units}}
-    chain.operator.apply(
-        {
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default"},
-            "stringData": {"ignition": json.dumps(ignition)},
-        },
-        {
-            "apiVersion": "metal.ironcore.dev/v1alpha1", "kind": "ServerClaim",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"power": "On", "image": f"{OCI}/os/demo:latest", "ignitionSecretRef": {"name": name}},
-        },
-    )  # fmt: skip
+    tenant.claim(chain.operator, name, DEMO, program, {"/etc/nonce": nonce})
     chain.nonces.append(nonce)
     return nonce
 

@@ -17,7 +17,7 @@ from metal.probe.bundle import zipapp
 from tests.lab import site as places
 from tests.lab.bmc import ForeignBMC
 from tests.lab.dhcp import Dnsmasq, hook_script
-from tests.lab.machine import Libvirt, Machine
+from tests.lab.machine import DISK, Libvirt, Machine
 from tests.lab.run import IMAGES, Run
 from tests.lab.site import BRIDGE, HOST, Site
 from tests.lab.switch import Switch
@@ -106,7 +106,7 @@ def test_a_machine_that_boots_the_discovery_image_reports_its_hardware(
     assert (nic["macAddress"], nic["carrierStatus"]) == (machine.mac, "up")
     assert dhcp.address_of(machine.mac) in nic["ipAddresses"]
     (disk,) = data["storage"]
-    assert (disk["sizeBytes"], disk["serial"]) == (machine.disk_size, "node0-disk0")
+    assert (disk["sizeBytes"], disk["serial"]) == (DISK.size, DISK.serial)
     assert sum(module["size"] for module in data["memory"]) == machine.memory_size
     assert sum(socket["totalHardwareThreads"] for socket in data["cpu"]) == 1
     assert data["systemInfo"]["systemInformation"]["uuid"] == machine.uuid

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,8 +15,9 @@ from rich.table import Table
 
 from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds, kinds
-from metal.api.sanitization import EvidencePhase, SanitizationEvidence
+from metal.api.sanitization import DriveErasure, EvidencePhase, Result, SanitizationEvidence
 from metal.cli.connection import connect, connection_options
+from metal.cli.durations import spoken
 from metal.cli.status import WIDE
 from metal.cli.table import age, printable
 from metal.evidence.keys import LABEL, public_keys
@@ -222,9 +223,17 @@ def _drives(evidence: SanitizationEvidence) -> Table:
     table = _table("DRIVE", "SERIAL", "SLOT", "RESULT", "CLASS", "METHOD", "READ BACK", "MESSAGE")
     for drive in evidence.status.drives:
         read = f"{drive.samples_read}, {drive.samples_differ} differ" if drive.samples_read else "no"
-        told = (drive.name, drive.serial_number, drive.slot, drive.result, drive.class_, drive.method, read)
+        told = (drive.name, drive.serial_number, drive.slot, _result(drive), drive.class_, drive.method, read)
         table.add_row(*map(printable, told), printable(drive.message))
     return table
+
+
+def _result(drive: DriveErasure) -> str:
+    """How far it is while it is being erased: machines say how long it takes once they can tell."""
+    if drive.result != Result.RUNNING:
+        return drive.result
+    left = "" if drive.seconds_left is None else f", {spoken(timedelta(seconds=drive.seconds_left))} left"
+    return f"{drive.result}, {drive.percent} %{left}"
 
 
 def _table(*columns: str) -> Table:
