@@ -18,6 +18,8 @@ from metal.cli.main import main
 from metal.kube.clock import system_clock
 from tests.cli.live import Live, api
 
+pytestmark = pytest.mark.life
+
 
 def metalctl(*args: str) -> Result:
     """A run in this process."""

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from metal.cli.main import main
 from tests.cli import live
+
+pytestmark = pytest.mark.life
 
 ENDPOINT = {"metadata": {"name": "e1"}, "spec": {"macAddress": "00:00:5e:00:53:01", "ip": "192.0.2.1"}}
 

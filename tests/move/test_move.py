@@ -15,7 +15,7 @@ from metal.pause import MANAGERS
 from tests.move.homes import Killed, Life, TwoHomes, two_homes
 from tests.sim.plane import KINDS, is_ready
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.looptime]
+pytestmark = [pytest.mark.asyncio, pytest.mark.looptime, pytest.mark.life]
 CHECKS = 2 * 4 * len(kinds_in_order(KINDS))
 """Writes with which both homes are tried before anything moves: four for each kind."""
 

@@ -11,7 +11,7 @@ from metal.api.core import EVENT
 from metal.config import BMCOptions, Listen, Timeouts
 from tests.sim.plane import KINDS, OPTIONS, Plane, plane
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.life]
 EVENTS: dict[str, Any] = {
     "listen": Listen(events="192.0.2.100:10001"),
     "timeouts": Timeouts(resync=600.0),

@@ -170,9 +170,10 @@ async def test_a_server_that_is_deleted_leaves_no_evidence_that_runs_for_ever() 
         await w.until_true(lambda s: s.status.sanitization_progress is not None)
         await w.client.delete(KINDS.server, "s1")
         await asyncio.sleep(30)
-        (left,) = await w.evidence()
-    assert (left.status.phase, len(left.status.owed)) == ("Failed", 1)
-    assert left.status.signature is not None
+        broken_off, owed = await w.evidence()
+    assert (broken_off.status.phase, len(broken_off.status.owed)) == ("Failed", 1)
+    assert broken_off.status.signature is not None
+    assert owed.metadata.name.startswith("owed-")
 
 
 async def test_a_retry_begins_with_a_new_window_and_new_evidence() -> None:

@@ -17,6 +17,8 @@ from metal.probe import bundle
 from tests.probe.erase.machine import MIB, Faults, Machine, is_zero
 from tests.probe.loopback import serve
 
+pytestmark = pytest.mark.life
+
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
