@@ -309,6 +309,12 @@ def nothing_owed_and_a_full_disk(story: Story) -> None:
     story.server("Available", sanitization="NotOwed")
 
 
+def deleted_before_its_erasure(story: Story) -> None:
+    reserved(story).machine("os", kind="tenant", source="network").server("Cleanup", CLAIM, tenant="u1")
+    story.history.changed("Server", "", "s1", None)
+    story.server("Discovery").server("Available")
+
+
 def erased_under_a_claim(story: Story) -> None:
     reserved(story).machine("os", kind="sanitizer", source="network")
 
@@ -388,6 +394,8 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
     (check_sanitized, evidence_of_another_server),
     (check_disks_are_clean, evidence_and_a_full_disk),
     (check_disks_are_clean, nothing_owed_and_a_full_disk),
+    (check_sanitized, deleted_before_its_erasure),
+    (check_disks_are_clean, deleted_before_its_erasure),
     (check_untouched, erased_under_a_claim),
     (check_waits, nameless_wait),
     (check_waits, endless_wait),
@@ -456,6 +464,27 @@ def test_an_erasure_with_evidence_passes() -> None:
     reserved(story, boot_window=window()).machine("os", kind="tenant", source="network").server("Cleanup", CLAIM)
     story.server("Available", sanitization="Accepted")
     check_all(story.history)
+
+
+def test_a_server_that_is_deleted_once_it_is_erased_passes() -> None:
+    """It owed nothing any more; nor does the next one of its machine."""
+    story = erased(Story().config("Ready")).machine("disk", first=True)
+    story.server("Released", CLAIM, tenant="u1", sanitization="Clear", sanitization_evidence="e1")
+    story.history.changed("Server", "", "s1", None)
+    story.server("Discovery").server("Available")
+    check_sanitized(story.history)
+    check_disks_are_clean(story.history)
+
+
+@pytest.mark.parametrize("said", [{"sanitization": "Accepted"}, {"sanitization_policy": "None"}])
+def test_a_server_whose_data_was_left_on_purpose_may_be_deleted(said: dict[str, Any]) -> None:
+    """Who left it has left it for the next Server, too."""
+    story = reserved(Story().config("Ready")).machine("os", kind="tenant", source="network")
+    story.server("Released", CLAIM, tenant="u1", **said)
+    story.history.changed("Server", "", "s1", None)
+    story.server("Discovery").server("Available")
+    check_sanitized(story.history)
+    check_disks_are_clean(story.history)
 
 
 def test_a_request_of_a_former_leader_that_arrives_late_gives_a_claim_no_second_server() -> None:

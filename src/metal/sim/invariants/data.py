@@ -23,6 +23,9 @@ def check_sanitized(history: History) -> None:
         if isinstance(entry, Happening) and _is_tenants(entry, world):
             dirty.add(entry.machine)
             cleaned.discard(entry.machine)
+        gone = _deleted(entry, world)
+        if gone is not None and (_was_left(gone) or not _problem(gone, world)):
+            dirty.discard(gone.uuid)
         if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
             if entry.obj.status.state == State.CLEANUP:
                 cleaned.add(entry.obj.uuid)
@@ -46,6 +49,18 @@ def _is_tenants(entry: Happening, world: World) -> bool:
     if entry.details["kind"] == "tenant":
         return True
     return server is not None and bool(server.status.tenant or server.spec.server_claim_ref)
+
+
+def _deleted(entry: Entry, world: World) -> Server | None:
+    """The Server whose object has just gone: what it owed or not, the next one of its machine has to know by itself."""
+    if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is not None:
+        return None
+    return world.servers.get(entry.name)
+
+
+def _was_left(server: Server) -> bool:
+    """True when somebody has decided that data may be left on its disks."""
+    return server.status.sanitization in _SAID_SO or server.status.sanitization_policy == _SAID_SO[0]
 
 
 def _problem(server: Server, world: World) -> str:
@@ -77,6 +92,9 @@ def check_disks_are_clean(history: History) -> None:
             marked.add(entry.machine)
         if isinstance(entry, Happening) and entry.what == "disk" and entry.details.get("first"):
             marked.discard(entry.machine)
+        gone = _deleted(entry, world)
+        if gone is not None and _was_left(gone):
+            marked.discard(gone.uuid)
         server = became_available(entry, world)
         if server is not None and server.uuid in marked:
             said_so = server.status.sanitization in _SAID_SO
