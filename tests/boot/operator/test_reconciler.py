@@ -13,6 +13,7 @@ import pytest
 from metal.api.claim import ServerBootConfiguration
 from metal.api.core import EVENT, SECRET
 from metal.api.ipxe import IPXEBootConfig
+from metal.api.meta import Kind
 from metal.boot.core.errors import ImageError
 from metal.boot.core.images import Image
 from metal.boot.operator.setup import setup_boot
@@ -346,6 +347,33 @@ async def test_a_child_that_somebody_deletes_or_edits_comes_back(site: Site) -> 
     await site.api.delete(site.kinds.ipxe, "sbc", "ns")
     await site.config()
     assert (await site.child()).spec == wanted
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_configuration_that_only_the_cache_still_has_gets_no_child(
+    again: bool, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleted, or deleted and made again: a child of an owner that is gone is collected at once, and made again."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    config, get = await site.config(), site.api.get
+
+    async def behind(kind: Kind[Any], name: str, namespace: str = "") -> Any:
+        if kind is site.kinds.boot_config and again:
+            return msgspec.structs.replace(config, metadata=msgspec.structs.replace(config.metadata, uid="another"))
+        if kind is site.kinds.boot_config:
+            raise NotFound(f"{name} not found")
+        return await get(kind, name, namespace)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.api, "get", behind)
+        await site.api.delete(site.kinds.ipxe, "sbc", "ns")
+        await asyncio.sleep(60)
+        left = (await site.api.list(site.kinds.ipxe)).items
+    await asyncio.sleep(120)
+    assert left == ()
+    assert (await site.child()).status.state == "Ready"
 
 
 async def test_a_deleted_configuration_keeps_no_image(site: Site) -> None:

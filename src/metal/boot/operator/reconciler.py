@@ -26,7 +26,7 @@ from metal.kube import mergepatch
 from metal.kube.client import Client
 from metal.kube.clock import Clock
 from metal.kube.controller import Done, Requeue, Result
-from metal.kube.errors import Forbidden, NotFound
+from metal.kube.errors import Conflict, Forbidden, NotFound
 from metal.kube.events import Recorder
 from metal.kube.informer import Informer
 from metal.kube.objects import Key
@@ -208,11 +208,23 @@ class BootConfigurationReconciler:
         wanted = children.desired(config, server, plan, deps.settings.base_url, deps.kinds)
         found = deps.children.get(Key(config.metadata.name, config.metadata.namespace))
         if children.differs(found, config, wanted):
+            if found is None:
+                await self._require_owner(config)
             manager = f"{deps.kinds.boot_group}/controller-manager"
             found = await deps.client.apply(deps.kinds.ipxe, wanted, manager=manager)
             deps.children.observe(found)
         await self._child_state(found, READY)
         return Finding(READY, "BootConfigReady", "the IPXEBootConfig is ready")
+
+    async def _require_owner(self, config: ServerBootConfiguration) -> None:
+        """Ask the API: of an owner that only a cache has, a child is collected at once, and would be made again.
+
+        Raises NotFound and Conflict, after which the cache gets time to catch up.
+        """
+        meta, kind = config.metadata, self.deps.kinds.boot_config
+        there = await self.deps.client.get(kind, meta.name, meta.namespace)
+        if there.metadata.uid != meta.uid:
+            raise Conflict(f"{kind.kind} {meta.namespace}/{meta.name} was deleted and made again")
 
     async def _child_state(self, found: IPXEBootConfig | None, state: str) -> None:
         if found is None or found.status.state == state:
@@ -300,6 +312,7 @@ def access(kinds: Kinds) -> tuple[Access, ...]:
         Access(SECRET, ("get",), ignition, where=Where.HOME),
         Access(kinds.ipxe, APPLY, "writes what is served to a machine"),
         Access(kinds.ipxe, ("patch",), "says whether it can be served", "status"),
+        Access(kinds.boot_config, ("get",), "makes no child for one that is gone"),
         Access(kinds.boot_config, ("patch",), "says whether the boot is prepared", "status"),
         blocks(kinds.boot_config),
         disowns(kinds.ipxe),
