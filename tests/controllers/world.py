@@ -234,14 +234,18 @@ class World:
 
     async def discover(self, name: str = "s1") -> Server:
         """Walk a server to Available, playing boot operator, boot server and machine."""
+        await self.boot_probe(name)
+        await self.until("Available", name)
+        return await self.until_true(lambda s: not s.status.waiting_for, name)
+
+    async def boot_probe(self, name: str = "s1") -> None:
+        """Walk a server to its probe's report."""
         await self.until("Discovery", name)
         await self.config_ready(name)
         await self.until_true(lambda s: s.status.power_state == "On" and s.status.boot_window is not None, name)
         await self.fetch_script(name)
         await self.fetch_ignition(name)
         await self.report(name)
-        await self.until("Available", name)
-        return await self.until_true(lambda s: not s.status.waiting_for, name)
 
     async def boot_claim(self, claim: str = "c1", name: str = "s1") -> Server:
         """Walk a claimed server through its first boot."""

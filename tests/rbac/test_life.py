@@ -70,6 +70,7 @@ async def test_a_whole_life_needs_every_right_and_no_other() -> None:
         await _a_bmc_dies_again_and_again(world)
         await _leftovers_of_older_operators(world)
         await _names_that_were_used_before(world)
+        await _a_server_goes_in_cleanup(world)
         await _maintenances_and_rules(world)
         await _everything_goes(world)
     assert guard.refused == []
@@ -147,6 +148,18 @@ async def _names_that_were_used_before(world: Plane) -> None:
     await _a_machine_says_that_it_booted(world)
     await world.until_available(3)
     await _claim_and_release(world)
+
+
+async def _a_server_goes_in_cleanup(world: Plane) -> None:
+    """What it owes is erased by the one that comes in its place."""
+    await world.add_claim()
+    await world.until_claim(is_ready)
+    await world.client.delete(KINDS.claim, "c1", "default")
+    await world.until(lambda servers: any(s.status.state == "Cleanup" for s in servers))
+    for server in await world.servers():
+        if server.status.state == "Cleanup":
+            await world.client.delete(KINDS.server, server.metadata.name)
+    await world.until_available(3)
 
 
 async def _maintenances_and_rules(world: Plane) -> None:

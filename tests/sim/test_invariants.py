@@ -495,6 +495,12 @@ def test_a_request_of_a_former_leader_that_arrives_late_gives_a_claim_no_second_
     check_all(story.history)
 
 
+def test_a_report_that_was_kept_although_its_machine_was_told_otherwise_counts() -> None:
+    """The API had lost its answer: nobody could know."""
+    story = Story().server("Discovery").machine("power", state="On").machine("report", status=503)
+    check_discovered(story.machine("power", state="Off").server("Available").history)
+
+
 def test_a_deletion_that_is_seen_a_moment_late_takes_no_server_away() -> None:
     """Servers and claims are watched apart; and a new claim of the same name does not hold what the old one had."""
     story = Story().claim(bound="s1").server("Cleanup", CLAIM, tenant="u1").server("Available").claim(going=True)

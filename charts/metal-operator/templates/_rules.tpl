@@ -55,6 +55,7 @@
   - create
   - get
   - list
+  - patch
 - apiGroups:
   - {{ include "metal.group" . }}
   resources:

@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from metal.api.kinds import Kinds
+from metal.api.report import drives_in
 from metal.api.sanitization import DriveErasure, EvidencePhase, KnownDrive, Policy, SanitizationEvidence
 from metal.api.server import Server
 from metal.evidence import record
@@ -17,30 +18,28 @@ from metal.kube.errors import AlreadyExists
 from metal.kube.rbac import Access
 
 LABEL = "owed-by"
-"""Label (under the API group) of such evidence: the system's UUID."""
-_UNKNOWN = "unknown"
+"""Label (under the API group) of such evidence while it is owed: the system's UUID."""
 _ERASED = (Policy.CLEAR, Policy.PURGE)
 
 
-def name_of(system_uuid: str, claim_uid: str) -> str:
-    """One for each tenant of a system: leaving it twice is leaving it once."""
-    return f"owed-{system_uuid}-{(claim_uid or _UNKNOWN)[:8]}"
+async def leave(client: Client, kinds: Kinds, server: Server, system: str, policy: str) -> SanitizationEvidence:
+    """Write down what this server owes after its last tenant, before it goes; no policy: nothing but whose it is.
 
-
-async def leave(client: Client, kinds: Kinds, server: Server, policy: str) -> SanitizationEvidence:
-    """Write down what this server owes after its last tenant, before it goes. Raises ApiError."""
-    tenant = server.status.tenant
+    Doing it twice is doing it once. Raises ApiError.
+    """
+    name = f"owed-{system}-{server.metadata.uid}"
     spec = {
-        "serverRef": {"name": server.metadata.name}, "systemUUID": server.uuid, "claimUID": tenant, "policy": policy,
+        "serverRef": {"name": server.metadata.name}, "systemUUID": system, "claimUID": server.status.tenant,
+        "policy": policy,
     }  # fmt: skip
-    name = name_of(server.uuid, tenant)
-    meta = {"name": name, "labels": {kinds.key(LABEL): server.uuid}}
+    meta = {"name": name, "labels": {kinds.key(LABEL): system}}
     try:
         evidence = await client.create(kinds.evidence, {"metadata": meta, "spec": spec})
     except AlreadyExists:
         evidence = await client.get(kinds.evidence, name)
-    drives = tuple(_drive(known) for known in server.status.drives)
-    return await record.write(client, kinds, evidence, msgspec.structs.replace(evidence.status, drives=drives))
+    known = server.status.drives or drives_in(server.status.storages)
+    told = msgspec.structs.replace(evidence.status, drives=tuple(_drive(one) for one in known))
+    return await record.write(client, kinds, evidence, told)
 
 
 def _drive(known: KnownDrive) -> DriveErasure:
@@ -49,25 +48,27 @@ def _drive(known: KnownDrive) -> DriveErasure:
     )
 
 
-async def find(client: Client, kinds: Kinds, server: Server) -> SanitizationEvidence | None:
-    """What is owed by a system whose Server is made anew, if anything is. Raises ApiError."""
-    left = await client.list(kinds.evidence, labels=f"{kinds.key(LABEL)}={server.uuid}")
-    return next((one for one in left.items if not one.status.phase), None)
+async def find(client: Client, kinds: Kinds, system: str) -> list[SanitizationEvidence]:
+    """All that Servers of this system have left behind and nobody has ended, the oldest first. Raises ApiError."""
+    left = (await client.list(kinds.evidence, labels=f"{kinds.key(LABEL)}={system}")).items
+    return sorted((one for one in left if not one.status.phase), key=lambda one: str(one.metadata.creation_timestamp))
 
 
-def drives(evidence: SanitizationEvidence) -> tuple[KnownDrive, ...]:
-    """The drives that the server had."""
-    return tuple(
+def drives(left: list[SanitizationEvidence]) -> tuple[KnownDrive, ...]:
+    """The drives that the servers had, each once."""
+    known = (
         KnownDrive(name=one.name, serial_number=one.serial_number, wwn=one.wwn, slot=one.slot, size=one.size)
+        for evidence in left
         for one in evidence.status.drives
     )
+    return tuple(dict.fromkeys(known))
 
 
 async def settle(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, became: str, proof: str, key: SigningKey,
     now: datetime,
 ) -> None:  # fmt: skip
-    """End what was left behind: a cleanup after that tenant has come to its end. Raises ApiError."""
+    """End what was left behind: a cleanup has come to its end. Raises ApiError."""
     status = msgspec.structs.replace(
         evidence.status,
         phase=EvidencePhase.SUCCEEDED if became in _ERASED else EvidencePhase.FAILED,
@@ -75,8 +76,14 @@ async def settle(
         remarks=(f"the cleanup ended with sanitization {became} (SanitizationEvidence {proof or 'none'})",),
     )
     await record.sign(client, kinds, evidence, status, key, now)
+    # A backup that is restored without status must not make it owed again.
+    labels = {"metadata": {"labels": {kinds.key(LABEL): None}}}
+    await client.patch(kinds.evidence, evidence.metadata.name, labels)
 
 
 def access(kinds: Kinds) -> tuple[Access, ...]:
     """What is done with evidence of what is owed, beyond what is done with any."""
-    return (Access(kinds.evidence, ("list",), "finds what a machine owes whose Server is made anew"),)
+    return (
+        Access(kinds.evidence, ("list",), "finds what a machine owes whose Server is made anew"),
+        Access(kinds.evidence, ("patch",), "takes the label from what is owed no more"),
+    )

@@ -3,16 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
+from metal.api.meta import ObjectMeta
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
 from metal.evidence import owed
+from metal.gate.uuids import spellings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
 from tests.controllers.server.test_sanitization import ERASE, begin_erasing, disks, erasing, released
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
+
+OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
 
 
 async def made_anew(w: World) -> None:
@@ -158,9 +163,120 @@ async def test_leaving_it_twice_is_leaving_it_once() -> None:
     async with world(**ERASE) as w:
         await in_cleanup(w)
         server: Server = await w.server()
-        first = await owed.leave(w.client, KINDS, server, "Clear")
-        again = await owed.leave(w.client, KINDS, server, "Clear")
-        found = await owed.find(w.client, KINDS, server)
+        first = await owed.leave(w.client, KINDS, server, server.uuid, "Clear")
+        again = await owed.leave(w.client, KINDS, server, server.uuid, "Clear")
+        found = await owed.find(w.client, KINDS, server.uuid)
     assert first.metadata.uid == again.metadata.uid
-    assert found is not None
-    assert found.metadata.uid == first.metadata.uid
+    assert [one.metadata.uid for one in found] == [first.metadata.uid]
+
+
+async def gone(w: World) -> None:
+    """The Server is deleted, and nothing of it is left but what it owes."""
+    await w.client.delete(KINDS.server, "s1")
+    await w.until_gone(KINDS.server, "s1")
+    await w.client.delete(KINDS.bmc_secret, "s1-secret")
+
+
+async def undisturbed(w: World, name: str) -> Server:
+    """Nobody touches the machine for ten minutes."""
+    before = list(w.bmc.writes())
+    await asyncio.sleep(600)
+    assert w.bmc.writes() == before
+    return await w.server(name)
+
+
+@pytest.mark.parametrize("policy", ["None", "Clear"])
+async def test_a_tenants_machine_that_comes_back_under_another_name_is_left_alone(policy: str) -> None:
+    """Its claim lives and names another Server: nobody but a person can say what is to become of it."""
+    async with world(sanitization_policy=policy) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await gone(w)
+        await w.add_server("s2")
+        server = await undisturbed(w, "s2")
+        assert (server.status.state, server.status.wait and server.status.wait.for_) == ("", "FormerTenant")
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Cleanup" if policy == "Clear" else "Discovery", "s2")
+    assert "default/c1" in server.status.waiting_for
+
+
+async def test_a_claim_that_names_the_server_and_never_had_it_gets_nobodys_data() -> None:
+    """Whether its status was lost or it came later cannot be told: the machine is left alone until somebody decides."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await gone(w)
+        await w.add_claim("c2", serverRef={"name": "s1"})
+        await w.add_server()
+        server = await undisturbed(w, "s1")
+        assert (server.status.state, server.status.wait and server.status.wait.for_) == ("", "FormerTenant")
+        await w.client.delete(KINDS.evidence, (await left(w)).metadata.name)
+        await w.until("Discovery")
+
+
+async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() -> None:
+    """One erasure is for all of them, and ends what each has left."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        server = await w.server()
+        drive = msgspec.structs.replace(server.status.drives[0], name="sdb", serial_number="gone")
+        status = msgspec.structs.replace(server.status, tenant="another", drives=(drive,))
+        other = msgspec.structs.replace(
+            server, status=status, metadata=msgspec.structs.replace(server.metadata, uid="another")
+        )
+        await owed.leave(w.client, KINDS, other, server.uuid, "Purge")
+        await made_anew(w)
+        again = await w.until("Cleanup")
+    assert again.status.sanitization_policy == "Purge"
+    assert {drive.serial_number for drive in again.status.drives} == {"serial-sda", "gone"}
+
+
+async def test_a_server_that_was_there_before_the_other_was_deleted_does_not_become_available() -> None:
+    """It asked too early whether anything is owed, and asks again."""
+    async with world(**ERASE) as w:
+        await w.add_server()
+        await w.until("Discovery")
+        former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
+        await owed.leave(w.client, KINDS, former, former.uuid, "Clear")
+        await w.boot_probe()
+        server = await w.until("Cleanup")
+    assert server.status.sanitization_policy == "Clear"
+
+
+async def test_the_other_spelling_of_a_uuid_is_the_same_machine() -> None:
+    """Firmware of before SMBIOS 2.6 shows three groups with their bytes swapped."""
+    async with world(**ERASE) as w:
+        await w.add_server(uuid=OTHER)
+        await w.until_true(lambda s: bool(s.status.state))
+        former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
+        await owed.leave(w.client, KINDS, former, min(spellings(OTHER)), "Clear")
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.add_server(uuid=spellings(OTHER)[1])
+        server = await w.until_true(lambda s: bool(s.status.state))
+    assert (server.status.state, server.status.tenant_served) == ("Cleanup", True)
+
+
+async def test_a_server_with_a_uuid_that_is_none_can_be_deleted() -> None:
+    """Nothing can be left for a machine that nobody can name."""
+    async with world(**ERASE) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await w.client.patch(KINDS.server, "s1", {"spec": {"systemUUID": "not a uuid!"}})
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        evidence = await w.evidence()
+    assert evidence == []
+
+
+async def test_a_server_of_another_operator_that_waits_for_a_word_owes_nothing() -> None:
+    """Nobody knows of a tenant there: its next Server is a new one."""
+    async with world(**ERASE) as w:
+        await w.add_server()
+        await w.discover()
+        told = {"type": "TakenOver", "status": "False", "reason": "Undecided", "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+        await w.client.patch_status(KINDS.server, "s1", {"status": {"conditions": [told]}})
+        await gone(w)
+        evidence = await w.evidence()
+    assert evidence == []

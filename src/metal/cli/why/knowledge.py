@@ -14,6 +14,10 @@ class Advice:
     way_out: str = ""
 
 
+_FORMER_TENANT = Advice(
+    "its Server was deleted while a tenant's data was on the machine, and living claims may be that tenant's",
+    "delete those claims and it is erased; or delete the SanitizationEvidence and it counts as a new machine",
+)
 WAITS: dict[str, Advice] = {
     "BMC": Advice(
         "its BMC does not answer, or not as it should; it is asked again and again",
@@ -84,6 +88,7 @@ WAITS: dict[str, Advice] = {
         "another operator left it, with a machine that is not as its state says; it is not touched without your word",
         "look at the machine; then let it go on: metalctl retry {name}",
     ),
+    "FormerTenant": _FORMER_TENANT,
     "CustomResourceDefinitions": Advice(
         "the API drops fields that the operator writes, because the CRDs are another operator's",
         "metalctl apply -f config/crd --force-conflicts",
@@ -124,6 +129,7 @@ FAILURES: dict[str, Advice] = {
         "the BMC keeps its network boot override, and the tenant's machine would not find its disk",
         "remove it at the BMC's own page; it goes on by itself",
     ),
+    "FormerTenant": _FORMER_TENANT,
     "SanitizationOwed": Advice(
         "a drive that a tenant used was not erased, and nobody gets the server until it is",
         "see which: metalctl evidence show; repair or attach the drive, then: metalctl retry {name}. To accept the "

@@ -6,7 +6,6 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot
 from metal.controllers.server.scope import Scope
-from metal.kube import conditions
 from metal.kube.errors import NotFound
 from metal.kube.objects import Key
 from metal.kube.rbac import Access
@@ -46,14 +45,6 @@ def claim_config(scope: Scope, claim: ServerClaim) -> ServerBootConfiguration | 
         return None
     owned = any(ref.uid == claim.metadata.uid for ref in config.metadata.owner_references)
     return config if owned and config.spec.server_ref.name == scope.name else None
-
-
-def tenant_that_booted(scope: Scope) -> ServerClaim | None:
-    """The claim whose machine this already was before its Server object was lost."""
-    for claim in scope.deps.claims.by_index(BY_SERVER, scope.name):
-        if claim.metadata.deletion_timestamp is None and conditions.is_true(claim.status.conditions, "Booted"):
-            return claim
-    return None
 
 
 def assume_booted(scope: Scope) -> None:

@@ -9,7 +9,7 @@ from metal.api.core import CONFIG_MAP
 from metal.api.report import known_drives, memory, network_interfaces, storages
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server import boot, inventory, power
+from metal.controllers.server import boot, inventory, made_anew, power
 from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
 from metal.kube.controller import Requeue
@@ -53,6 +53,9 @@ async def run(scope: Scope) -> Requeue:
     busy = await power.converge(scope, PowerState.OFF, "discovered")
     if busy is not None:
         return busy
+    owing = await made_anew.before_available(scope)
+    if owing is not None:
+        return owing
     inventory.record(scope)
     scope.condition("Discovered", True, "ProbeReported", "the probe reported this machine's hardware")
     return scope.go(State.AVAILABLE, "discovered; the server can be claimed")

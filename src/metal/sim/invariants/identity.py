@@ -7,6 +7,8 @@ from metal.sim.history import Change, Happening, History
 from metal.sim.invariants.world import Entry, replay, violation
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MAY_COUNT = (200, 201, 500, 503)
+"""Answers to a report that may have been kept: where the API lost its answer, we could not say so to the machine."""
 
 
 def check_one_machine(history: History) -> None:
@@ -45,7 +47,7 @@ def _follow(entry: Happening, switched_on: set[str], reported: set[str]) -> None
     if entry.what == "power" and entry.details["state"] == "On":
         switched_on.add(entry.machine)
         reported.discard(entry.machine)
-    elif entry.what == "report" and entry.details["status"] in (200, 201) and entry.machine in switched_on:
+    elif entry.what == "report" and entry.details["status"] in _MAY_COUNT and entry.machine in switched_on:
         reported.add(entry.machine)
 
 

@@ -8,8 +8,8 @@ from metal.sim.invariants.world import Entry, World, became_available, replay, v
 
 _LATE = timedelta(minutes=5)
 """How much later than its deadline a wait may be noticed: the longest pause between two looks, and then some."""
-_ENDLESS = (State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
-"""States whose wait ends when somebody outside says so."""
+_ENDLESS = ("", State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
+"""States whose wait ends when somebody outside says so; without one, a person has to say whose machine it is."""
 
 
 def check_available_is_off(history: History, liars: frozenset[str] = frozenset()) -> None:
