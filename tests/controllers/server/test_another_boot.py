@@ -14,6 +14,7 @@ from metal.api.server import Server
 from metal.kube import conditions
 from metal.kube.informer import Informer
 from metal.kube.objects import Key
+from tests.controllers.killer import Killer
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, maintain, operate, reasons, retry
 from tests.controllers.server.test_fence import _old_leader
@@ -442,23 +443,6 @@ async def test_a_claim_deleted_while_it_boots_again_is_cleaned_up() -> None:
     assert w.bmc.power == "Off"
 
 
-class _Killer:
-    """Never lets the n-th write return (or happen), and says when that moment has come."""
-
-    def __init__(self, w: World, number: int) -> None:
-        self.left, self.reached = number, asyncio.Event()
-        w.tap.trap = w.bmc.trap = self._trap
-
-    async def _trap(self, what: str, when: str) -> None:
-        if self.reached.is_set():
-            return
-        if self.left > 0:
-            self.left -= 1
-            return
-        self.reached.set()
-        await asyncio.Event().wait()
-
-
 @pytest.mark.parametrize("number", range(0, 36, 2))
 async def test_a_manager_killed_at_any_write_answers_a_number_once(number: int) -> None:
     """Before or after each write to the API or to the BMC; never from the disk in between, never a second time."""
@@ -470,7 +454,7 @@ async def test_a_manager_killed_at_any_write_answers_a_number_once(number: int) 
             claim = await w.add_claim()
             await w.until_true(at_rest)
             await asyncio.sleep(30)
-            killer = _Killer(w, number)
+            killer = Killer(w, number)
             await ask(w, 1, image="reg/os:2")
             await _killed_and_restarted(w, killer)
             server = await w.until_true(lambda s: answered(s) == 1 and at_rest(s), within=900)
@@ -482,7 +466,7 @@ async def test_a_manager_killed_at_any_write_answers_a_number_once(number: int) 
     assert killer.reached.is_set() or number > 20, "it takes fewer writes by now: look at the parameters"
 
 
-async def _killed_and_restarted(w: World, killer: _Killer) -> None:
+async def _killed_and_restarted(w: World, killer: Killer) -> None:
     try:
         async with asyncio.timeout(300):
             await killer.reached.wait()

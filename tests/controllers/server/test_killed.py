@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from metal.api.server import Server
+from tests.controllers.killer import Killer
 from tests.controllers.machine import Surroundings
 from tests.controllers.world import KINDS, World, world
 
@@ -12,29 +13,9 @@ pytestmark = pytest.mark.looptime
 QUICK = {"power_poll": 1.0, "resync": 60.0}
 
 
-class _Killer:
-    """Never lets the n-th write return (or happen), and says when that moment has come."""
-
-    def __init__(self, w: World, number: int) -> None:
-        self.left = number
-        self.reached = asyncio.Event()
-        self.where = ""
-        w.tap.trap = w.bmc.trap = self._trap
-
-    async def _trap(self, what: str, when: str) -> None:
-        if self.reached.is_set():
-            return
-        if self.left > 0:
-            self.left -= 1
-            return
-        self.where = f"{when} {what}"
-        self.reached.set()
-        await asyncio.Event().wait()
-
-
 async def _life(w: World, around: Surroundings, number: int) -> str:
     """Enrolment, claim, boot, release; killed at the n-th moment. Where it was, or nothing when it never came."""
-    killer = _Killer(w, number)
+    killer = Killer(w, number)
     restarts = asyncio.create_task(_restart_when(w, killer))
     await w.until("Available", within=600)
     await w.until_true(lambda s: not s.status.waiting_for)
@@ -60,7 +41,7 @@ def _at_rest(server: Server) -> bool:
     return bool(status.claim_boot and status.power_state == "On" and not status.waiting_for)
 
 
-async def _restart_when(w: World, killer: _Killer) -> None:
+async def _restart_when(w: World, killer: Killer) -> None:
     await killer.reached.wait()
     await asyncio.sleep(0.1)
     await w.restart()

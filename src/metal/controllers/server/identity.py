@@ -1,11 +1,11 @@
 """Is this the machine that the Server stands for? An address may be given to another BMC, a path to another system."""
 
 import re
-import uuid
 
 from metal.api.server import Server
 from metal.bmc.errors import BMCError
 from metal.bmc.protocols import SystemInfo
+from metal.gate.uuids import spellings
 
 _FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -26,7 +26,7 @@ def problem(server: Server) -> str:
 def matches(server: Server, system: SystemInfo) -> bool:
     """True when the UUIDs are the same, also where one has its first three groups byte-swapped (SMBIOS before 2.6)."""
     found, wanted = system.uuid.lower(), server.uuid
-    return found == wanted or (bool(_FORM.fullmatch(found)) and _swapped(found) == wanted)
+    return found == wanted or (bool(_FORM.fullmatch(found)) and wanted in spellings(found))
 
 
 def require(server: Server, system: SystemInfo) -> SystemInfo:
@@ -37,7 +37,3 @@ def require(server: Server, system: SystemInfo) -> SystemInfo:
         f"the BMC's system {system.uri} has the UUID {system.uuid}, not {server.uuid}: the machine was exchanged, or "
         "its BMC's address belongs to another one; correct the BMC's address or spec.systemUUID"
     )
-
-
-def _swapped(text: str) -> str:
-    return str(uuid.UUID(bytes_le=uuid.UUID(text).bytes))

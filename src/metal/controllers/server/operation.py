@@ -12,7 +12,7 @@ KNOWN = ("ignore", "retry", sanitize.ACCEPT, ACCEPT_HOST_KEY, parking.PARK, park
 
 
 async def adopt(scope: Scope) -> Requeue | None:
-    """Give a Server without state one: Reserved when it is claimed (a restored backup), else Initial."""
+    """Give a Server without state one: Reserved when it is claimed (a restored backup), else what `made_anew` says."""
     if scope.server.spec.power and scope.server.spec.server_maintenance_ref is None:  # else it is the maintenance's
         await scope.patch({"spec": {"power": None}})
     if scope.status.state:
