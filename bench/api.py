@@ -26,7 +26,7 @@ from tests.kubeapi.cluster import KubeCluster
 
 from metal.api.crd import crds
 from metal.api.kinds import kinds
-from metal.kube.kubeconfig import from_file
+from metal.kube.client.kubeconfig import from_file
 
 SERVERS = "/apis/metal.ironcore.dev/v1alpha1/servers"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -41,7 +41,7 @@ from pathlib import Path
 import uvloop
 from metal.apiserver.server import EmbeddedAPI
 from metal.cli.collecting import collect_seldom
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 
 async def main():
     api = EmbeddedAPI(Path(sys.argv[1]), system_clock)

@@ -24,10 +24,10 @@ from metal.api.core import CRD, NAMESPACE
 from metal.api.crd import crds
 from metal.api.kinds import Kinds, kinds
 from metal.config import Config
-from metal.kube.client import EventType
-from metal.kube.errors import ApiError
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import load
+from metal.kube.client.errors import ApiError
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import load
+from metal.kube.client.protocol import EventType
 from metal.sim.fleet import Fleet
 from metal.sim.options import Options
 

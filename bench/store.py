@@ -22,7 +22,7 @@ from bench.api import EMBEDDED, SERVERS, Home, server, status
 from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 
 
 async def fill(folder: Path, count: int) -> None:

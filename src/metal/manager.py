@@ -39,14 +39,14 @@ from metal.events.receiver import EventReceiver
 from metal.gate.directory import CachedDirectory
 from metal.gate.http import Listening, make_app, serve
 from metal.gate.refusals import Refusals
-from metal.kube.client import Client
-from metal.kube.clock import Clock, system_clock
-from metal.kube.election import Elector
-from metal.kube.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
-from metal.kube.events import Recorder
-from metal.kube.rbac import Access, Where
-from metal.kube.runtime import Runtime
-from metal.kube.tasks import Crashed, Tasks, first
+from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
+from metal.kube.client.protocol import Client
+from metal.kube.controller.election import Elector
+from metal.kube.controller.events import Recorder
+from metal.kube.controller.runtime import Runtime
+from metal.kube.controller.tasks import Crashed, Tasks, first
+from metal.kube.meta.clock import Clock, system_clock
+from metal.kube.meta.permissions import Access, Where
 from metal.pause import INTERVAL, Pause
 from metal.probe.bundle import zipapp
 from metal.registry.http import routes as registry_routes

@@ -15,13 +15,13 @@ import structlog
 
 import metal
 from metal.api.core import CONFIG_MAP
-from metal.kube.client import Client, Page, WatchEvent
-from metal.kube.clock import Clock
-from metal.kube.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
-from metal.kube.objects import Kind, Object
-from metal.kube.rbac import Access, Where
-from metal.kube.resources import Resource
-from metal.kube.runtime import Runtime
+from metal.kube.client.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
+from metal.kube.client.protocol import Client, Page, WatchEvent
+from metal.kube.client.resources import Resource
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.objects import Kind, Object
+from metal.kube.meta.permissions import Access, Where
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T", bound=Object)

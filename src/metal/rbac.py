@@ -29,8 +29,8 @@ from metal.controllers.server import reconciler as server
 from metal.events import receiver
 from metal.evidence import keys, owed, record
 from metal.gate import directory, windows
-from metal.kube import election, events
-from metal.kube.rbac import Access, Right, Where, reasons, rights, rules
+from metal.kube.controller import election, events
+from metal.kube.meta.permissions import Access, Right, Where, reasons, rights, rules
 from metal.registry import bootstate
 from metal.registry import service as registry
 

@@ -11,8 +11,8 @@ import pytest_asyncio
 from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.client import Client
-from metal.kube.errors import Invalid
+from metal.kube.client.errors import Invalid
+from metal.kube.client.protocol import Client
 
 KINDS = kinds()
 PROTOCOL = {"name": "Redfish", "port": 443}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from metal.api.core import CONFIG_MAP
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
+from metal.kube.meta.clock import system_clock
 
 
 async def fill(api: EmbeddedAPI, prefix: str) -> list[str]:

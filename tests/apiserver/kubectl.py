@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import Obj
 
 

@@ -9,7 +9,7 @@ from metal.apiserver.access import Attributes, service_account
 from metal.apiserver.client import InProcessClient
 from metal.apiserver.rbac_rules import Rule, missing
 from metal.apiserver.requests import User
-from metal.kube.errors import Forbidden
+from metal.kube.client.errors import Forbidden
 from tests.apiserver.widgets import WIDGET, Api, running, widget
 
 pytestmark = pytest.mark.looptime

@@ -1,4 +1,4 @@
-"""The in-process client: the contract of `metal.kube.client`, straight into the backend."""
+"""The in-process client: the contract of `metal.kube.client.protocol`, straight into the backend."""
 
 import asyncio
 import random
@@ -12,10 +12,19 @@ import pytest
 from metal.apiserver.client import InProcessClient
 from metal.apiserver.requests import User
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.client import Client, EventType
-from metal.kube.clock import LoopClock
-from metal.kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Invalid, NotFound, ServerError
-from metal.kube.objects import Kind
+from metal.kube.client.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Expired,
+    Invalid,
+    NotFound,
+    ServerError,
+)
+from metal.kube.client.protocol import Client, EventType
+from metal.kube.meta.clock import LoopClock
+from metal.kube.meta.objects import Kind
 from tests.apiserver.widgets import GADGET, START, WIDGET, Api, Widget, crd, running
 
 pytestmark = pytest.mark.looptime

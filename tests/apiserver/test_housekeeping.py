@@ -10,7 +10,7 @@ import pytest
 
 from metal.apiserver.rbac_bootstrap import AUTOUPDATE
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import Api, running
 
 ROLE = "system:public-info-viewer"

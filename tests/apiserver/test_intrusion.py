@@ -18,8 +18,8 @@ from metal.apiserver.requests import DeleteOptions, ListOptions, User
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.status import StatusError
 from metal.apiserver.structural import Rule, compile_node
-from metal.kube.clock import system_clock
-from metal.kube.kubeconfig import from_file
+from metal.kube.client.kubeconfig import from_file
+from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import Api, crd, running
 
 Obj = dict[str, Any]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
-from metal.kube.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound, Unauthorized, Unavailable
-from metal.kube.http import HTTPClient
-from metal.kube.informer import Informer
-from metal.kube.kubeconfig import load
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound, Unauthorized, Unavailable
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import load
+from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import WIDGET, Widget, crd
 
 

@@ -10,7 +10,7 @@ from cryptography import x509
 
 from metal.apiserver import kubeconfig, tls
 from metal.apiserver.auth import TokenError, Tokens, write_private
-from metal.kube.kubeconfig import from_file
+from metal.kube.client.kubeconfig import from_file
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

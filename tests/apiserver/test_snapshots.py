@@ -14,8 +14,8 @@ from metal.apiserver import snapshots
 from metal.apiserver.journal import JournalError
 from metal.apiserver.records import ResourceKey
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
-from metal.kube.kubeconfig import from_file
+from metal.kube.client.kubeconfig import from_file
+from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import Api, crd, widget
 
 Obj = dict[str, Any]

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import from_file
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import from_file
+from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import WIDGET, crd, widget
 
 WIDGETS = "/apis/example.org/v1/namespaces/default/widgets"

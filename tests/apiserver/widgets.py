@@ -20,7 +20,7 @@ from metal.apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
-from metal.kube.clock import LoopClock
+from metal.kube.meta.clock import LoopClock
 
 Obj = dict[str, Any]
 

@@ -21,9 +21,9 @@ from metal.boot.service import BootService
 from metal.boot.settings import BootSettings
 from metal.gate.directory import CachedDirectory
 from metal.gate.refusals import Refusals
-from metal.kube.clock import LoopClock
-from metal.kube.events import Recorder
-from metal.kube.runtime import Runtime
+from metal.kube.controller.events import Recorder
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.clock import LoopClock
 from metal.registry.service import RegistryService, RegistrySettings
 from tests.gate.world import IGNITION, MAC, MACHINE, NEIGHBOR, UUID, Clock, Shelf, secret
 

@@ -16,7 +16,7 @@ from metal.api.boot_window import digest as token_digest
 from metal.api.core import SECRET
 from metal.boot.service import BootService
 from metal.gate.answer import Answer
-from metal.kube.errors import Conflict, TooManyRequests, Unavailable
+from metal.kube.client.errors import Conflict, TooManyRequests, Unavailable
 from tests.gate.world import IGNITION, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
 
 pytestmark = pytest.mark.looptime

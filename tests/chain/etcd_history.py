@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from metal.kube.objects import Kind
-from metal.kube.wire import Codec
+from metal.kube.client.wire import Codec
+from metal.kube.meta.objects import Kind
 from metal.sim.history import History
 
 _MOST = 1 << 26

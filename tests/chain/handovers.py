@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
 from tests.chain.replicas import Replica, Site
 
 _MOST = 12

@@ -8,8 +8,8 @@ from metal import rbac
 from metal.api.core import CRD
 from metal.api.crd import crds
 from metal.api.kinds import Kinds
-from metal.kube.client import Client
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
+from metal.kube.client.protocol import Client
 from tests.kubeapi.cluster import KubeCluster
 
 

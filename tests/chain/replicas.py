@@ -17,9 +17,9 @@ import yaml
 from metal.api.core import LEASE, SECRET
 from metal.api.kinds import kinds
 from metal.api.server import Server
-from metal.kube.errors import ApiError
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import load
+from metal.kube.client.errors import ApiError
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import load
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.images import ImageRegistry
 from metal.sim.invariants import check_all

@@ -13,11 +13,11 @@ from metal.boot.http import routes as boot_routes
 from metal.config import Config
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
-from metal.kube.client import Client, Page, WatchEvent
-from metal.kube.election import ElectionSettings, Elector, Lease
-from metal.kube.errors import Unavailable
-from metal.kube.objects import Kind, Object
-from metal.kube.resources import Resource
+from metal.kube.client.errors import Unavailable
+from metal.kube.client.protocol import Client, Page, WatchEvent
+from metal.kube.client.resources import Resource
+from metal.kube.controller.election import ElectionSettings, Elector, Lease
+from metal.kube.meta.objects import Kind, Object
 from metal.manager import Manager, Parts
 from metal.registry.http import routes as registry_routes
 from metal.sim.localimages import LocalImages

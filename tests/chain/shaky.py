@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from metal.kube.client import Client, Page, WatchEvent
-from metal.kube.errors import Expired, ServerError, TooManyRequests, Unavailable
-from metal.kube.objects import Kind, Object
-from metal.kube.resources import Resource
+from metal.kube.client.errors import Expired, ServerError, TooManyRequests, Unavailable
+from metal.kube.client.protocol import Client, Page, WatchEvent
+from metal.kube.client.resources import Resource
+from metal.kube.meta.objects import Kind, Object
 from tests.chain.proxy import Trouble
 
 T = TypeVar("T", bound=Object)

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 from tests.chain.shaky import Shaky
 from tests.sim.plane import Plane
 

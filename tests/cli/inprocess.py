@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from metal.api.core import EVENT
 from metal.cli.main import main
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 from tests.cli.live import KINDS, Live, api
 
 UUID = "38947555-7742-3448-3784-823347823834"

@@ -11,8 +11,8 @@ from pathlib import Path
 from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.client import Client
-from metal.kube.clock import system_clock
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import system_clock
 
 METALCTL = Path(sys.executable).with_name("metalctl")
 KINDS = kinds()

@@ -15,7 +15,7 @@ from metal.apiserver import snapshots
 from metal.apiserver.server import EmbeddedAPI
 from metal.cli.datadir import locked
 from metal.cli.main import main
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 from tests.cli.live import Live, api
 
 pytestmark = pytest.mark.life
@@ -137,7 +137,7 @@ import asyncio, sys
 from pathlib import Path
 from metal.api.core import CONFIG_MAP
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 
 async def main():
     api = EmbeddedAPI(Path(sys.argv[1]), system_clock)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 from tests.cli.live import KINDS, METALCTL, api
 from tests.cli.test_up import free_ports
 

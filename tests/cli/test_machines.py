@@ -11,7 +11,7 @@ import pytest
 from metal.api.core import CRD, SECRET
 from metal.api.server import Server
 from metal.cli.machines import operations
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 from tests.cli.inprocess import Bench, Outcome, bench
 from tests.cli.live import KINDS
 

@@ -15,8 +15,8 @@ from metal.api.core import LEASE, Lease
 from metal.apiserver.server import EmbeddedAPI
 from metal.cli.main import main
 from metal.cli.manager import sentence
-from metal.kube.clock import system_clock
-from metal.kube.errors import Forbidden, NotFound, Unauthorized
+from metal.kube.client.errors import Forbidden, NotFound, Unauthorized
+from metal.kube.meta.clock import system_clock
 from tests.cli.live import METALCTL, Live, api
 from tests.cli.test_up import free_ports
 

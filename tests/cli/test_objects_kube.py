@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import load
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import load
 from tests.cli.live import Live
 from tests.kubeapi.cluster import KubeCluster, running
 

@@ -16,7 +16,7 @@ from metal.cli.machines.progress import Progress
 from metal.cli.main import main
 from metal.cli.objects.tables import Printed
 from metal.cli.onapi import each
-from metal.kube import errors
+from metal.kube.client import errors
 
 
 def test_without_a_terminal_each_change_is_a_line() -> None:

@@ -16,9 +16,9 @@ from metal.api.claim import ServerClaim
 from metal.api.core import SECRET
 from metal.api.kinds import kinds
 from metal.api.server import Server
-from metal.kube.errors import ApiError
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import load
+from metal.kube.client.errors import ApiError
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import load
 
 pytestmark = pytest.mark.life
 

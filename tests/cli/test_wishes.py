@@ -16,8 +16,8 @@ from metal.cli.machines.wishes import Selector, Toleration
 from metal.cli.objects import manifests, references
 from metal.cli.objects.resources import find
 from metal.controllers.claim.matching import tolerates
-from metal.kube import selectors
-from metal.kube.resources import Resource
+from metal.kube.client.resources import Resource
+from metal.kube.meta import selectors
 
 NAME = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 PART = st.one_of(

@@ -4,7 +4,7 @@ import copy
 import secrets
 from typing import Any
 
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 from tests.conformance.ways import APPLY, MERGE, Obj, Reply, Watch, Way
 
 GROUP = "conformance.example.org"

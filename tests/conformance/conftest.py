@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import Clock, system_clock
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import from_file
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import from_file
+from metal.kube.meta.clock import Clock, system_clock
 from tests.conformance.api import GROUP, Api, definition
 from tests.conformance.ways import InProcess, OverHTTP, Way, administrator
 from tests.kubeapi.cluster import KubeCluster

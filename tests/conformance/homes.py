@@ -16,10 +16,10 @@ from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
-from metal.kube.errors import NotFound
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import from_file
+from metal.kube.client.errors import NotFound
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import from_file
+from metal.kube.meta.clock import system_clock
 from tests.conformance.relay import Relay
 from tests.kubeapi.cluster import KubeCluster
 

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from metal.kube.mergepatch import apply as merged
+from metal.kube.meta.mergepatch import apply as merged
 from tests.conformance.api import Api, Obj, Reply, config_map, widget
 from tests.conformance.ways import APPLY, JSON_PATCH, MERGE, STRATEGIC
 

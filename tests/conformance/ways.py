@@ -19,7 +19,7 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.status import StatusError
 from metal.apiserver.web import options, paths, render
 from metal.apiserver.web.negotiate import Form
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 
 Obj = dict[str, Any]
 Query = Mapping[str, str]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from metal.api.boot_window import Phase, Purpose, Refused
-from metal.kube.errors import Conflict, NotFound
+from metal.kube.client.errors import Conflict, NotFound
 from tests.controllers.world import KINDS, World
 
 

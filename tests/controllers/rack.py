@@ -26,12 +26,12 @@ from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.controllers.scope import Context
 from metal.controllers.settings import BMCSettings, EndpointSettings
-from metal.kube.client import Client
-from metal.kube.clock import LoopClock
-from metal.kube.conditions import find
-from metal.kube.errors import NotFound
-from metal.kube.events import Recorder
-from metal.kube.runtime import Runtime
+from metal.kube.client.errors import NotFound
+from metal.kube.client.protocol import Client
+from metal.kube.controller.events import Recorder
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.clock import LoopClock
+from metal.kube.meta.conditions import find
 from tests.controllers.fakebmc import FakeBMC
 
 KINDS = kinds()

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from metal.kube.client import Client, Page, WatchEvent
-from metal.kube.objects import Kind, Object
-from metal.kube.resources import Resource
+from metal.kube.client.protocol import Client, Page, WatchEvent
+from metal.kube.client.resources import Resource
+from metal.kube.meta.objects import Kind, Object
 
 T = TypeVar("T", bound=Object)
 Trap = Callable[[str, str], Awaitable[None]]

@@ -14,7 +14,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.controllers.leases import canonical_mac, endpoint_name, lease_ended, lease_given
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 
 KINDS = kinds()
 MAC, OTHER = "52:54:00:00:00:01", "52:54:00:00:00:02"

@@ -28,10 +28,10 @@ from metal.controllers.settings import ClaimSettings, MaintenanceSettings, Serve
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport
-from metal.kube.clock import LoopClock
-from metal.kube.errors import AlreadyExists, NotFound
-from metal.kube.events import Recorder
-from metal.kube.runtime import Runtime
+from metal.kube.client.errors import AlreadyExists, NotFound
+from metal.kube.controller.events import Recorder
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.clock import LoopClock
 from tests.controllers.fakebmc import MAC, URI, UUID, FakeBMC, FakePool
 from tests.controllers.tap import Tap
 

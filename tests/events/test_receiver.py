@@ -18,10 +18,10 @@ from metal.events.http import routes
 from metal.events.receiver import EventReceiver, ReceiverSettings
 from metal.gate.http import Limits, make_app, serve
 from metal.gate.refusals import Refusals
-from metal.kube.client import Client
-from metal.kube.clock import LoopClock, system_clock
-from metal.kube.errors import ServerError, Unavailable
-from metal.kube.runtime import Runtime
+from metal.kube.client.errors import ServerError, Unavailable
+from metal.kube.client.protocol import Client
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.clock import LoopClock, system_clock
 from tests.controllers.rack import START
 
 KINDS = kinds()

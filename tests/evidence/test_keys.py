@@ -8,7 +8,7 @@ from metal.api.core import CONFIG_MAP, SECRET, ConfigMap
 from metal.api.kinds import kinds
 from metal.evidence.keys import KeyStore, public_keys
 from metal.evidence.signing import KeyUnusable, SigningKey
-from tests.kube.fakeapi import FakeAPI
+from tests.kube.client.fakeapi import FakeAPI
 
 pytestmark = pytest.mark.looptime
 KINDS, NS = kinds(), "metal-system"

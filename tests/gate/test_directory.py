@@ -8,10 +8,10 @@ import pytest
 
 from metal.api.kinds import kinds
 from metal.gate.directory import CachedDirectory, Directory, ListingDirectory, plain_ip
-from metal.kube.errors import Unavailable
-from metal.kube.informer import Informer
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import Unavailable
 from tests.gate.world import MAC, SWAPPED, UUID
-from tests.kube.fakeapi import FakeAPI
+from tests.kube.client.fakeapi import FakeAPI
 
 KINDS = kinds()
 STRANGER = "00000000-0000-0000-0000-000000000000"

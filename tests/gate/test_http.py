@@ -15,7 +15,7 @@ from metal.gate.crowd import room
 from metal.gate.http import Limits, Listening, Request, Route, make_app, serve
 from metal.gate.refusals import Refusals
 from metal.gate.windows import Busy
-from metal.kube.errors import Unavailable
+from metal.kube.client.errors import Unavailable
 from tests.gate.world import Clock
 
 CONTENT = bytes(range(256)) * 8192

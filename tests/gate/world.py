@@ -28,7 +28,7 @@ from metal.gate.directory import ListingDirectory
 from metal.gate.refusals import Refusals
 from metal.registry.service import RegistryService, RegistrySettings
 from tests.boot.registry import INITRAMFS, KERNEL, digest
-from tests.kube.fakeapi import FakeAPI
+from tests.kube.client.fakeapi import FakeAPI
 
 UUID = "4c4c4544-0042-4410-8030-b4c04f4d3132"
 SWAPPED = "44454c4c-4200-1044-8030-b4c04f4d3132"

@@ -15,8 +15,8 @@ from metal.bmc.pool import RedfishPool
 from metal.config import ConfigError, load, parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.gate.refusals import Refusals
-from metal.kube.clock import system_clock
-from metal.kube.metrics import Metrics
+from metal.kube.controller.metrics import Metrics
+from metal.kube.meta.clock import system_clock
 from tests.install.helm import CHART, TOP, VALUE_SETS
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())

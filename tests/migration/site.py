@@ -14,7 +14,7 @@ import yaml
 from metal.api.core import CONFIG_MAP, CRD, NAMESPACE, SECRET
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 from metal.sim.machine import Machine
 from metal.sim.state import OS, Disk
 

@@ -12,12 +12,12 @@ from metal.api.crd import crds
 from metal.api.server import Server
 from metal.bmc.pool import RedfishPool
 from metal.controllers.prefixfile import PrefixFile
-from metal.kube.client import Client
-from metal.kube.clock import system_clock
-from metal.kube.conditions import is_true
-from metal.kube.errors import NotFound
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import load
+from metal.kube.client.errors import NotFound
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import load
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import system_clock
+from metal.kube.meta.conditions import is_true
 from metal.manager import Manager, Parts
 from metal.sim.fleet import Fleet
 from metal.sim.localimages import LocalImages

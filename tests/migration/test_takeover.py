@@ -6,8 +6,8 @@ import pytest
 
 from metal.api.core import SECRET
 from metal.api.server import Server
-from metal.kube.conditions import find, is_true
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.conditions import find, is_true
 from tests.migration.site import LEFT, Doc, Left, go_crds, install, read, server_name
 from tests.migration.takeover import MINUTE, Takeover, takeover
 

@@ -12,7 +12,7 @@ from metal.bmc.pool import RedfishPool
 from metal.boot.http import routes as boot_routes
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 from metal.manager import Manager, Parts
 from metal.move.homes import Home
 from metal.move.mover import Mover

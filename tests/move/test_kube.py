@@ -14,9 +14,9 @@ import pytest
 from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.server import Server
-from metal.kube.client import Client
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import load
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import load
+from metal.kube.client.protocol import Client
 from tests.kubeapi.cluster import KubeCluster, free_ports, running
 from tests.migration.site import install
 from tests.sim.plane import is_ready

@@ -7,10 +7,10 @@ import pytest
 
 from metal.api.core import LEASE
 from metal.api.kinds import kinds
-from metal.kube.errors import Unavailable
+from metal.kube.client.errors import Unavailable
 from metal.move.homes import Home, Refused
 from metal.move.lock import BEAT, DEAD, LOST, NAME, alone
-from tests.kube.fakeapi import FakeAPI
+from tests.kube.client.fakeapi import FakeAPI
 
 pytestmark = pytest.mark.looptime
 SPACE = "metal-system"

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from metal.api.core import CONFIG_MAP, EVENT
-from metal.kube.errors import Forbidden
-from metal.kube.runtime import Runtime
+from metal.kube.client.errors import Forbidden
+from metal.kube.controller.runtime import Runtime
 from metal.pause import DEAD, INTERVAL, MANAGERS, MARK, SILENCE, Mark, Pause
-from tests.kube.fakeapi import FakeAPI
+from tests.kube.client.fakeapi import FakeAPI
 
 pytestmark = pytest.mark.looptime
 SPACE = "metal-system"

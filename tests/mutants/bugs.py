@@ -34,7 +34,7 @@ from metal.controllers.server import (
     reserved,
 )
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 from tests.mutants import stories
 from tests.mutants.stories import PATIENCE, Story
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
-from metal.kube.errors import AlreadyExists, ApiError, NotFound
+from metal.kube.client.errors import AlreadyExists, ApiError, NotFound
 from metal.sim.machine import Machine
 from tests.sim.plane import KINDS, Plane, is_ready
 

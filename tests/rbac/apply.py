@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from metal.api.meta import Kind
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 
 _RBAC = "rbac.authorization.k8s.io"
 _KINDS: dict[str, Kind[Any]] = {

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from metal.kube.client import Client, Page, WatchEvent
-from metal.kube.errors import Forbidden, NotFound
-from metal.kube.objects import Kind, Object
-from metal.kube.rbac import Request, Right, Where
-from metal.kube.resources import Resource
+from metal.kube.client.errors import Forbidden, NotFound
+from metal.kube.client.protocol import Client, Page, WatchEvent
+from metal.kube.client.resources import Resource
+from metal.kube.meta.objects import Kind, Object
+from metal.kube.meta.permissions import Request, Right, Where
 
 T = TypeVar("T", bound=Object)
 

@@ -15,9 +15,9 @@ import pytest
 from metal.api.core import CONFIG_MAP, NAMESPACE
 from metal.apiserver.access import service_account
 from metal.config import Config
-from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists
-from metal.kube.rbac import Where
+from metal.kube.client.errors import AlreadyExists
+from metal.kube.client.protocol import Client
+from metal.kube.meta.permissions import Where
 from metal.rbac import NAME, files, roles
 from tests.rbac.apply import apply_all
 from tests.rbac.guard import Guard
@@ -26,7 +26,7 @@ from tests.sim.steps import approve, maintain, rule, until_server
 
 pytestmark = pytest.mark.looptime
 HOME = Config().namespace
-ELSEWHERE = {"leases": "tests/kube/test_election.py: here one manager is alone"}
+ELSEWHERE = {"leases": "tests/kube/controller/test_election.py: here one manager is alone"}
 """Resources whose rights are proved by another test."""
 
 

@@ -24,7 +24,7 @@ from metal.redfish import (
     Trust,
 )
 from metal.redfish.tls import first_fingerprint
-from tests.kube.pki import Authority
+from tests.kube.client.pki import Authority
 
 HEADERS = {"x-auth-token": "s3cret-token"}
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

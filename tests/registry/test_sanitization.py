@@ -11,7 +11,7 @@ import pytest
 
 from metal.api.sanitization import SanitizationEvidence
 from metal.gate.answer import Answer
-from metal.kube.errors import Conflict, Unavailable
+from metal.kube.client.errors import Conflict, Unavailable
 from tests.evidence.test_report import DRIVE
 from tests.gate.world import MACHINE, NEIGHBOR, UUID, World
 

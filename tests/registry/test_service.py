@@ -11,7 +11,7 @@ import pytest
 
 from metal.api.core import CONFIG_MAP
 from metal.gate.answer import Answer
-from metal.kube.errors import Conflict, Unavailable
+from metal.kube.client.errors import Conflict, Unavailable
 from tests.gate.world import MACHINE, NEIGHBOR, SWAPPED, UUID, World
 
 pytestmark = pytest.mark.looptime

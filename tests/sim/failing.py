@@ -17,7 +17,7 @@ from metal.apiserver.sqlite import SqliteJournal
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell, ShellAccess
 from metal.config.options import Sanitization, Timeouts
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 from metal.sim.localimages import LocalImages
 from metal.sim.machine import Machine
 from metal.sim.network import InProcessNetwork, Reply, Unreachable

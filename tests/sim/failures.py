@@ -2,7 +2,7 @@
 
 import asyncio
 
-from metal.kube import conditions
+from metal.kube.meta import conditions
 from tests.mutants.stories import PATIENCE, Restless, at_rest
 from tests.sim.failing import FailingPlane, Row, failing, go_on, of_machine, reach, retry
 from tests.sim.plane import KINDS

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
 from metal.sim.faults import NAMES
 from tests.chain.proxy import Trouble
 from tests.sim.plane import KINDS

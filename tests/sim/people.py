@@ -9,8 +9,8 @@ from hypothesis.stateful import rule
 from metal.controllers.server.parking import PARK, UNPARK
 from metal.controllers.server.resets import RESETS
 from metal.controllers.server.sanitize import ACCEPT
-from metal.kube.errors import NotFound
-from metal.kube.objects import Kind
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.objects import Kind
 from tests.sim.plane import KINDS
 from tests.sim.stage import SECONDS, Stage
 from tests.sim.steps import APPROVED

@@ -24,8 +24,8 @@ from metal.config.options import Sanitization
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.events.http import routes as event_routes
-from metal.kube.client import Client
-from metal.kube.clock import LoopClock
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import LoopClock
 from metal.manager import Manager, Parts
 from metal.registry.http import routes as registry_routes
 from metal.sim.fleet import Fleet, FleetSettings

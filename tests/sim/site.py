@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from metal.boot.core.script import Boot, chainload
-from metal.kube.clock import LoopClock
+from metal.kube.meta.clock import LoopClock
 from metal.sim.history import Happening, History
 from metal.sim.identity import identity
 from metal.sim.machine import Machine, Site

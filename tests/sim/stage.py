@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from metal.config.options import Sanitization
 from metal.controllers.server.sanitize import ACCEPT
-from metal.kube.errors import ApiError, NotFound
+from metal.kube.client.errors import ApiError, NotFound
 from metal.sim.machine import Machine
 from tests.chain.proxy import Trouble
 from tests.chain.shakyplane import ShakyPlane

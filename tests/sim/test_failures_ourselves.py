@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from metal.api.core import CONFIG_MAP
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
 from tests.sim.failing import STEPS, FailingPlane, Fault, Row, at

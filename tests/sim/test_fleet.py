@@ -16,7 +16,7 @@ from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.boot.core.errors import ImageError
 from metal.controllers.macprefixes import parse
-from metal.kube.clock import LoopClock
+from metal.kube.meta.clock import LoopClock
 from metal.sim.fleet import RENEWAL, Fleet, FleetSettings
 from metal.sim.hardware import hardware
 from metal.sim.identity import MOST, identity

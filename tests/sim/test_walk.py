@@ -7,7 +7,7 @@ import random
 import pytest
 
 from metal.config.options import Sanitization
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
 from tests.sim.plane import Plane, plane
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]

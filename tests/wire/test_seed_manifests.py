@@ -13,7 +13,7 @@ import yaml
 from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 from tests.api.schemas import SAMPLES, documents
 from tests.apiserver.kubectl import program
 

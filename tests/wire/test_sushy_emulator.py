@@ -9,7 +9,7 @@ import pytest
 from metal.bmc import RedfishPool
 from metal.bmc.errors import BMCAuthError, BMCNotFound, BMCNotSupported, BMCTLSError
 from metal.bmc.protocols import BMC, Access, BootTarget, PowerState, ResetType
-from tests.kube.pki import Authority
+from tests.kube.client.pki import Authority
 from tests.wire.emulator import OFF, ON, PASSWORD, USER, Emulator, password_file, running
 
 pytestmark = pytest.mark.wire

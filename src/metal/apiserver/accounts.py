@@ -17,7 +17,7 @@ from metal.apiserver.reviews import AUTHENTICATION, review, user_info
 from metal.apiserver.status import Who, bad_request, conflict, not_found
 from metal.apiserver.status import invalid as refused
 from metal.apiserver.store import Store
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 

@@ -36,7 +36,7 @@ from metal.apiserver.resources import Registry, Resource
 from metal.apiserver.reviews import reviews
 from metal.apiserver.store import Store
 from metal.apiserver.writes import Writer
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 

@@ -21,10 +21,10 @@ from metal.apiserver.requests import (
 )
 from metal.apiserver.shaping import at_version
 from metal.apiserver.status import StatusError
-from metal.kube.client import EventType, Page, WatchEvent
-from metal.kube.errors import ApiError, NotFound, from_status
-from metal.kube.objects import Kind, Object
-from metal.kube.resources import Resource, split_api_version
+from metal.kube.client.errors import ApiError, NotFound, from_status
+from metal.kube.client.protocol import EventType, Page, WatchEvent
+from metal.kube.client.resources import Resource, split_api_version
+from metal.kube.meta.objects import Kind, Object
 
 T = TypeVar("T", bound=Object)
 
@@ -33,7 +33,7 @@ _plain = msgspec.json.Decoder().decode
 
 
 class InProcessClient:
-    """Implements `metal.kube.client.Client`. user: who acts; the name stands in managedFields, too."""
+    """Implements `metal.kube.client.protocol.Client`. user: who acts; the name stands in managedFields, too."""
 
     def __init__(self, backend: Backend, user: User) -> None:
         self._backend = backend

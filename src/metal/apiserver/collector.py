@@ -18,7 +18,7 @@ from metal.apiserver.requests import SYSTEM, DeleteOptions, Propagation, Request
 from metal.apiserver.resources import Registry
 from metal.apiserver.status import StatusError
 from metal.apiserver.store import Store
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 

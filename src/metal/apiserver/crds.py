@@ -15,7 +15,7 @@ from metal.apiserver.resources import Registry, Resource, Strategy
 from metal.apiserver.schema import Compiled
 from metal.apiserver.table import columns_for
 from metal.apiserver.tablebuiltin import builtin_columns
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 

@@ -7,7 +7,7 @@ from metal.apiserver import metadata, status
 from metal.apiserver.records import NAMESPACES, Record, encode
 from metal.apiserver.requests import DeleteOptions, Propagation, RequestContext
 from metal.apiserver.store import Store
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 

@@ -15,8 +15,8 @@ from metal.apiserver.rbac_bootstrap import AUTOUPDATE, bootstrap
 from metal.apiserver.records import NAMESPACES, SERVICE_ACCOUNTS, Event, ObjectKey, Record, ResourceKey
 from metal.apiserver.status import StatusError
 from metal.apiserver.store import Store
-from metal.kube.clock import Clock
-from metal.kube.selectors import from_object
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.selectors import from_object
 
 Obj = dict[str, Any]
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from metal.apiserver.causes import invalid
 from metal.apiserver.objectmeta import validate_metadata
-from metal.kube.selectors import Operator, Requirement, Selector
+from metal.kube.meta.selectors import Operator, Requirement, Selector
 
 _SYMBOLS = frozenset("=!(),><")
 _WORDS = frozenset(("in", "notin"))

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from metal.apiserver.strategic import FormatError, PatchError, strategic_merge
-from metal.kube.mergepatch import apply as json_merge
+from metal.kube.meta.mergepatch import apply as json_merge
 
 __all__ = ["FormatError", "PatchError", "json_merge", "json_patch", "strategic_merge"]
 

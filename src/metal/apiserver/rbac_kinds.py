@@ -11,7 +11,7 @@ from metal.apiserver.objectmeta import SUBDOMAIN_RULE, is_subdomain, path_name_f
 from metal.apiserver.resources import Resource, Strategy
 from metal.apiserver.tablebuiltin import builtin_columns
 from metal.apiserver.typed import Typed
-from metal.kube.selectors import from_object
+from metal.kube.meta.selectors import from_object
 
 Obj = dict[str, Any]
 

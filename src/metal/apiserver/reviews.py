@@ -13,7 +13,7 @@ from metal.apiserver.resources import Resource, Strategy
 from metal.apiserver.schema import Compiled
 from metal.apiserver.status import Who, bad_request
 from metal.apiserver.status import invalid as refused
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 

@@ -17,7 +17,7 @@ from metal.apiserver.journal import Journal, MemoryJournal
 from metal.apiserver.requests import User
 from metal.apiserver.sqlite import SqliteJournal
 from metal.apiserver.web.app import application
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 SHUTDOWN_SECONDS = 1.0
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on

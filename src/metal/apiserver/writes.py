@@ -10,7 +10,7 @@ from metal.apiserver.objectmeta import validate_metadata
 from metal.apiserver.records import NAMESPACES, ObjectKey, Record, encode
 from metal.apiserver.requests import PatchType, RequestContext
 from metal.apiserver.store import Store
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 

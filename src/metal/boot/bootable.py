@@ -9,9 +9,9 @@ from metal.api.kinds import Kinds
 from metal.boot.core import ignition
 from metal.boot.core.errors import IgnitionError
 from metal.boot.core.plan import Blob, Plan
-from metal.kube.client import Client
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access, Where
+from metal.kube.client.errors import NotFound
+from metal.kube.client.protocol import Client
+from metal.kube.meta.permissions import Access, Where
 
 COMMAND_LINE = "command-line"
 """Annotation key (under the boot group) with the kernel arguments of the image's config."""

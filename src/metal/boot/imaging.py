@@ -19,7 +19,7 @@ from metal.boot.settings import BootSettings
 from metal.gate.answer import Answer, Slice, not_yet
 from metal.gate.refusals import Refusals
 from metal.gate.windows import Windows
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 _BINARY = "application/octet-stream"
 

@@ -20,9 +20,9 @@ from metal.gate.answer import Answer, not_yet, text
 from metal.gate.directory import Directory, plain_ip
 from metal.gate.refusals import Refusals
 from metal.gate.windows import Windows
-from metal.kube.client import Client
-from metal.kube.clock import Clock
-from metal.kube.patient import PatientClient
+from metal.kube.client.protocol import Client
+from metal.kube.client.retrying import PatientClient
+from metal.kube.meta.clock import Clock
 
 REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"

@@ -10,7 +10,7 @@ from metal.apiserver.journal import JournalError
 from metal.cli.connection import connection, connection_options
 from metal.cli.copies import reach
 from metal.cli.datadir import Unusable, locked
-from metal.kube.kubeconfig import Connection
+from metal.kube.client.kubeconfig import Connection
 
 
 @click.command("backup")

@@ -12,9 +12,9 @@ from metal.api.kinds import METAL_GROUP, Kinds, kinds
 from metal.cli.connection import connection
 from metal.cli.objects import plain
 from metal.cli.objects.resources import discover, find
-from metal.kube.errors import ApiError
-from metal.kube.http import HTTPClient
-from metal.kube.resources import Resource
+from metal.kube.client.errors import ApiError
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.resources import Resource
 
 DEADLINE = 1.0
 """Seconds that a shell waits for us at most; then it offers nothing."""

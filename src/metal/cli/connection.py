@@ -9,8 +9,8 @@ import click
 
 from metal.api.kinds import METAL_GROUP
 from metal.cli.options import api_group
-from metal.kube.http import HTTPClient
-from metal.kube.kubeconfig import Connection, KubeconfigError, load
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.kubeconfig import Connection, KubeconfigError, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT = Path(".metal") / "kubeconfig"

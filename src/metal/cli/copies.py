@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import aiohttp
 import click
 
-from metal.kube.kubeconfig import Connection
+from metal.kube.client.kubeconfig import Connection
 
 CHUNK = 1 << 20
 _PATIENCE = aiohttp.ClientTimeout(total=None, connect=5, sock_read=600)

@@ -22,9 +22,9 @@ from metal.cli.status import WIDE
 from metal.cli.table import age, printable
 from metal.evidence.keys import LABEL, public_keys
 from metal.evidence.signing import DoesNotHold, KeyUnusable, PublicKey, load_public, verify
-from metal.kube.client import Client
-from metal.kube.clock import system_clock
-from metal.kube.errors import ApiError, NotFound, Unavailable
+from metal.kube.client.errors import ApiError, NotFound, Unavailable
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import system_clock
 
 T = TypeVar("T")
 _OUTPUT = click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)

@@ -5,7 +5,7 @@ from typing import IO, Any
 
 import click
 
-from metal.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized, Unavailable
+from metal.kube.client.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized, Unavailable
 
 EXITS = "Exit codes: 0 done, 1 refused or failed (with a sentence), 2 wrong command line, 3 not found, 4 timed out."
 

@@ -8,8 +8,8 @@ import click
 from metal.api.kinds import Kinds, kinds
 from metal.cli.connection import connect, connection_options
 from metal.controllers.leases import lease_ended, lease_given
-from metal.kube.client import Client
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
+from metal.kube.client.protocol import Client
 
 _IGNORED = ("init", "tftp", "arp-add", "arp-del", "relay-snoop")
 """Other things that dnsmasq's dhcp-script is called for."""

@@ -24,13 +24,21 @@ from metal.cli.datadir import Unusable, locked
 from metal.config import Config, ConfigError, load
 from metal.controllers.macprefixes import PrefixError
 from metal.controllers.prefixfile import PrefixFile
-from metal.kube import kubeconfig as kube
-from metal.kube.clock import system_clock
-from metal.kube.election import ElectionSettings, Elector, Lease
-from metal.kube.errors import ApiError, Forbidden, NotFound, ServerError, TooManyRequests, Unauthorized, Unavailable
-from metal.kube.http import HTTPClient
-from metal.kube.objects import Kind
-from metal.kube.tasks import Crashed
+from metal.kube.client import kubeconfig as kube
+from metal.kube.client.errors import (
+    ApiError,
+    Forbidden,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+from metal.kube.client.http import HTTPClient
+from metal.kube.controller.election import ElectionSettings, Elector, Lease
+from metal.kube.controller.tasks import Crashed
+from metal.kube.meta.clock import system_clock
+from metal.kube.meta.objects import Kind
 from metal.manager import Manager, Parts
 
 _log = structlog.get_logger("metal")

@@ -19,9 +19,9 @@ from metal.apiserver.journal import JournalError
 from metal.apiserver.server import EmbeddedAPI
 from metal.cli.connection import connection, connection_options
 from metal.cli.datadir import Unusable, locked
-from metal.kube.clock import system_clock
-from metal.kube.errors import ApiError, Unavailable
-from metal.kube.http import HTTPClient
+from metal.kube.client.errors import ApiError, Unavailable
+from metal.kube.client.http import HTTPClient
+from metal.kube.meta.clock import system_clock
 from metal.move.homes import Home, Refused
 from metal.move.inventory import Inventory
 from metal.move.lock import alone

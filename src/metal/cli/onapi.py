@@ -12,8 +12,8 @@ from metal.api.kinds import Kinds, kinds
 from metal.cli.completing import NAMESPACE
 from metal.cli.connection import connection, connection_options
 from metal.cli.exits import Several, failure
-from metal.kube.errors import ApiError
-from metal.kube.http import HTTPClient
+from metal.kube.client.errors import ApiError
+from metal.kube.client.http import HTTPClient
 
 T = TypeVar("T")
 _AGENT = "metalctl"

@@ -14,7 +14,7 @@ from metal.apiserver.journal import JournalError, Loaded
 from metal.cli.connection import connection, connection_options
 from metal.cli.copies import reach
 from metal.cli.datadir import DataDir, Unusable, locked
-from metal.kube.kubeconfig import Connection
+from metal.kube.client.kubeconfig import Connection
 
 
 @click.command("restore")

@@ -14,8 +14,8 @@ from metal.api.kinds import kinds
 from metal.cli import logs
 from metal.cli.collecting import collect_seldom
 from metal.cli.connection import connect, connection_options, missing
-from metal.kube.client import Client
-from metal.kube.errors import ApiError, NotFound
+from metal.kube.client.errors import ApiError, NotFound
+from metal.kube.client.protocol import Client
 from metal.sim import faults
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT

@@ -15,8 +15,8 @@ from metal.cli.simulated import FleetWish, Simulated
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.prefixfile import PrefixFile
-from metal.kube.clock import system_clock
-from metal.kube.informer import Informer
+from metal.kube.cache.informer import Informer
+from metal.kube.meta.clock import system_clock
 from metal.manager import Manager, Parts
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
 

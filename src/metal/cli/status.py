@@ -15,9 +15,9 @@ from metal.api.server import Server
 from metal.cli.connection import connect, connection_options
 from metal.cli.table import render, rows
 from metal.cli.unenrolled import unenrolled
-from metal.kube.client import Client
-from metal.kube.clock import system_clock
-from metal.kube.errors import ApiError, Forbidden, NotFound, Unavailable
+from metal.kube.client.errors import ApiError, Forbidden, NotFound, Unavailable
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import system_clock
 from metal.pause import Mark, read_mark
 
 WIDE = 200

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from metal.api.server import Server
 from metal.cli.table import render, rows
-from metal.kube.clock import system_clock
-from metal.kube.informer import Informer
+from metal.kube.cache.informer import Informer
+from metal.kube.meta.clock import system_clock
 
 _log = structlog.get_logger("metal")
 _REFRESH = 0.5

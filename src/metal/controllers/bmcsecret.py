@@ -7,11 +7,11 @@ from metal.api.kinds import Kinds
 from metal.controllers.access import Problem, credentials
 from metal.controllers.predicates import matters
 from metal.controllers.scope import Context, StatusScope
-from metal.kube.controller import Controller, Done, Result
-from metal.kube.informer import Informer
-from metal.kube.objects import Key
-from metal.kube.rbac import Access, follows
-from metal.kube.runtime import Runtime
+from metal.kube.cache.informer import Informer
+from metal.kube.controller.controller import Controller, Done, Result
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.objects import Key
+from metal.kube.meta.permissions import Access, follows
 
 
 class BMCSecretReconciler:

@@ -16,13 +16,13 @@ from metal.controllers.prefixfile import PrefixFile
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.sessions import explain
 from metal.controllers.settings import EndpointSettings
-from metal.kube.backoff import Backoff
-from metal.kube.controller import Controller, Done, Requeue, Result
-from metal.kube.finalizers import remove_finalizer
-from metal.kube.informer import Informer
-from metal.kube.objects import Key, key_of
-from metal.kube.rbac import Access, follows
-from metal.kube.runtime import Runtime
+from metal.kube.cache.informer import Informer
+from metal.kube.client.backoff import Backoff
+from metal.kube.controller.controller import Controller, Done, Requeue, Result
+from metal.kube.controller.finalizers import remove_finalizer
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.objects import Key, key_of
+from metal.kube.meta.permissions import Access, follows
 
 Scope = StatusScope[Endpoint]
 BY_MAC = "mac-digits"

@@ -18,9 +18,9 @@ from metal.controllers.macprefixes import Credential, Prefix
 from metal.controllers.scope import Context
 from metal.controllers.sessions import log_out
 from metal.controllers.settings import EndpointSettings
-from metal.kube import rbac
-from metal.kube.informer import Informer
-from metal.kube.objects import Key
+from metal.kube.cache.informer import Informer
+from metal.kube.meta import permissions
+from metal.kube.meta.objects import Key
 
 
 class Refused(Exception):
@@ -207,12 +207,14 @@ def _refusal(endpoint: Endpoint, prefix: Prefix) -> str:
     )
 
 
-def access(kinds: Kinds) -> tuple[rbac.Access, ...]:
+def access(kinds: Kinds) -> tuple[permissions.Access, ...]:
     """What enrolment does with the API."""
     created = (kinds.bmc_secret, kinds.bmc)
     return (
-        *(rbac.Access(kind, ("create",), "enrols the BMC behind a lease") for kind in created),
-        *(rbac.Access(kind, ("patch",), "removes owner references of older operators") for kind in created),
-        *(rbac.disowns(kind) for kind in created),
-        rbac.Access(kinds.bmc, ("patch",), "keeps the certificate that the BMC was first spoken to with", "status"),
+        *(permissions.Access(kind, ("create",), "enrols the BMC behind a lease") for kind in created),
+        *(permissions.Access(kind, ("patch",), "removes owner references of older operators") for kind in created),
+        *(permissions.disowns(kind) for kind in created),
+        permissions.Access(
+            kinds.bmc, ("patch",), "keeps the certificate that the BMC was first spoken to with", "status"
+        ),
     )

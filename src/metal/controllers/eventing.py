@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from metal.api.bmc import BMC, BMCStatus
-from metal.kube.conditions import is_true
+from metal.kube.meta.conditions import is_true
 
 
 def flowing(status: BMCStatus, now: datetime, max_age: float) -> bool:

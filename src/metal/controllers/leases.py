@@ -5,8 +5,8 @@ from ipaddress import ip_address
 
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
-from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists, Conflict, NotFound
+from metal.kube.client.errors import AlreadyExists, Conflict, NotFound
+from metal.kube.client.protocol import Client
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 

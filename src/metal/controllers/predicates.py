@@ -1,6 +1,6 @@
 """Which changes of an object are worth a reconcile."""
 
-from metal.kube.objects import Object
+from metal.kube.meta.objects import Object
 
 
 def matters(old: Object | None, new: Object | None) -> bool:

@@ -8,12 +8,12 @@ import msgspec
 
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
-from metal.kube.client import Client
-from metal.kube.clock import Clock
-from metal.kube.conditions import find, set_condition
-from metal.kube.events import Recorder
-from metal.kube.informer import Informer
-from metal.kube.mergepatch import diff
+from metal.kube.cache.informer import Informer
+from metal.kube.client.protocol import Client
+from metal.kube.controller.events import Recorder
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.conditions import find, set_condition
+from metal.kube.meta.mergepatch import diff
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from metal.controllers.server.scope import Deps
 from metal.controllers.settings import ClaimSettings, ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.gate import directory
-from metal.kube import conditions
-from metal.kube.objects import Key, key_of
-from metal.kube.runtime import Runtime
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key, key_of
 
 BY_BMC = "bmc"
 UNBOUND = "unbound"

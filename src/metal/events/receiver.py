@@ -12,13 +12,13 @@ from metal.api.boot_window import digest
 from metal.api.kinds import Kinds
 from metal.gate.answer import Answer, text
 from metal.gate.refusals import Refusals
-from metal.kube.client import Client
-from metal.kube.clock import Clock
-from metal.kube.errors import ApiError, NotFound, Unavailable
-from metal.kube.informer import Informer
-from metal.kube.objects import Key
-from metal.kube.queue import WorkQueue
-from metal.kube.rbac import Access, follows
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import ApiError, NotFound, Unavailable
+from metal.kube.client.protocol import Client
+from metal.kube.controller.queue import WorkQueue
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.objects import Key
+from metal.kube.meta.permissions import Access, follows
 
 _log = structlog.get_logger(__name__)
 _WRITERS = 8

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from metal.api.core import CONFIG_MAP, SECRET, ConfigMap, Secret
 from metal.api.kinds import Kinds
 from metal.evidence.signing import KeyUnusable, PublicKey, SigningKey, load_private, load_public
-from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists, NotFound
-from metal.kube.rbac import APPLY, Access, Where
+from metal.kube.client.errors import AlreadyExists, NotFound
+from metal.kube.client.protocol import Client
+from metal.kube.meta.permissions import APPLY, Access, Where
 
 PRIVATE = "private.pem"
 LABEL = "evidence-key"

@@ -13,9 +13,9 @@ from metal.api.sanitization import DriveErasure, EvidencePhase, KnownDrive, Poli
 from metal.api.server import Server
 from metal.evidence import record
 from metal.evidence.signing import SigningKey
-from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists
-from metal.kube.rbac import Access
+from metal.kube.client.errors import AlreadyExists
+from metal.kube.client.protocol import Client
+from metal.kube.meta.permissions import Access
 
 LABEL = "owed-by"
 """Label (under the API group) of such evidence while it is owed: the system's UUID."""

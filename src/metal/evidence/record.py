@@ -18,10 +18,10 @@ from metal.api.server import Server
 from metal.evidence.report import SanitizationReport
 from metal.evidence.signing import SigningKey
 from metal.evidence.verdict import Verdict
-from metal.kube import mergepatch
-from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists, NotFound
-from metal.kube.rbac import Access
+from metal.kube.client.errors import AlreadyExists, NotFound
+from metal.kube.client.protocol import Client
+from metal.kube.meta import mergepatch
+from metal.kube.meta.permissions import Access
 
 THROTTLE = timedelta(seconds=10)
 """Least time between two progress reports that are written down."""

@@ -9,10 +9,10 @@ from metal.api.kinds import Kinds
 from metal.api.report import normal_mac
 from metal.api.server import Server
 from metal.gate.uuids import spellings
-from metal.kube.client import Client
-from metal.kube.errors import Unavailable
-from metal.kube.informer import Informer
-from metal.kube.rbac import Access, follows
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import Unavailable
+from metal.kube.client.protocol import Client
+from metal.kube.meta.permissions import Access, follows
 
 BY_MAC = "gate-mac"
 """Index of Endpoints by their MAC address."""

@@ -14,7 +14,7 @@ from metal.gate.directory import plain_ip
 from metal.gate.refusals import Refusals
 from metal.gate.sending import FileAnswer
 from metal.gate.windows import Busy
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
 
 _log = structlog.get_logger(__name__)
 

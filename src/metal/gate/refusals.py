@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from metal.api.server import Server
 from metal.gate.answer import Answer, text
-from metal.kube.clock import Clock
+from metal.kube.meta.clock import Clock
 
 EventSink = Callable[[Server, str, str, str], None]
 """Takes (server, type, reason, message) without waiting."""

@@ -11,12 +11,12 @@ from metal.api.boot_window import BootWindow, is_open
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.gate.directory import Directory
-from metal.kube import mergepatch
-from metal.kube.client import Client
-from metal.kube.clock import Clock
-from metal.kube.errors import Conflict, NotFound
-from metal.kube.patient import UNCERTAIN
-from metal.kube.rbac import Access
+from metal.kube.client.errors import Conflict, NotFound
+from metal.kube.client.protocol import Client
+from metal.kube.client.retrying import UNCERTAIN
+from metal.kube.meta import mergepatch
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.permissions import Access
 
 Step = Callable[[BootWindow | None], BootWindow]
 """A transition of metal.api.boot_window, bound to its arguments. Raises Refused."""

@@ -10,7 +10,7 @@ import msgspec
 from metal.api.core import CONFIG_MAP, NAMESPACE, SECRET
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 
 Doc = dict[str, Any]
 _OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")

@@ -11,8 +11,8 @@ import metal
 from metal.api.core import CONFIG_MAP, NAMESPACE
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
-from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists, NotFound
+from metal.kube.client.errors import AlreadyExists, NotFound
+from metal.kube.client.protocol import Client
 from metal.move.documents import Doc, fetch, kinds_in_order
 from metal.pause import DEAD, INTERVAL, MANAGERS, MARK, Mark, read_mark
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from metal.api.kinds import Kinds
 from metal.evidence.keys import LABEL
-from metal.kube.client import Client
+from metal.kube.client.protocol import Client
 from metal.move.documents import Doc, Identity, fetch, identity, kinds_in_order
 from metal.pause import MANAGERS, MARK
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from metal.api.core import LEASE
-from metal.kube.clock import Clock, micro_time
-from metal.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from metal.kube.client.errors import AlreadyExists, ApiError, Conflict, NotFound
+from metal.kube.meta.clock import Clock, micro_time
 from metal.move.homes import Home, Refused
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from metal.api.meta import Kind
-from metal.kube.errors import AlreadyExists, NotFound
+from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.move.documents import Doc, Identity, Moved, bare, digest, fetch, identity, kinds_in_order, settled
 from metal.move.homes import Home, Refused
 from metal.move.inventory import Inventory, take

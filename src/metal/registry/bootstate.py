@@ -7,10 +7,10 @@ import msgspec
 from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition
-from metal.kube.client import Client
-from metal.kube.conditions import set_condition
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access
+from metal.kube.client.errors import NotFound
+from metal.kube.client.protocol import Client
+from metal.kube.meta.conditions import set_condition
+from metal.kube.meta.permissions import Access
 
 _RECEIVED = Condition(
     type="BootStateReceived", status="True", reason="BootStateReceived", message="the machine says that it has booted"

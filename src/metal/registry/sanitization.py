@@ -11,9 +11,9 @@ from metal.evidence import record
 from metal.evidence.report import NotAReport, SanitizationReport, read
 from metal.gate.answer import Answer, text
 from metal.gate.windows import Busy, Windows
-from metal.kube.client import Client
-from metal.kube.clock import Clock
-from metal.kube.errors import Conflict
+from metal.kube.client.errors import Conflict
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import Clock
 from metal.registry.limits import Limits, Malformed
 from metal.registry.message import Message
 

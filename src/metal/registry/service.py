@@ -12,9 +12,9 @@ from metal.gate.answer import Answer, text
 from metal.gate.directory import Directory
 from metal.gate.refusals import Refusals
 from metal.gate.windows import Windows
-from metal.kube.client import Client
-from metal.kube.clock import Clock
-from metal.kube.rbac import APPLY, Access, Where, disowns
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.permissions import APPLY, Access, Where, disowns
 from metal.registry import bootstate
 from metal.registry.limits import Limits, Malformed, TooLarge
 from metal.registry.message import Message, parse

@@ -11,9 +11,9 @@ import structlog
 
 from metal.api.kinds import Kinds
 from metal.bmc.protocols import Access
-from metal.kube.client import Client
-from metal.kube.clock import Clock, system_clock
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import Clock, system_clock
 from metal.redfish.transport import Transport
 from metal.sim import store, tls
 from metal.sim.bmcmodel import SimBMC

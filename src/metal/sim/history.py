@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from metal.kube.clock import Clock, system_clock
+from metal.kube.meta.clock import Clock, system_clock
 
 
 @dataclass(frozen=True)

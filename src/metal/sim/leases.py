@@ -7,8 +7,8 @@ import structlog
 
 from metal.api.kinds import Kinds
 from metal.controllers.leases import canonical_mac, endpoint_name, lease_given
-from metal.kube.client import Client
-from metal.kube.errors import AlreadyExists, ApiError
+from metal.kube.client.errors import AlreadyExists, ApiError
+from metal.kube.client.protocol import Client
 
 _log = structlog.get_logger(__name__)
 _AT_ONCE = 32

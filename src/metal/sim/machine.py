@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from metal.kube.clock import Clock, system_clock
+from metal.kube.meta.clock import Clock, system_clock
 from metal.sim.boot import Firmware
 from metal.sim.faults import Faults
 from metal.sim.hardware import Disk, hardware

@@ -11,7 +11,7 @@ from metal.gate.answer import Answer
 from metal.gate.bodies import BodyTooLarge
 from metal.gate.http import Request, Route
 from metal.gate.windows import Busy
-from metal.kube.errors import ApiError
+from metal.kube.client.errors import ApiError
 
 Reply = tuple[int, Mapping[str, str], bytes]
 """Status, headers with names in lower case, body."""

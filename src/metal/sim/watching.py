@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from metal.api.core import CONFIG_MAP, EVENT
 from metal.api.kinds import Kinds
-from metal.kube.client import Client, EventType, WatchEvent
-from metal.kube.errors import ApiError, Expired
-from metal.kube.objects import Kind, Object
+from metal.kube.client.errors import ApiError, Expired
+from metal.kube.client.protocol import Client, EventType, WatchEvent
+from metal.kube.meta.objects import Kind, Object
 from metal.sim.history import History
 
 _BREATH = 0.05

@@ -17,11 +17,11 @@ from metal.api.meta import Kind
 from metal.boot.core.errors import ImageError
 from metal.boot.core.images import Image
 from metal.boot.operator.setup import setup_boot
-from metal.kube.clock import LoopClock
-from metal.kube.conditions import find
-from metal.kube.errors import NotFound
-from metal.kube.events import Recorder
-from metal.kube.runtime import Runtime
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.events import Recorder
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.clock import LoopClock
+from metal.kube.meta.conditions import find
 from tests.gate.world import IGNITION, IMAGE, NEIGHBOR, UUID, Clock, World, image, secret
 
 pytestmark = pytest.mark.looptime

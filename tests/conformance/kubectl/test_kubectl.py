@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from metal.apiserver.server import EmbeddedAPI
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 from tests.conformance.kubectl import programs
 from tests.conformance.kubectl.runner import Outcome, Player
 from tests.conformance.kubectl.script import CORE, DIFFERENCES, SCRIPT, every

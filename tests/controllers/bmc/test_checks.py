@@ -18,7 +18,7 @@ from metal.bmc.errors import (
     BMCTLSError,
     BMCUnreachable,
 )
-from metal.kube.errors import Conflict
+from metal.kube.client.errors import Conflict
 from tests.controllers.rack import KINDS, NS, START, Rack, condition, rack, ready, soon, system
 
 pytestmark = pytest.mark.looptime

@@ -12,10 +12,10 @@ from metal.api.core import CONFIG_MAP
 from metal.api.meta import Condition, Kind, Model, ObjectMeta
 from metal.bmc.errors import BMCUnreachable
 from metal.controllers.dnstemplate import parse
-from metal.kube.client import Client
-from metal.kube.conditions import find
-from metal.kube.errors import Forbidden, NotFound, Unavailable
-from metal.kube.objects import Object
+from metal.kube.client.errors import Forbidden, NotFound, Unavailable
+from metal.kube.client.protocol import Client
+from metal.kube.meta.conditions import find
+from metal.kube.meta.objects import Object
 from tests.controllers.rack import KINDS, NS, Rack, condition, rack, ready, soon
 from tests.controllers.tap import Tap
 

@@ -16,7 +16,7 @@ from metal.bmc.errors import (
     BMCUnreachable,
 )
 from metal.bmc.protocols import ManagerInfo
-from metal.kube.conditions import find
+from metal.kube.meta.conditions import find
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready, soon, system
 
 pytestmark = pytest.mark.looptime

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 from tests.controllers.claim.fleet import available, holders
 from tests.controllers.world import KINDS, world
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from metal.api.claim import ServerClaim
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 from tests.controllers.world import KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from metal.api.maintenance import ServerMaintenance
-from metal.kube.conditions import find
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.conditions import find
 from tests.controllers.server.steps import claimed_and_booted, maintain, operate, reasons
 from tests.controllers.world import KINDS, World, world
 

@@ -9,7 +9,7 @@ from metal.api.boot_window import Phase
 from metal.api.server import Server
 from metal.bmc.errors import BMCForbidden, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import BootOverride, PowerState
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 from tests.controllers.maintenance.test_queue import until
 from tests.controllers.server.steps import claimed_and_booted, condition, maintain, operate, retry
 from tests.controllers.world import KINDS, World, world

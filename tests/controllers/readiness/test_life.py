@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from metal.kube.conditions import is_true
-from metal.kube.errors import Invalid, NotFound
+from metal.kube.client.errors import Invalid, NotFound
+from metal.kube.meta.conditions import is_true
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime

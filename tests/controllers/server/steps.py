@@ -5,7 +5,7 @@ import contextlib
 from typing import Any
 
 from metal.api.server import Server
-from metal.kube.errors import AlreadyExists, NotFound
+from metal.kube.client.errors import AlreadyExists, NotFound
 from tests.controllers.world import KINDS, World
 
 

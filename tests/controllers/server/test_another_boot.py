@@ -11,9 +11,9 @@ from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.crd import crds
 from metal.api.server import Server
-from metal.kube import conditions
-from metal.kube.informer import Informer
-from metal.kube.objects import Key
+from metal.kube.cache.informer import Informer
+from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key
 from tests.controllers.killer import Killer
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, maintain, operate, reasons, retry

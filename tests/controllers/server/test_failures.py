@@ -9,7 +9,7 @@ from metal.api import boot_window
 from metal.api.boot_window import Phase
 from metal.api.server import Server
 from metal.bmc.errors import BMCAuthError, BMCNotSupported, BMCServerError, BMCTimeout
-from metal.kube.errors import Conflict, Unavailable
+from metal.kube.client.errors import Conflict, Unavailable
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime

@@ -14,10 +14,10 @@ from metal.controllers.scope import Context
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.evidence.keys import KeyStore
-from metal.kube.errors import Conflict
-from metal.kube.events import Recorder
-from metal.kube.informer import Informer
-from metal.kube.objects import Key
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import Conflict
+from metal.kube.controller.events import Recorder
+from metal.kube.meta.objects import Key
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metal.kube.conditions import find
+from metal.kube.meta.conditions import find
 from tests.controllers.server.steps import operate, reasons
 from tests.controllers.world import KINDS, World, world
 

@@ -11,7 +11,7 @@ from metal.api.inventory import Inventory, Part
 from metal.api.server import Processor, ServerStatus
 from metal.bmc.protocols import Drive, PowerState, Storage
 from metal.controllers.server.inventory import differences, labels
-from metal.kube import conditions
+from metal.kube.meta import conditions
 from tests.controllers.server.steps import condition, maintain
 from tests.controllers.world import KINDS, World, world
 

@@ -14,7 +14,7 @@ from metal.api.server import Server, State
 from metal.bmc.errors import BMCTimeout
 from metal.bmc.protocols import PowerState, ResetType
 from metal.controllers.server.resets import RESETS
-from metal.kube.errors import ApiError, Conflict, NotFound
+from metal.kube.client.errors import ApiError, Conflict, NotFound
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import maintain, operate, retry
 from tests.controllers.world import KINDS, World, world

@@ -8,7 +8,7 @@ import msgspec
 
 from metal.api.claim import ServerBootConfiguration, ServerBootConfigurationStatus
 from metal.api.meta import Condition
-from metal.kube.conditions import set_condition
+from metal.kube.meta.conditions import set_condition
 
 READY, PENDING, ERROR = "Ready", "Pending", "Error"
 _WORST = (ERROR, PENDING, READY)

@@ -22,16 +22,16 @@ from metal.boot.operator import child as children
 from metal.boot.operator.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
 from metal.boot.operator.lookup import Lookups
 from metal.boot.settings import BootSettings
-from metal.kube import mergepatch
-from metal.kube.client import Client
-from metal.kube.clock import Clock
-from metal.kube.controller import Done, Requeue, Result
-from metal.kube.errors import Conflict, Forbidden, NotFound
-from metal.kube.events import Recorder
-from metal.kube.informer import Informer
-from metal.kube.objects import Key
-from metal.kube.ownership import is_controlled_by
-from metal.kube.rbac import APPLY, Access, Where, blocks, disowns, follows
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import Conflict, Forbidden, NotFound
+from metal.kube.client.protocol import Client
+from metal.kube.controller.controller import Done, Requeue, Result
+from metal.kube.controller.events import Recorder
+from metal.kube.meta import mergepatch
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.objects import Key
+from metal.kube.meta.ownership import is_controlled_by
+from metal.kube.meta.permissions import APPLY, Access, Where, blocks, disowns, follows
 
 _IMAGE, _IGNITION = "ImageValidation", "IgnitionValidation"
 _MIB = 1024 * 1024

@@ -9,11 +9,11 @@ from metal.api.server import Server
 from metal.boot.core.images import Images
 from metal.boot.operator.reconciler import BootConfigurationReconciler, Deps
 from metal.boot.settings import BootSettings
-from metal.kube.clock import Clock
-from metal.kube.controller import owner_keys
-from metal.kube.events import Recorder
-from metal.kube.objects import Key, key_of
-from metal.kube.runtime import Runtime
+from metal.kube.controller.controller import owner_keys
+from metal.kube.controller.events import Recorder
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.objects import Key, key_of
 
 _BY_SERVER = "bootconfig-server"
 

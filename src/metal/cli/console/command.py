@@ -12,7 +12,7 @@ from metal.cli.completing import SERVER
 from metal.cli.exits import EXITS
 from metal.cli.machines.targets import target
 from metal.cli.onapi import Desk, on_api
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 
 
 @click.command("console", epilog=EXITS)

@@ -18,8 +18,8 @@ from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
 from metal.controllers.hostkey import ACCEPT
-from metal.kube.clock import system_clock
-from metal.kube.errors import ApiError, Conflict
+from metal.kube.client.errors import ApiError, Conflict
+from metal.kube.meta.clock import system_clock
 
 CONNECT = 10.0
 """Seconds that a BMC may take to show its key."""

@@ -14,7 +14,7 @@ from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
 from metal.controllers.access import Problem, credentials, endpoint_address
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 
 SSH_PORT = 22
 _SPOKEN = ("SSH", "SSHLenovo")

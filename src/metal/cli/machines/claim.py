@@ -20,9 +20,9 @@ from metal.cli.objects import plain
 from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk, in_namespace
-from metal.kube import conditions
-from metal.kube.errors import ApiError
-from metal.kube.ownership import controller_reference
+from metal.kube.client.errors import ApiError
+from metal.kube.meta import conditions
+from metal.kube.meta.ownership import controller_reference
 
 _HOPELESS = ("InvalidSelector", "NamespaceReserved", "ServerLost")
 """Reasons of the condition Bound that no waiting changes."""

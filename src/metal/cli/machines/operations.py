@@ -11,7 +11,7 @@ from metal.cli.machines.until import until
 from metal.cli.objects import events, plain
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
-from metal.kube.errors import Conflict
+from metal.kube.client.errors import Conflict
 
 REFUSALS = ("UnsupportedOperation", "ParkedOperationDropped", "OperationRefused")
 """Reasons of Events that say that an operation was not done."""

@@ -18,7 +18,7 @@ from metal.cli.objects.output import emit, output_option
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk, each, on_api
 from metal.cli.table import rows
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 
 
 @click.group("power")

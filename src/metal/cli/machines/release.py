@@ -16,7 +16,7 @@ from metal.cli.objects import plain
 from metal.cli.objects.output import output_option
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk, in_namespace
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 
 _FREE = (State.AVAILABLE, State.RELEASED)
 

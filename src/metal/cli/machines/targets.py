@@ -11,7 +11,7 @@ from metal.api.server import Server, State
 from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from metal.cli.exits import Late
 from metal.cli.machines.progress import Progress
 from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
-from metal.kube.errors import Expired, Unavailable
-from metal.kube.http import HTTPClient
+from metal.kube.client.errors import Expired, Unavailable
+from metal.kube.client.http import HTTPClient
 
 _AGAIN = 1.0
 """Seconds before an API that went away is asked again."""

@@ -9,8 +9,8 @@ import click
 from metal.boot.core.errors import IgnitionError
 from metal.boot.core.ignition import validate
 from metal.cli.objects.plain import Obj
-from metal.kube import selectors
-from metal.kube.selectors import Operator
+from metal.kube.meta import selectors
+from metal.kube.meta.selectors import Operator
 
 EFFECTS = ("NoBind", "Evict")
 _MOST = 1024 * 1024

@@ -11,8 +11,8 @@ from metal.cli.objects.output import emit, name_of, output_option
 from metal.cli.objects.plain import Obj
 from metal.cli.objects.resources import discover, of_object
 from metal.cli.onapi import Desk, in_namespace
-from metal.kube.errors import ApiError, Conflict, NotFound
-from metal.kube.resources import Resource
+from metal.kube.client.errors import ApiError, Conflict, NotFound
+from metal.kube.client.resources import Resource
 
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 

@@ -13,7 +13,7 @@ from metal.cli.objects.manifests import file_option, read
 from metal.cli.objects.references import Reference, kind_name, named
 from metal.cli.objects.resources import discover, of_object
 from metal.cli.onapi import Desk, each, in_namespace
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
 
 
 @click.command("delete", epilog=EXITS)

@@ -16,7 +16,7 @@ from metal.cli.objects.plain import Obj
 from metal.cli.objects.references import Reference, named
 from metal.cli.onapi import Desk, in_namespace
 from metal.cli.table import age, printable
-from metal.kube.clock import system_clock
+from metal.kube.meta.clock import system_clock
 
 _SECRET_FIELDS = ("data", "stringData")
 _SHOWN_APART = ("apiVersion", "kind", "metadata", "status")

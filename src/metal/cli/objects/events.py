@@ -10,8 +10,8 @@ from metal.cli.columns import aligned
 from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
 from metal.cli.table import age, printable
-from metal.kube.errors import Forbidden
-from metal.kube.http import HTTPClient
+from metal.kube.client.errors import Forbidden
+from metal.kube.client.http import HTTPClient
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from metal.cli.objects.references import Reference, kind_name, one_namespace, re
 from metal.cli.objects.resources import discover
 from metal.cli.objects.tables import Printed, is_empty
 from metal.cli.onapi import Desk, in_namespace
-from metal.kube.errors import Expired, Unavailable
+from metal.kube.client.errors import Expired, Unavailable
 
 _AGAIN = 1.0
 """Seconds before an API that went away is watched again."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from metal.kube import wire
-from metal.kube.errors import from_status
-from metal.kube.http import HTTPClient
+from metal.kube.client import wire
+from metal.kube.client.errors import from_status
+from metal.kube.client.http import HTTPClient
 
 Obj = dict[str, Any]
 MANAGER = "metalctl"

@@ -8,7 +8,7 @@ import click
 from metal.cli.exits import Missing
 from metal.cli.objects.resources import discover, find
 from metal.cli.onapi import Desk
-from metal.kube.resources import Resource
+from metal.kube.client.resources import Resource
 
 
 @dataclass(frozen=True)

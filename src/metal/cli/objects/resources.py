@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from metal.cli.exits import Missing
-from metal.kube.http import HTTPClient
-from metal.kube.resources import Resource
+from metal.kube.client.http import HTTPClient
+from metal.kube.client.resources import Resource
 
 _ACCEPT = ", ".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")

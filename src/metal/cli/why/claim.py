@@ -13,8 +13,8 @@ from metal.cli.why.knowledge import CLAIMS, MISFITS
 from metal.cli.why.story import Story, ago, stamp
 from metal.controllers.claim.matching import misfit, selector_problem
 from metal.controllers.maintenance.order import NEEDED, REASON, is_approved
-from metal.kube.conditions import find
-from metal.kube.selectors import from_object
+from metal.kube.meta.conditions import find
+from metal.kube.meta.selectors import from_object
 
 
 def explain(

@@ -14,8 +14,8 @@ from metal.cli.status import PAUSES
 from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
 from metal.cli.why.story import Story
-from metal.kube.clock import system_clock
-from metal.kube.errors import Forbidden
+from metal.kube.client.errors import Forbidden
+from metal.kube.meta.clock import system_clock
 from metal.pause import read_mark
 
 _SERVERS = ("server", "servers", "srv")

@@ -9,10 +9,10 @@ from metal.api.meta import Model, ObjectMeta
 from metal.controllers.bmc.enrol import MANAGER
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.dnstemplate import FieldEmpty, Template
-from metal.kube.conditions import find
-from metal.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
-from metal.kube.ownership import controller_of, controller_reference, is_controlled_by
-from metal.kube.resources import Resource, split_api_version
+from metal.kube.client.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
+from metal.kube.client.resources import Resource, split_api_version
+from metal.kube.meta.conditions import find
+from metal.kube.meta.ownership import controller_of, controller_reference, is_controlled_by
 
 CONDITION = "DNSRecordApplied"
 _VERBS = ("get", "create", "patch", "delete")

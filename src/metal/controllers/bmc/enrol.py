@@ -9,11 +9,11 @@ from metal.api.server import Server
 from metal.bmc.protocols import SystemInfo
 from metal.controllers.bmc.presence import tell
 from metal.controllers.bmc.scope import BY_UUID, Scope
-from metal.kube.controller import Result
-from metal.kube.errors import AlreadyExists, Conflict
-from metal.kube.objects import Key
-from metal.kube.ownership import controller_reference
-from metal.kube.rbac import APPLY, Access, blocks
+from metal.kube.client.errors import AlreadyExists, Conflict
+from metal.kube.controller.controller import Result
+from metal.kube.meta.objects import Key
+from metal.kube.meta.ownership import controller_reference
+from metal.kube.meta.permissions import APPLY, Access, blocks
 
 MANAGER = "metal.ironcore.dev/controller-manager"
 """Field manager, that of the Go operator."""

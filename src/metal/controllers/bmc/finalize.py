@@ -3,9 +3,9 @@
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.subscribe import withdraw
 from metal.controllers.sessions import log_out
-from metal.kube.controller import Done, Result
-from metal.kube.finalizers import add_finalizer, remove_finalizer
-from metal.kube.objects import key_of
+from metal.kube.controller.controller import Done, Result
+from metal.kube.controller.finalizers import add_finalizer, remove_finalizer
+from metal.kube.meta.objects import key_of
 
 
 async def finalize(scope: Scope) -> Result | None:

@@ -8,7 +8,7 @@ from metal.bmc.protocols import BMC, ManagerInfo
 from metal.controllers.bmc import restart, trust
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded
-from metal.kube.controller import Requeue, Result
+from metal.kube.controller.controller import Requeue, Result
 
 
 async def observe(scope: Scope) -> Result | None:

@@ -2,7 +2,7 @@
 
 from metal.controllers.bmc import restart
 from metal.controllers.bmc.scope import Scope
-from metal.kube.controller import Result
+from metal.kube.controller.controller import Result
 
 GRACEFUL = "graceful-restart-bmc"
 SSH = "force-ssh-reset-bmc"

@@ -6,8 +6,8 @@ from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Server
 from metal.controllers.bmc.scope import Scope
-from metal.kube.conditions import find, set_condition
-from metal.kube.rbac import Access
+from metal.kube.meta.conditions import find, set_condition
+from metal.kube.meta.permissions import Access
 
 TYPE = "SystemPresent"
 

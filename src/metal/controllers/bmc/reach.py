@@ -7,10 +7,10 @@ from metal.controllers.access import NOT_PINNED, Problem, access_for_bmc
 from metal.controllers.bmc.observe import failed
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
-from metal.kube import rbac
-from metal.kube.conditions import find, is_true
-from metal.kube.controller import Requeue, Result
-from metal.kube.errors import NotFound
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Requeue, Result
+from metal.kube.meta import permissions
+from metal.kube.meta.conditions import find, is_true
 
 
 async def find_access(scope: Scope) -> Result | None:
@@ -91,7 +91,7 @@ async def _read_authority(scope: Scope) -> None:
     authorities[name] = secret.data.get("ca.crt", b"").decode(errors="replace")
 
 
-def access() -> tuple[rbac.Access, ...]:
+def access() -> tuple[permissions.Access, ...]:
     """What this module does with the API. Which Secret it is, a BMC's tls.caSecretRef says."""
     why = "reads the authority that tls.caSecretRef of a BMC names"
-    return (rbac.Access(SECRET, ("get",), why, where=rbac.Where.HOME),)
+    return (permissions.Access(SECRET, ("get",), why, where=permissions.Where.HOME),)

@@ -25,11 +25,11 @@ from metal.controllers.eventing import flowing
 from metal.controllers.predicates import matters
 from metal.controllers.scope import Context
 from metal.controllers.settings import BMCSettings
-from metal.kube.controller import Controller, Done, Requeue, Result, owner_keys
-from metal.kube.discovery import Discovery
-from metal.kube.objects import Key, key_of
-from metal.kube.rbac import Access, follows
-from metal.kube.runtime import Runtime
+from metal.kube.client.discovery import Discovery
+from metal.kube.controller.controller import Controller, Done, Requeue, Result, owner_keys
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.objects import Key, key_of
+from metal.kube.meta.permissions import Access, follows
 
 
 def by_secret(bmc: BMC) -> Iterable[str]:

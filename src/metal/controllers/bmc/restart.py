@@ -12,8 +12,8 @@ from metal.bmc.ssh import KNOWN, restart_command
 from metal.controllers.bmc import trust
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded
-from metal.kube.conditions import find, is_true
-from metal.kube.controller import Requeue, Result
+from metal.kube.controller.controller import Requeue, Result
+from metal.kube.meta.conditions import find, is_true
 
 USER, AUTO = "UserRequested", "AutoResetting"
 _ILL = (BMCServerError, BMCUnreachable, BMCTimeout)

@@ -14,10 +14,10 @@ from metal.controllers.access import AccessDefaults
 from metal.controllers.dnstemplate import Template
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.settings import BMCSettings
-from metal.kube.backoff import Backoff
-from metal.kube.discovery import Discovery
-from metal.kube.informer import Informer
-from metal.kube.objects import Key, key_of
+from metal.kube.cache.informer import Informer
+from metal.kube.client.backoff import Backoff
+from metal.kube.client.discovery import Discovery
+from metal.kube.meta.objects import Key, key_of
 
 BY_UUID = "system-uuid"
 """Index of Servers by the UUID of their system."""

@@ -12,8 +12,8 @@ from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded
 from metal.controllers.eventing import flowing
 from metal.controllers.sessions import explain
-from metal.kube.conditions import is_true
-from metal.kube.controller import Result
+from metal.kube.controller.controller import Result
+from metal.kube.meta.conditions import is_true
 
 _log = structlog.get_logger(__name__)
 CONDITION = "Events"

@@ -10,7 +10,7 @@ from metal.controllers import hostkey
 from metal.controllers.access import FirstUse, Problem, address_of_bmc, is_encrypted, trust_of
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.sessions import explain
-from metal.kube.controller import Result
+from metal.kube.controller.controller import Result
 
 ACCEPT_CERTIFICATE = "accept-certificate"
 

@@ -7,10 +7,10 @@ from metal.api.claim_boot import answered, has_booted, is_asked
 from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot, Server
 from metal.controllers.claim.scope import ClaimScope
-from metal.kube.errors import NotFound
-from metal.kube.objects import key_of
-from metal.kube.ownership import controller_of, controller_reference
-from metal.kube.rbac import APPLY, Access, blocks, disowns
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.objects import key_of
+from metal.kube.meta.ownership import controller_of, controller_reference
+from metal.kube.meta.permissions import APPLY, Access, blocks, disowns
 
 MANAGER = "metal-operator"
 

@@ -8,7 +8,7 @@ from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
 from metal.api.server import Server, State
-from metal.kube.selectors import from_object
+from metal.kube.meta.selectors import from_object
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

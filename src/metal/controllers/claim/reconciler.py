@@ -10,12 +10,12 @@ from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.ring import Ring
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
-from metal.kube import conditions
-from metal.kube.controller import Done, Requeue, Result
-from metal.kube.errors import Conflict
-from metal.kube.finalizers import remove_finalizer
-from metal.kube.objects import Key, key_of
-from metal.kube.rbac import Access, follows
+from metal.kube.client.errors import Conflict
+from metal.kube.controller.controller import Done, Requeue, Result
+from metal.kube.controller.finalizers import remove_finalizer
+from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key, key_of
+from metal.kube.meta.permissions import Access, follows
 
 BY_CLAIM = "claim"
 _TRIES = 4

@@ -6,8 +6,8 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim, ServerClaimSta
 from metal.api.server import Server
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.settings import ClaimSettings
-from metal.kube import conditions
-from metal.kube.informer import Informer
+from metal.kube.cache.informer import Informer
+from metal.kube.meta import conditions
 
 
 @dataclass

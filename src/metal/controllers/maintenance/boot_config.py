@@ -9,10 +9,10 @@ from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
 from metal.api.server import Server
 from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScope
-from metal.kube.errors import NotFound
-from metal.kube.objects import key_of
-from metal.kube.ownership import controller_reference, is_controlled_by
-from metal.kube.rbac import APPLY, Access, blocks, disowns
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.objects import key_of
+from metal.kube.meta.ownership import controller_reference, is_controlled_by
+from metal.kube.meta.permissions import APPLY, Access, blocks, disowns
 
 MANAGER = "metal-operator"
 

@@ -5,9 +5,9 @@ from metal.api.maintenance import ServerMaintenance
 from metal.api.server import Server
 from metal.controllers.maintenance import marks, order
 from metal.controllers.maintenance.scope import MaintenanceDeps
-from metal.kube.errors import NotFound
-from metal.kube.objects import Key
-from metal.kube.rbac import Access
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.objects import Key
+from metal.kube.meta.permissions import Access
 
 
 def holds(key: Key, server: Server) -> bool:

@@ -7,8 +7,8 @@ from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
 from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, rank
 from metal.controllers.maintenance.scope import MaintenanceDeps
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.permissions import Access
 
 
 async def follow(deps: MaintenanceDeps, claim: ServerClaim, wanted: list[ServerMaintenance]) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from metal.api.claim import ServerClaim
 from metal.api.maintenance import Policy, ServerMaintenance
 from metal.api.server import Server, State
-from metal.kube.objects import key_of
+from metal.kube.meta.objects import key_of
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 NEEDED, APPROVED, REASON = "maintenance-needed", "maintenance-approved", "maintenance-reason"

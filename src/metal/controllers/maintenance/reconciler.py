@@ -9,11 +9,11 @@ from metal.api.server import Server, State
 from metal.controllers.maintenance import boot_config, hold, marks, order
 from metal.controllers.maintenance.order import Obstacle
 from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScope
-from metal.kube.controller import Done, Requeue, Result
-from metal.kube.errors import NotFound
-from metal.kube.finalizers import remove_finalizer
-from metal.kube.objects import Key, key_of
-from metal.kube.rbac import Access, follows
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Done, Requeue, Result
+from metal.kube.controller.finalizers import remove_finalizer
+from metal.kube.meta.objects import Key, key_of
+from metal.kube.meta.permissions import Access, follows
 
 BY_MAINTENANCE = "maintenance"
 """Index of Servers by the maintenance that holds them, as namespace/name."""

@@ -8,9 +8,9 @@ from metal.api.server import Server
 from metal.controllers.maintenance.order import Obstacle
 from metal.controllers.scope import Context, StatusScope
 from metal.controllers.settings import MaintenanceSettings
-from metal.kube import conditions
-from metal.kube.informer import Informer
-from metal.kube.objects import Key
+from metal.kube.cache.informer import Informer
+from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key
 
 BY_SERVER = "server"
 """Index of ServerMaintenances by the server that they name."""

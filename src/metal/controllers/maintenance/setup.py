@@ -9,9 +9,9 @@ from metal.controllers.maintenance.reconciler import BY_MAINTENANCE, ServerMaint
 from metal.controllers.maintenance.scope import BY_SERVER, MaintenanceDeps
 from metal.controllers.scope import Context
 from metal.controllers.settings import MaintenanceSettings
-from metal.kube.controller import owner_keys
-from metal.kube.objects import Key, key_of
-from metal.kube.runtime import Runtime
+from metal.kube.controller.controller import owner_keys
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.objects import Key, key_of
 
 
 def setup_maintenances(

@@ -11,12 +11,12 @@ from metal.api.server import Server
 from metal.controllers.predicates import matters
 from metal.controllers.readiness import rules
 from metal.controllers.scope import Context, StatusScope
-from metal.kube.controller import Done, Result
-from metal.kube.finalizers import remove_finalizer
-from metal.kube.informer import Informer
-from metal.kube.objects import Key, key_of
-from metal.kube.rbac import Access, follows
-from metal.kube.runtime import Runtime
+from metal.kube.cache.informer import Informer
+from metal.kube.controller.controller import Done, Result
+from metal.kube.controller.finalizers import remove_finalizer
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.objects import Key, key_of
+from metal.kube.meta.permissions import Access, follows
 
 
 @dataclass

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from metal.api.common import Taint
 from metal.api.readiness import EnforcementMode, RuleTaint, ServerReadinessRule
 from metal.api.server import Server
-from metal.kube import conditions
-from metal.kube.selectors import from_object
+from metal.kube.meta import conditions
+from metal.kube.meta.selectors import from_object
 
 
 class Keys:

@@ -6,7 +6,7 @@ from metal.api.endpoint import Endpoint
 from metal.bmc.protocols import Access
 from metal.controllers.access import Problem, access_for_bmc, access_for_inline
 from metal.controllers.server.scope import Scope
-from metal.kube.objects import Key
+from metal.kube.meta.objects import Key
 
 
 def access_of(scope: Scope) -> Access | Problem:

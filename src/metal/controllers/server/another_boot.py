@@ -14,9 +14,9 @@ from metal.bmc.protocols import PowerState
 from metal.controllers.server import power, takeover
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.under_way import is_noted
-from metal.kube.controller import Requeue
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.permissions import Access
 
 _OF_BOOTS = ("NetworkBootFailed", "BootContested", "BootConfigurationNotReady")
 """Failures that end when nobody wants that boot any more."""

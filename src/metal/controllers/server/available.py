@@ -9,7 +9,7 @@ from metal.bmc.protocols import PowerState
 from metal.controllers.server import internal_boot, inventory, owing, power, trim
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 

@@ -17,7 +17,7 @@ from metal.bmc.protocols import PowerState
 from metal.controllers.server import confirm, power
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""

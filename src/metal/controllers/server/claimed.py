@@ -6,9 +6,9 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot
 from metal.controllers.server.scope import Scope
-from metal.kube.errors import NotFound
-from metal.kube.objects import Key
-from metal.kube.rbac import Access
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.objects import Key
+from metal.kube.meta.permissions import Access
 
 BY_SERVER = "server"
 """Index of ServerClaims by the server that they name."""

@@ -8,7 +8,7 @@ from metal.bmc.protocols import PowerState
 from metal.controllers.server import boot, internal_boot, made_anew, owing, power, sanitize
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {
     "PowerOff": "power_timeout",

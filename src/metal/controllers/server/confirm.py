@@ -8,7 +8,7 @@ from metal.api.report import normal_mac
 from metal.api.server import Server
 from metal.controllers.server.scope import Scope
 from metal.gate import directory
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 BY_MAC = "mac"
 """Index of Servers by their network cards."""

@@ -7,9 +7,9 @@ from metal.controllers.server import identity
 from metal.controllers.server.access import access_of
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.trouble import InvalidSpec, NoAccess, bmc_restarts
-from metal.kube import conditions
-from metal.kube.controller import Requeue
-from metal.kube.objects import Key
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key
 
 
 async def run(scope: Scope) -> None:

@@ -12,9 +12,9 @@ from metal.bmc.protocols import PowerState
 from metal.controllers.server import boot, inventory, made_anew, power
 from metal.controllers.server.readiness import await_config
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
-from metal.kube.errors import NotFound
-from metal.kube.rbac import Access, Where
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.permissions import Access, Where
 
 WAITS: Mapping[str, str] = {
     "BootConfiguration": "boot_config_timeout",

@@ -7,7 +7,7 @@ from metal.bmc.protocols import SystemInfo
 from metal.controllers.server import another_boot, boot, maintenance, readiness
 from metal.controllers.server.claimed import assume_booted, find_claim
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {"Repair": ""}
 _BY_SPEC = ("InvalidSpec", "NotSupported", "BadRequest", "Forbidden")

@@ -7,7 +7,7 @@ import structlog
 from metal.bmc.errors import BMCError
 from metal.controllers.server import internal_boot, made_anew, sanitize
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Done, Requeue
+from metal.kube.controller.controller import Done, Requeue
 
 _log = structlog.get_logger(__name__)
 _LOGOUT = 5.0

@@ -16,7 +16,7 @@ from metal.bmc.errors import (
 )  # fmt: skip
 from metal.controllers.server import owing
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAIT = "FirmwareReset"
 """Name of the wait for the BMC to take what it is asked for."""

@@ -3,7 +3,7 @@
 from metal.api.bmc import Pin
 from metal.controllers.hostkey import ACCEPT, judged
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 
 async def judge(scope: Scope) -> Requeue | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from metal.api.server import State
 from metal.controllers.server import identity, ignition, internal_boot, summary
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {"BMC": "bmc_timeout"}
 

@@ -7,9 +7,9 @@ from metal.api.core import SECRET
 from metal.api.kinds import Kinds
 from metal.controllers.server import ignition
 from metal.controllers.server.scope import Scope
-from metal.kube.errors import NotFound
-from metal.kube.ownership import controller_reference
-from metal.kube.rbac import APPLY, Access, Where, blocks, disowns
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.ownership import controller_reference
+from metal.kube.meta.permissions import APPLY, Access, Where, blocks, disowns
 
 MANAGER = "metal-operator"
 _DIGEST = "ignition-digest"

@@ -7,7 +7,7 @@ from datetime import datetime
 from metal.api.inventory import Inventory, Part
 from metal.api.server import Processor, ServerStatus
 from metal.controllers.server.scope import Scope
-from metal.kube.conditions import is_true
+from metal.kube.meta.conditions import is_true
 
 CHANGED = "HardwareChanged"
 _ARCHITECTURES = {"x86-64": "amd64", "x86": "amd64", "arm-a64": "arm64", "arm": "arm64"}

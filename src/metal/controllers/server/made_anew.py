@@ -16,8 +16,8 @@ from metal.controllers.server.scope import Scope
 from metal.evidence import owed
 from metal.evidence.signing import KeyUnusable
 from metal.gate.uuids import spellings
-from metal.kube import conditions
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta import conditions
 
 _log = structlog.get_logger(__name__)
 WAIT = "FormerTenant"

@@ -15,9 +15,9 @@ from metal.controllers.server.claimed import find_claim
 from metal.controllers.server.override import clear_override, is_kept
 from metal.controllers.server.readiness import await_change, await_config
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
-from metal.kube.objects import Key
-from metal.kube.ownership import is_controlled_by
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import Key
+from metal.kube.meta.ownership import is_controlled_by
 
 WAITS: Mapping[str, str] = {
     "Maintenance": "",

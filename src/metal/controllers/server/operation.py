@@ -6,7 +6,7 @@ from metal.controllers.server import error, hostkey, made_anew, parking, sanitiz
 from metal.controllers.server.claimed import assume_booted
 from metal.controllers.server.resets import RESETS, accept
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 KNOWN = ("ignore", "retry", sanitize.ACCEPT, ACCEPT_HOST_KEY, parking.PARK, parking.UNPARK, *RESETS)
 

@@ -9,7 +9,7 @@ from metal.controllers.server import power
 from metal.controllers.server.claimed import assume_booted
 from metal.controllers.server.parking import is_marked
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {"Unpark": "", "PowerOff": "power_timeout"}
 _CONDITION = "Parked"

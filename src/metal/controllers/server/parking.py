@@ -6,7 +6,7 @@ from metal.controllers.server import boot, power, takeover
 from metal.controllers.server.override import clear_override
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.under_way import boot_under_way
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 PARK, UNPARK = "park", "unpark"
 _CONDITION = "Parked"

@@ -12,7 +12,7 @@ from metal.bmc.protocols import PowerState, SystemInfo
 from metal.controllers.server import doubt
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.trouble import was_unreachable
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 _INSIST = 30.0
 """Seconds after which a request that changed nothing is made again; a BMC may have dropped it."""

@@ -2,7 +2,7 @@
 
 from metal.api.claim import ServerBootConfiguration
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAIT = "BootConfiguration"
 

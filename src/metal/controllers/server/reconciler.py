@@ -28,10 +28,10 @@ from metal.controllers.server import (
 )
 from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.scope import Deps, Scope
-from metal.kube.controller import Done, Requeue, Result
-from metal.kube.errors import NotFound
-from metal.kube.objects import Key
-from metal.kube.rbac import Access, follows
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Done, Requeue, Result
+from metal.kube.meta.objects import Key
+from metal.kube.meta.permissions import Access, follows
 
 Step = Callable[[Scope], Awaitable[Requeue]]
 

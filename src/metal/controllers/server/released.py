@@ -6,7 +6,7 @@ from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {"PowerOff": "power_timeout", "Release": ""}
 

@@ -13,7 +13,7 @@ from metal.controllers.server.override import clear_override, is_kept
 from metal.controllers.server.readiness import await_change, await_config
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.under_way import has_booted, is_noted
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {
     "BootConfiguration": "boot_config_timeout",

@@ -21,8 +21,8 @@ from metal.controllers.server import doubt
 from metal.controllers.server.override import clear_override, is_kept
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.under_way import boot_under_way, has_booted
-from metal.kube.controller import Requeue
-from metal.kube.objects import Key
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import Key
 
 RESETS: Mapping[str, ResetType] = {
     "graceful-restart-server": ResetType.GRACEFUL_RESTART,

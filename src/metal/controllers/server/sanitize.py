@@ -20,7 +20,7 @@ from metal.evidence import record
 from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
 from metal.evidence.verdict import Verdict, judge, missing, with_firmware
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 OWED = "SanitizationOwed"
 """Reason of the Error in which a server waits that may hold a tenant's data still."""

@@ -24,10 +24,10 @@ from metal.controllers.scope import Context, StatusScope
 from metal.controllers.server import identity
 from metal.controllers.settings import ServerSettings
 from metal.evidence.keys import KeyStore
-from metal.kube import conditions
-from metal.kube.controller import Requeue
-from metal.kube.informer import Informer
-from metal.kube.objects import Key, key_of
+from metal.kube.cache.informer import Informer
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key, key_of
 
 _CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE, State.PARKED)
 """Entering one of these ends a network boot that is under way."""

@@ -9,7 +9,7 @@ from metal.api.server import ClaimBoot, State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server.claimed import find_claim
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 WAIT = "TakeoverGoAhead"
 """Name of the wait of a server that is left alone."""

@@ -13,7 +13,7 @@ from metal.bmc.errors import (
     BMCTLSError,
 )  # fmt: skip
 from metal.controllers.server.scope import Scope
-from metal.kube.controller import Requeue
+from metal.kube.controller.controller import Requeue
 
 _MENDABLE = (BMCAuthError, BMCTLSError)
 """Permanent for the client, but a changed Secret or certificate mends them: they get the time of an unreachable BMC."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.controllers.claim.matching import blocking_taints
-from metal.kube.conditions import is_true
+from metal.kube.meta.conditions import is_true
 from metal.sim.history import Change, History
 from metal.sim.invariants.world import World, replay, violation
 

@@ -1,0 +1,161 @@
+"""Puts informers, controllers and background tasks together: start, wait for sync, run, stop within a deadline."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import ApiError
+from metal.kube.client.protocol import Client
+from metal.kube.controller.controller import Controller, Reconcile
+from metal.kube.controller.metrics import Metrics
+from metal.kube.controller.tasks import Crashed, Tasks, first
+from metal.kube.controller.workers import Workers
+from metal.kube.meta.objects import Kind, Object
+
+T = TypeVar("T", bound=Object)
+Run = Callable[[], Coroutine[Any, Any, None]]
+
+_log = structlog.get_logger(__name__)
+_STOPPING = "stopping"
+_LOOK = 0.5
+"""Seconds between looks at whether the first lists have failed for good."""
+_NAG = 10.0
+"""Seconds between complaints about informers that do not sync."""
+
+
+class Runtime:
+    """Holds a client, one informer per kind for all to share, and the controllers.
+
+    Use `run(stop)` for a whole process, or `start` and `stop` around a test. `hold` and `release` stop and start the
+    controllers alone, under informers that stay filled: a standby holds, and so does whoever moves the objects away.
+    """
+
+    def __init__(
+        self, client: Client, *, rng: random.Random | None = None, registry: CollectorRegistry | None = None
+    ) -> None:
+        self.client = client
+        self.metrics = Metrics(registry or CollectorRegistry())
+        self._rng = rng or random.Random()
+        self._informers: dict[tuple[str, str, str], Informer[Any]] = {}
+        self._background: list[tuple[str, Run]] = []
+        self._sources = Tasks("informer")
+        self._workers = Workers()
+        self._helpers = Tasks("background")
+        self._started = False
+
+    def informer(self, kind: Kind[T], namespace: str = "") -> Informer[T]:
+        """The shared informer of a kind; of one namespace when given. Made at first use, also after start."""
+        identity = (kind.api_version, kind.plural, namespace)
+        informer = self._informers.get(identity)
+        if informer is None:
+            informer = Informer(self.client, kind, namespace=namespace, rng=self._fork())
+            self._informers[identity] = informer
+            if self._started:
+                self._sources.spawn(kind.plural, informer.run)
+        return cast("Informer[T]", informer)
+
+    def controller(self, name: str, reconcile: Reconcile, *, workers: int = 4, deadline: float = 60.0) -> Controller:
+        """Add a controller, to be started with the rest. `deadline` bounds one reconcile, in seconds."""
+        controller = Controller(
+            name, reconcile, workers=workers, deadline=deadline, rng=self._fork(), metrics=self.metrics
+        )
+        self._workers.add(controller)
+        return controller
+
+    def background(self, name: str, run: Run) -> None:
+        """Run a coroutine function beside the controllers; it is cancelled last, and must not end by itself."""
+        self._background.append((name, run))
+
+    @property
+    def working(self) -> bool:
+        """Whether the controllers take keys now."""
+        return self._workers.working
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """Reasons for which the controllers do nothing; see `hold`."""
+        return self._workers.holds
+
+    async def hold(self, reason: str, *, grace: float = 10.0) -> None:
+        """Have the controllers do nothing until `release(reason)`; returns when the last reconcile has ended.
+
+        Reconciles in progress may go on for up to `grace` seconds, then they are cancelled; 0 cancels them at once.
+        Any number of reasons may hold, each a word of its owner ("standby", "move"), also before `start`; workers run
+        only when there is none. Informers and background tasks go on. Raises Crashed when a reconcile does not end.
+        """
+        await self._workers.hold(reason, grace=grace)
+
+    def release(self, reason: str) -> None:
+        """Withdraw a hold; one that is not there is no error. After the last one every object is reconciled anew."""
+        self._workers.release(reason)
+
+    def retry(self) -> None:
+        """Let no informer wait any longer for an API that could not be reached: it has just answered somebody."""
+        for informer in self._informers.values():
+            informer.retry()
+
+    def on_resume(self, forget: Callable[[], None]) -> None:
+        """Call this before controllers work again after a hold: somebody else may have acted meanwhile."""
+        self._workers.on_resume(forget)
+
+    async def start(self, *, sync_within: float | None = None, hopeless: tuple[type[ApiError], ...] = ()) -> None:
+        """Start everything; returns when all informers are synced and the controllers work, unless held.
+
+        Raises TimeoutError when syncing takes longer than `sync_within` seconds, and an error of one of the `hopeless`
+        types as soon as the API answers a first list with it; others are waited out. Crashes surface in `run`.
+        """
+        self._started = True
+        for name, run in self._background:
+            self._helpers.spawn(name, run)
+        for informer in self._informers.values():
+            self._sources.spawn(informer.kind.plural, informer.run)
+        async with asyncio.timeout(sync_within):
+            await self._synced(hopeless)
+        self._workers.start()
+
+    async def run(self, stop: asyncio.Event | None = None, *, grace: float = 10.0) -> None:
+        """Start, run until `stop` is set, then stop within about `grace` seconds. Raises Crashed if a task dies."""
+        try:
+            await first(self._until(stop), self.crash())
+        finally:
+            await self.stop(grace=grace)
+
+    async def stop(self, *, grace: float = 10.0) -> None:
+        """Let reconciles in progress end for up to `grace` seconds, cancel what is left, then all else."""
+        try:
+            await self._workers.hold(_STOPPING, grace=grace)
+        except Crashed as exc:
+            _log.error("stopping all the same", error=str(exc))
+        await self._sources.stop(grace=1.0)
+        await self._helpers.stop(grace=1.0)
+
+    async def _until(self, stop: asyncio.Event | None) -> None:
+        await self.start()
+        await (stop or asyncio.Event()).wait()
+
+    async def crash(self) -> None:
+        """Wait for the first task that dies, and raise Crashed."""
+        await first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
+
+    async def _synced(self, hopeless: tuple[type[ApiError], ...]) -> None:
+        loop = asyncio.get_running_loop()
+        nag = loop.time() + _NAG
+        while waiting := [informer for informer in self._informers.values() if not informer.synced.is_set()]:
+            for informer in waiting:
+                if isinstance(failure := informer.failure, hopeless):
+                    kind = informer.kind
+                    raise type(failure)(f"{kind.plural}.{kind.group or 'core'}: {failure.message}") from failure
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(waiting[0].synced.wait(), _LOOK)
+            if loop.time() >= nag:
+                nag = loop.time() + _NAG
+                _log.warning("still waiting for the first list", kinds=[informer.kind.kind for informer in waiting])
+
+    def _fork(self) -> random.Random:
+        return random.Random(self._rng.getrandbits(64))
