@@ -27,16 +27,16 @@ lint: setup ## ruff, mypy and import contracts
 
 .PHONY: generate
 generate: setup ## write config/crd, config/rbac and docs/configuration.md from the code
-	$(RUN) python -m metal.api.generate
-	$(RUN) python -m metal.config.generate
-	$(RUN) python -m metal.rbac
+	$(RUN) python -m metal.codegen.crd_files
+	$(RUN) python -m metal.codegen.options
+	$(RUN) python -m metal.codegen.rbac
 	$(RUN) python -m charts.generate
 
 .PHONY: generate-check
 generate-check: setup ## fail when a generated file is stale
-	$(RUN) python -m metal.api.generate --check
-	$(RUN) python -m metal.config.generate --check
-	$(RUN) python -m metal.rbac --check
+	$(RUN) python -m metal.codegen.crd_files --check
+	$(RUN) python -m metal.codegen.options --check
+	$(RUN) python -m metal.codegen.rbac --check
 	$(RUN) python -m charts.generate --check
 
 .PHONY: test

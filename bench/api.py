@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.kubeapi.cluster import KubeCluster
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
+from metal.codegen.crd import crds
 from metal.kube.client.kubeconfig import from_file
 
 SERVERS = "/apis/metal.ironcore.dev/v1alpha1/servers"

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from metal.api.core import CRD, NAMESPACE
-from metal.api.crd import crds
 from metal.api.kinds import Kinds, kinds
+from metal.codegen.crd import crds
 from metal.config import Config
 from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient

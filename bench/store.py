@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench.api import EMBEDDED, SERVERS, Home, server, status
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.kube.meta.clock import system_clock
 
 

@@ -13,13 +13,13 @@ from typing import Any, get_type_hints
 
 import yaml
 
-from metal.api.crd import crds
 from metal.api.docstrings import field_docs
-from metal.api.generate import to_yaml
 from metal.api.kinds import kinds
+from metal.codegen.crd import crds
+from metal.codegen.crd_files import to_yaml
+from metal.codegen.rbac import NAMESPACE, roles
 from metal.config import Config
 from metal.config.load import key_of
-from metal.rbac import NAMESPACE, roles
 
 CHART = Path(__file__).resolve().parent / "metal-operator"
 TOP = CHART.parent.parent

@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema_rs
 import yaml
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
+from metal.codegen.crd import crds
 
 SAMPLES = Path(__file__).parents[2] / "config" / "samples"
 

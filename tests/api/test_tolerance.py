@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.crd import root_schema
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
+from metal.codegen.crd import root_schema
 
 SCALARS = st.one_of(st.booleans(), st.integers(), st.text(max_size=5), st.none())
 UNKNOWN = st.dictionaries(

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, SECRET
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.report import network_interfaces
 from metal.apiserver.server import EmbeddedAPI
 from metal.boot.operator.setup import setup_boot
 from metal.boot.service import BootService
 from metal.boot.settings import BootSettings
+from metal.codegen.crd import crds
 from metal.gate.directory import CachedDirectory
 from metal.gate.refusals import Refusals
 from metal.kube.controller.events import Recorder

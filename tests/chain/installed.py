@@ -4,10 +4,10 @@ import asyncio
 import subprocess
 from typing import Any
 
-from metal import rbac
 from metal.api.core import CRD
-from metal.api.crd import crds
 from metal.api.kinds import Kinds
+from metal.codegen import rbac
+from metal.codegen.crd import crds
 from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
 from tests.kubeapi.cluster import KubeCluster

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
 

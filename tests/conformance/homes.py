@@ -12,10 +12,10 @@ from urllib.parse import urlparse
 import aiohttp
 import yaml
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.kube.client.errors import NotFound
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import from_file

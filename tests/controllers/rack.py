@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.core import EVENT, NAMESPACE
-from metal.api.crd import crds
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.api.meta import Condition, Kind
@@ -18,6 +17,7 @@ from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.errors import BMCAuthError, BMCCertificateChanged, BMCError, BMCHostKeyChanged
 from metal.bmc.protocols import Access, ManagerInfo, PowerState, ShellAccess, SystemInfo
+from metal.codegen.crd import crds
 from metal.controllers import bmcsecret, endpoint
 from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import reconciler as bmc

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.crd import crds
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.controllers.leases import canonical_mac, endpoint_name, lease_ended, lease_given
 from metal.kube.client.protocol import Client
 

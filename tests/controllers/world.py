@@ -15,12 +15,12 @@ from metal.api import boot_window
 from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
 from metal.api.sanitization import DriveErasure, SanitizationEvidence
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.controllers.maintenance.setup import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
 from metal.controllers.scope import Context

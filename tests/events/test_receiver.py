@@ -11,9 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from metal.api.boot_window import digest
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.events.http import routes
 from metal.events.receiver import EventReceiver, ReceiverSettings
 from metal.gate.http import Limits, make_app, serve

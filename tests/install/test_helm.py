@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from metal import rbac
-from metal.api.crd import crds
 from metal.api.kinds import METAL_GROUP, kinds
+from metal.codegen import rbac
+from metal.codegen.crd import crds
 from metal.controllers import dnstemplate
 from tests.install.conftest import Site
 from tests.install.helm import CHART, SMALLEST, VALUE_SETS, Helm, of_kind, only

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from metal.api.crd import crds
 from metal.api.server import Server
 from metal.bmc.pool import RedfishPool
+from metal.codegen.crd import crds
 from metal.controllers.prefixfile import PrefixFile
 from metal.kube.client.errors import NotFound
 from metal.kube.client.http import HTTPClient

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from metal.api.crd import crds
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
 from metal.boot.http import routes as boot_routes
+from metal.codegen.crd import crds
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.kube.client.protocol import Client

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.api.server import Server
+from metal.codegen.crd import crds
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import load
 from metal.kube.client.protocol import Client

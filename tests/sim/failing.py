@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from metal.api.claim import ServerClaim
-from metal.api.crd import crds
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.sqlite import SqliteJournal
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell, ShellAccess
+from metal.codegen.crd import crds
 from metal.config.options import Sanitization, Timeouts
 from metal.kube.client.protocol import Client
 from metal.sim.localimages import LocalImages

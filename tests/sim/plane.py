@@ -12,13 +12,13 @@ from typing import Any
 
 from metal.api.claim import ServerClaim
 from metal.api.core import SECRET
-from metal.api.crd import crds
 from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell
 from metal.boot.http import routes as boot_routes
+from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.options import Sanitization
 from metal.controllers.macprefixes import parse

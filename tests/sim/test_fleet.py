@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.crd import crds
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.boot.core.errors import ImageError
+from metal.codegen.crd import crds
 from metal.controllers.macprefixes import parse
 from metal.kube.meta.clock import LoopClock
 from metal.sim.fleet import RENEWAL, Fleet, FleetSettings

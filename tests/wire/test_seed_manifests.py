@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.kube.meta.clock import system_clock
 from tests.api.schemas import SAMPLES, documents
 from tests.apiserver.kubectl import program

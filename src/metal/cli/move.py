@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
-from metal.api.crd import crds
 from metal.api.kinds import Kinds, kinds
 from metal.apiserver.journal import JournalError
 from metal.apiserver.server import EmbeddedAPI
 from metal.cli.connection import connection, connection_options
 from metal.cli.datadir import Unusable, locked
+from metal.codegen.crd import crds
 from metal.kube.client.errors import ApiError, Unavailable
 from metal.kube.client.http import HTTPClient
 from metal.kube.meta.clock import system_clock

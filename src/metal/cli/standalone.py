@@ -6,12 +6,12 @@ from pathlib import Path
 import structlog
 from prometheus_client import CollectorRegistry
 
-from metal.api.crd import crds
 from metal.api.kinds import METAL_GROUP, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
 from metal.cli.simulated import FleetWish, Simulated
+from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.prefixfile import PrefixFile

@@ -9,8 +9,8 @@ import pytest
 
 from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
-from metal.api.crd import crds
 from metal.api.server import Server
+from metal.codegen.crd import crds
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key

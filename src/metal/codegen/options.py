@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md: every option as a table. `python -m metal.config.generate [--check]`."""
+"""Writes docs/configuration.md: every option as a table. `python -m metal.codegen.options [--check]`."""
 
 import argparse
 import dataclasses
@@ -43,7 +43,7 @@ def _section(section: Any, prefix: str) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0, or 1 when --check finds the page stale."""
-    parser = argparse.ArgumentParser(prog="python -m metal.config.generate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m metal.codegen.options", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail when the page is stale")
     parser.add_argument("--output", type=Path, default=_PAGE, metavar="FILE", help="default: %(default)s")
     options = parser.parse_args(arguments)

@@ -14,13 +14,13 @@ import pytest
 
 from metal.api.core import CONFIG_MAP, NAMESPACE
 from metal.apiserver.access import service_account
+from metal.codegen.rbac import NAME, files, roles
 from metal.config import Config
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
 from metal.kube.meta.permissions import Where
-from metal.rbac import NAME, files, roles
-from tests.rbac.apply import apply_all
-from tests.rbac.guard import Guard
+from tests.codegen.rbac.apply import apply_all
+from tests.codegen.rbac.guard import Guard
 from tests.sim.plane import KINDS, OPTIONS, START, Plane, is_ready
 from tests.sim.steps import approve, maintain, rule, until_server
 

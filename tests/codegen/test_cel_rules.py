@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from metal.api.crd import crds
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.crd import crds
 from metal.kube.client.errors import Invalid
 from metal.kube.client.protocol import Client
 

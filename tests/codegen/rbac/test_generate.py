@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from metal.rbac import files, main, page, roles
+from metal.codegen.rbac import files, main, page, roles
 
-FOLDER = Path(__file__).parent.parent.parent
+FOLDER = Path(__file__).parents[3]
 
 
 def test_the_files_are_those_that_the_code_declares() -> None:

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from metal.api import crd
-from metal.api.crd import crds
 from metal.api.docstrings import class_doc, field_docs
 from metal.api.kinds import kinds
 from metal.api.markers import Choice, Defaulted, Length, ListMap, Range, Required, Rule
 from metal.api.meta import Kind, Model
+from metal.codegen import crd
+from metal.codegen.crd import crds
 
 FORBIDDEN_IN_JUNCTORS = {"type", "description", "default", "additionalProperties", "nullable"}
 
