@@ -36,7 +36,6 @@ from metal.controllers.settings import ClaimSettings, EndpointSettings, Maintena
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.events.http import routes as event_routes
 from metal.events.receiver import EventReceiver
-from metal.gate.directory import CachedDirectory
 from metal.gate.http import Listening, make_app, serve
 from metal.gate.refusals import Refusals
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
@@ -47,6 +46,7 @@ from metal.kube.controller.runtime import Runtime
 from metal.kube.controller.tasks import Crashed, Tasks, first
 from metal.kube.meta.clock import Clock, system_clock
 from metal.kube.meta.permissions import Access, Where
+from metal.machine.directory import CachedDirectory
 from metal.pause import INTERVAL, Pause
 from metal.probe.bundle import zipapp
 from metal.registry.http import routes as registry_routes

@@ -13,17 +13,17 @@ import pytest
 
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, SECRET
 from metal.api.kinds import kinds
-from metal.api.report import network_interfaces
 from metal.apiserver.server import EmbeddedAPI
 from metal.boot.operator.setup import setup_boot
 from metal.boot.service import BootService
 from metal.boot.settings import BootSettings
 from metal.codegen.crd import crds
-from metal.gate.directory import CachedDirectory
 from metal.gate.refusals import Refusals
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
+from metal.machine.directory import CachedDirectory
+from metal.machine.report import network_interfaces
 from metal.registry.service import RegistryService, RegistrySettings
 from tests.gate.world import IGNITION, MAC, MACHINE, NEIGHBOR, UUID, Clock, Shelf, secret
 

@@ -14,8 +14,8 @@ from metal.gate.answer import Answer, Slice, text
 from metal.gate.crowd import room
 from metal.gate.http import Limits, Listening, Request, Route, make_app, serve
 from metal.gate.refusals import Refusals
-from metal.gate.windows import Busy
 from metal.kube.client.errors import Unavailable
+from metal.machine.boot_windows import Busy
 from tests.gate.world import Clock
 
 CONTENT = bytes(range(256)) * 8192

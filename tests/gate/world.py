@@ -24,8 +24,8 @@ from metal.boot.core.plan import Blob
 from metal.boot.operator.child import desired
 from metal.boot.service import BootService
 from metal.boot.settings import BootSettings
-from metal.gate.directory import ListingDirectory
 from metal.gate.refusals import Refusals
+from metal.machine.directory import ListingDirectory
 from metal.registry.service import RegistryService, RegistrySettings
 from tests.boot.registry import INITRAMFS, KERNEL, digest
 from tests.kube.client.fakeapi import FakeAPI

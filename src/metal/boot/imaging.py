@@ -18,8 +18,8 @@ from metal.boot.core.ranges import Unsatisfiable, resolve
 from metal.boot.settings import BootSettings
 from metal.gate.answer import Answer, Slice, not_yet
 from metal.gate.refusals import Refusals
-from metal.gate.windows import Windows
 from metal.kube.meta.clock import Clock
+from metal.machine.boot_windows import Windows
 
 _BINARY = "application/octet-stream"
 

@@ -17,12 +17,12 @@ from metal.boot.core.tokens import NewToken, new_token
 from metal.boot.imaging import Imaging
 from metal.boot.settings import BootSettings
 from metal.gate.answer import Answer, not_yet, text
-from metal.gate.directory import Directory, plain_ip
 from metal.gate.refusals import Refusals
-from metal.gate.windows import Windows
 from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import PatientClient
 from metal.kube.meta.clock import Clock
+from metal.machine.boot_windows import Windows
+from metal.machine.directory import Directory, plain_ip
 
 REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"

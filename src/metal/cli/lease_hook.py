@@ -7,9 +7,9 @@ import click
 
 from metal.api.kinds import Kinds, kinds
 from metal.cli.connection import connect, connection_options
-from metal.controllers.leases import lease_ended, lease_given
 from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
+from metal.machine.leases import lease_ended, lease_given
 
 _IGNORED = ("init", "tftp", "arp-add", "arp-del", "relay-snoop")
 """Other things that dnsmasq's dhcp-script is called for."""

@@ -31,9 +31,9 @@ from metal.controllers.server import claimed, discovery, internal_boot
 from metal.controllers.server import reconciler as server
 from metal.events import receiver
 from metal.evidence import keys, owed, record
-from metal.gate import directory, windows
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Access, Right, Where, reasons, rights, rules
+from metal.machine import boot_windows, directory
 from metal.registry import bootstate
 from metal.registry import service as registry
 
@@ -54,7 +54,7 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *claim.access(kinds), *boot_config.access(kinds),
         *maintenance.access(kinds), *maintenance_boot.access(kinds), *hold.access(kinds), *marks.access(kinds),
         *readiness.access(kinds),
-        *boot_operator.access(kinds), *bootable.access(kinds), *windows.access(kinds), *directory.access(kinds),
+        *boot_operator.access(kinds), *bootable.access(kinds), *boot_windows.access(kinds), *directory.access(kinds),
         *receiver.access(kinds), *registry.access(), *bootstate.access(kinds), *keys.access(),
         *record.access(kinds), *owed.access(kinds),
         *events.access(EVENT),

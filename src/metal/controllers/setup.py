@@ -21,10 +21,10 @@ from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.settings import ClaimSettings, ServerSettings
 from metal.evidence.keys import KeyStore
-from metal.gate import directory
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
+from metal.machine import directory
 
 BY_BMC = "bmc"
 UNBOUND = "unbound"

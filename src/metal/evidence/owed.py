@@ -8,7 +8,6 @@ from datetime import datetime
 import msgspec
 
 from metal.api.kinds import Kinds
-from metal.api.report import drives_in
 from metal.api.sanitization import DriveErasure, EvidencePhase, KnownDrive, Policy, SanitizationEvidence
 from metal.api.server import Server
 from metal.evidence import record
@@ -16,6 +15,7 @@ from metal.evidence.signing import SigningKey
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
 from metal.kube.meta.permissions import Access
+from metal.machine.report import drives_in
 
 LABEL = "owed-by"
 """Label (under the API group) of such evidence while it is owed: the system's UUID."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from metal.api.report import same_serial
 from metal.api.sanitization import (
     DriveErasure,
     Firmware,
@@ -15,6 +14,7 @@ from metal.api.sanitization import (
     Result,
 )
 from metal.evidence.volumes import Cover, cover, unlisted
+from metal.machine.report import same_serial
 
 _STRENGTH = {"": 0, "Clear": 1, "Purge": 2}
 

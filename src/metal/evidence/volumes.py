@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from metal.api.report import same_serial
 from metal.api.sanitization import DriveErasure, KnownDrive, Policy, RAIDVolume, Result, VolumeDrive
+from metal.machine.report import same_serial
 
 _PREFIX = re.compile(r"^(naa\.|eui\.|nguid\.|uuid\.|0x)")
 _SEPARATORS = re.compile(r"[\s:-]")

@@ -10,11 +10,11 @@ from aiohttp import web
 from metal.gate.answer import Answer, not_yet, text
 from metal.gate.bodies import Bodies, BodyTooLarge, Crowded
 from metal.gate.crowd import Crowd, room
-from metal.gate.directory import plain_ip
 from metal.gate.refusals import Refusals
 from metal.gate.sending import FileAnswer
-from metal.gate.windows import Busy
 from metal.kube.client.errors import ApiError
+from metal.machine.boot_windows import Busy
+from metal.machine.directory import plain_ip
 
 _log = structlog.get_logger(__name__)
 

@@ -10,10 +10,10 @@ from metal.api.server import Server
 from metal.evidence import record
 from metal.evidence.report import NotAReport, SanitizationReport, read
 from metal.gate.answer import Answer, text
-from metal.gate.windows import Busy, Windows
 from metal.kube.client.errors import Conflict
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
+from metal.machine.boot_windows import Busy, Windows
 from metal.registry.limits import Limits, Malformed
 from metal.registry.message import Message
 

@@ -9,12 +9,12 @@ from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.gate.answer import Answer, text
-from metal.gate.directory import Directory
 from metal.gate.refusals import Refusals
-from metal.gate.windows import Windows
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import APPLY, Access, Where, disowns
+from metal.machine.boot_windows import Windows
+from metal.machine.directory import Directory
 from metal.registry import bootstate
 from metal.registry.limits import Limits, Malformed, TooLarge
 from metal.registry.message import Message, parse

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 import structlog
 
 from metal.api.kinds import Kinds
-from metal.controllers.leases import canonical_mac, endpoint_name, lease_given
 from metal.kube.client.errors import AlreadyExists, ApiError
 from metal.kube.client.protocol import Client
+from metal.machine.leases import canonical_mac, endpoint_name, lease_given
 
 _log = structlog.get_logger(__name__)
 _AT_ONCE = 32

@@ -10,8 +10,8 @@ import aiohttp
 from metal.gate.answer import Answer
 from metal.gate.bodies import BodyTooLarge
 from metal.gate.http import Request, Route
-from metal.gate.windows import Busy
 from metal.kube.client.errors import ApiError
+from metal.machine.boot_windows import Busy
 
 Reply = tuple[int, Mapping[str, str], bytes]
 """Status, headers with names in lower case, body."""

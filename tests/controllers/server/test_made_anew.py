@@ -10,7 +10,7 @@ from metal.api.meta import ObjectMeta
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
 from metal.evidence import owed
-from metal.gate.uuids import spellings
+from metal.machine.uuids import spellings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
 from tests.controllers.server.test_sanitization import ERASE, begin_erasing, disks, erasing, released
 from tests.controllers.world import KINDS, World, world

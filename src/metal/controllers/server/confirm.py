@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from metal.api.boot_window import BootWindow
-from metal.api.report import normal_mac
 from metal.api.server import Server
 from metal.controllers.server.scope import Scope
-from metal.gate import directory
 from metal.kube.controller.controller import Requeue
+from metal.machine import directory
+from metal.machine.report import normal_mac
 
 BY_MAC = "mac"
 """Index of Servers by their network cards."""

@@ -6,7 +6,6 @@ import msgspec
 
 from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
-from metal.api.report import known_drives, memory, network_interfaces, storages
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import boot, inventory, made_anew, power
@@ -15,6 +14,7 @@ from metal.controllers.server.scope import Scope
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Access, Where
+from metal.machine.report import known_drives, memory, network_interfaces, storages
 
 WAITS: Mapping[str, str] = {
     "BootConfiguration": "boot_config_timeout",

@@ -15,9 +15,9 @@ from metal.controllers.server.claimed import BY_SERVER, assume_booted, find_clai
 from metal.controllers.server.scope import Scope
 from metal.evidence import owed
 from metal.evidence.signing import KeyUnusable
-from metal.gate.uuids import spellings
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
+from metal.machine.uuids import spellings
 
 _log = structlog.get_logger(__name__)
 WAIT = "FormerTenant"

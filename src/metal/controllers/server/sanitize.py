@@ -7,7 +7,6 @@ import msgspec
 
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
-from metal.api.report import drives_in
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
@@ -21,6 +20,7 @@ from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
 from metal.evidence.verdict import Verdict, judge, missing, with_firmware
 from metal.kube.controller.controller import Requeue
+from metal.machine.report import drives_in
 
 OWED = "SanitizationOwed"
 """Reason of the Error in which a server waits that may hold a tenant's data still."""

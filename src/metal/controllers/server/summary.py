@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from metal.api.quantity import quantity
 from metal.api.sanitization import RAIDVolume, VolumeDrive
 from metal.api.server import NetworkInterface, Processor, Storage, StorageDrive, StorageVolume
 from metal.bmc import protocols as bmc
+from metal.machine.quantity import quantity
 
 
 def of_inventory(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) -> dict[str, Any]:

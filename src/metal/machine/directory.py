@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
-from metal.api.report import normal_mac
 from metal.api.server import Server
-from metal.gate.uuids import spellings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.meta.permissions import Access, follows
+from metal.machine.report import normal_mac
+from metal.machine.uuids import spellings
 
 BY_MAC = "gate-mac"
 """Index of Endpoints by their MAC address."""

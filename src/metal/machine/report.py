@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_interface
 from typing import Any
 
-from metal.api.quantity import quantity
 from metal.api.sanitization import KnownDrive
 from metal.api.server import LLDPNeighbor, NetworkInterface, Storage, StorageDrive
+from metal.machine.quantity import quantity
 
 _SEPARATORS = re.compile(r"[:.-]")
 _HEX = re.compile(r"[0-9a-f]{12}")

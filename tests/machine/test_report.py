@@ -6,9 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.report import known_drives, memory, network_interfaces, normal_mac, storages
 from metal.api.sanitization import KnownDrive
 from metal.api.server import LLDPNeighbor, Storage, StorageDrive
+from metal.machine.report import known_drives, memory, network_interfaces, normal_mac, storages
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

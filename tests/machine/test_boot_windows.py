@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from metal.api.boot_window import BootWindow, Phase, Refused, contest, succeed
 from metal.api.common import ObjectRef
-from metal.gate.directory import ListingDirectory
-from metal.gate.windows import Busy, Windows, window_patch
 from metal.kube.client.errors import Conflict
 from metal.kube.meta import mergepatch
+from metal.machine.boot_windows import Busy, Windows, window_patch
+from metal.machine.directory import ListingDirectory
 from tests.gate.world import UUID, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,13 +10,13 @@ import msgspec
 from metal.api.boot_window import BootWindow, is_open
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.gate.directory import Directory
 from metal.kube.client.errors import Conflict, NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import UNCERTAIN
 from metal.kube.meta import mergepatch
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import Access
+from metal.machine.directory import Directory
 
 Step = Callable[[BootWindow | None], BootWindow]
 """A transition of metal.api.boot_window, bound to its arguments. Raises Refused."""

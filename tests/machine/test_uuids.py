@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.gate.uuids import canonical, spellings
+from metal.machine.uuids import canonical, spellings
 
 UUID = "1189d5f5-eca9-4fd2-87ce-98ef08a6bca7"
 

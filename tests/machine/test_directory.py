@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 
 from metal.api.kinds import kinds
-from metal.gate.directory import CachedDirectory, Directory, ListingDirectory, plain_ip
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Unavailable
+from metal.machine.directory import CachedDirectory, Directory, ListingDirectory, plain_ip
 from tests.gate.world import MAC, SWAPPED, UUID
 from tests.kube.client.fakeapi import FakeAPI
 
