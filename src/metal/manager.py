@@ -19,10 +19,7 @@ from metal.bmc.ssh import SSHShell
 from metal.boot.core.cache import BlobCache
 from metal.boot.core.images import Images, RegistryImages
 from metal.boot.core.remote import Remote, RemoteSettings
-from metal.boot.http import routes as boot_routes
 from metal.boot.operator.setup import setup_boot
-from metal.boot.service import BootService
-from metal.boot.settings import BootSettings
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers import bmcsecret, endpoint
@@ -34,10 +31,6 @@ from metal.controllers.readiness.reconciler import setup_readiness
 from metal.controllers.scope import Context
 from metal.controllers.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
-from metal.events.http import routes as event_routes
-from metal.events.receiver import EventReceiver
-from metal.gate.http import Listening, make_app, serve
-from metal.gate.refusals import Refusals
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client
 from metal.kube.controller.election import Elector
@@ -47,10 +40,17 @@ from metal.kube.controller.tasks import Crashed, Tasks, first
 from metal.kube.meta.clock import Clock, system_clock
 from metal.kube.meta.permissions import Access, Where
 from metal.machine.directory import CachedDirectory
+from metal.machineapi.bmcevents.receiver import EventReceiver
+from metal.machineapi.bmcevents.routes import routes as event_routes
+from metal.machineapi.bootserver.routes import routes as boot_routes
+from metal.machineapi.bootserver.service import BootService
+from metal.machineapi.bootserver.settings import BootSettings
+from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.server import Listening, make_app, serve
+from metal.machineapi.registry.routes import routes as registry_routes
+from metal.machineapi.registry.service import RegistryService, RegistrySettings
 from metal.pause import INTERVAL, Pause
 from metal.probe.bundle import zipapp
-from metal.registry.http import routes as registry_routes
-from metal.registry.service import RegistryService, RegistrySettings
 
 _log = structlog.get_logger("metal")
 _STANDBY, _STOPPING = "standby", "stopping"

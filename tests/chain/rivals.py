@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 
 from metal.api.core import LEASE
 from metal.bmc.pool import RedfishPool
-from metal.boot.http import routes as boot_routes
 from metal.config import Config
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
@@ -18,8 +17,9 @@ from metal.kube.client.protocol import Client, Page, WatchEvent
 from metal.kube.client.resources import Resource
 from metal.kube.controller.election import ElectionSettings, Elector, Lease
 from metal.kube.meta.objects import Kind, Object
+from metal.machineapi.bootserver.routes import routes as boot_routes
+from metal.machineapi.registry.routes import routes as registry_routes
 from metal.manager import Manager, Parts
-from metal.registry.http import routes as registry_routes
 from metal.sim.localimages import LocalImages
 from metal.sim.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options

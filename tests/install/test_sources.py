@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 from metal.bmc.pool import RedfishPool
 from metal.config import ConfigError, load, parse
 from metal.controllers.prefixfile import PrefixFile
-from metal.gate.refusals import Refusals
 from metal.kube.controller.metrics import Metrics
 from metal.kube.meta.clock import system_clock
+from metal.machineapi.http.refusals import Refusals
 from tests.install.helm import CHART, TOP, VALUE_SETS
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())

@@ -17,7 +17,7 @@ from metal.kube.client.errors import Conflict
 from metal.kube.meta import mergepatch
 from metal.machine.boot_windows import Busy, Windows, window_patch
 from metal.machine.directory import ListingDirectory
-from tests.gate.world import UUID, World
+from tests.machineapi.world import UUID, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOWS = st.builds(

@@ -10,8 +10,8 @@ from metal.api.kinds import kinds
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Unavailable
 from metal.machine.directory import CachedDirectory, Directory, ListingDirectory, plain_ip
-from tests.gate.world import MAC, SWAPPED, UUID
 from tests.kube.client.fakeapi import FakeAPI
+from tests.machineapi.world import MAC, SWAPPED, UUID
 
 KINDS = kinds()
 STRANGER = "00000000-0000-0000-0000-000000000000"

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
-from metal.boot.http import routes as boot_routes
 from metal.codegen.crd import crds
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
 from metal.kube.client.protocol import Client
+from metal.machineapi.bootserver.routes import routes as boot_routes
+from metal.machineapi.registry.routes import routes as registry_routes
 from metal.manager import Manager, Parts
 from metal.move.homes import Home
 from metal.move.mover import Mover
 from metal.pause import PausedClient
-from metal.registry.http import routes as registry_routes
 from metal.sim.localimages import LocalImages
 from tests.sim.plane import CONFIG, OPTIONS, Plane
 

@@ -16,7 +16,6 @@ from metal.api import boot_window, claim_boot
 from metal.api.boot_window import Refused
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.boot.service import BootService
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
 from metal.controllers.server import (
@@ -35,6 +34,7 @@ from metal.controllers.server import (
 )
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
+from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
 from tests.mutants.stories import PATIENCE, Story
 

@@ -17,17 +17,17 @@ from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell
-from metal.boot.http import routes as boot_routes
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.options import Sanitization
 from metal.controllers.macprefixes import parse
 from metal.controllers.prefixfile import PrefixFile
-from metal.events.http import routes as event_routes
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import LoopClock
+from metal.machineapi.bmcevents.routes import routes as event_routes
+from metal.machineapi.bootserver.routes import routes as boot_routes
+from metal.machineapi.registry.routes import routes as registry_routes
 from metal.manager import Manager, Parts
-from metal.registry.http import routes as registry_routes
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.invariants import check_all
 from metal.sim.localimages import LocalImages

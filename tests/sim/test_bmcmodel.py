@@ -18,8 +18,8 @@ from metal.bmc.errors import (
 )
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import BMC, Access, BootTarget, PowerState, ResetType
-from metal.gate.answer import Answer, text
-from metal.gate.http import Request, Route
+from metal.machineapi.http.answer import Answer, text
+from metal.machineapi.http.server import Request, Route
 from metal.redfish import RedfishClient
 from metal.redfish.transport import Response
 from metal.sim.bmcmodel import SimBMC

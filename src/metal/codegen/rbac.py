@@ -14,7 +14,6 @@ from metal import manager, pause
 from metal.api.core import EVENT, LEASE
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP, Kinds, kinds
 from metal.api.meta import Kind
-from metal.boot import bootable
 from metal.boot.operator import reconciler as boot_operator
 from metal.codegen.crd_files import to_yaml
 from metal.config.options import Election
@@ -29,13 +28,14 @@ from metal.controllers.maintenance import reconciler as maintenance
 from metal.controllers.readiness import reconciler as readiness
 from metal.controllers.server import claimed, discovery, internal_boot
 from metal.controllers.server import reconciler as server
-from metal.events import receiver
 from metal.evidence import keys, owed, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Access, Right, Where, reasons, rights, rules
 from metal.machine import boot_windows, directory
-from metal.registry import bootstate
-from metal.registry import service as registry
+from metal.machineapi.bmcevents import receiver
+from metal.machineapi.bootserver import bootable
+from metal.machineapi.registry import boot_state
+from metal.machineapi.registry import service as registry
 
 NAME = "metal-operator"
 NAMESPACE = "metal-system"
@@ -55,7 +55,7 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *maintenance.access(kinds), *maintenance_boot.access(kinds), *hold.access(kinds), *marks.access(kinds),
         *readiness.access(kinds),
         *boot_operator.access(kinds), *bootable.access(kinds), *boot_windows.access(kinds), *directory.access(kinds),
-        *receiver.access(kinds), *registry.access(), *bootstate.access(kinds), *keys.access(),
+        *receiver.access(kinds), *registry.access(), *boot_state.access(kinds), *keys.access(),
         *record.access(kinds), *owed.access(kinds),
         *events.access(EVENT),
     )  # fmt: skip

@@ -7,11 +7,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 
-from metal.gate.answer import Answer
-from metal.gate.bodies import BodyTooLarge
-from metal.gate.http import Request, Route
 from metal.kube.client.errors import ApiError
 from metal.machine.boot_windows import Busy
+from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.bodies import BodyTooLarge
+from metal.machineapi.http.server import Request, Route
 
 Reply = tuple[int, Mapping[str, str], bytes]
 """Status, headers with names in lower case, body."""

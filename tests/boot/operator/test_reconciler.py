@@ -22,7 +22,7 @@ from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
 from metal.kube.meta.conditions import find
-from tests.gate.world import IGNITION, IMAGE, NEIGHBOR, UUID, Clock, World, image, secret
+from tests.machineapi.world import IGNITION, IMAGE, NEIGHBOR, UUID, Clock, World, image, secret
 
 pytestmark = pytest.mark.looptime
 REFERENCE = "registry.test:5000/team/os:1"

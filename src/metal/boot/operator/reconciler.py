@@ -14,14 +14,12 @@ from metal.api.ipxe import IPXEBootConfig
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Server
-from metal.boot.bootable import ignition_of, plan_of
 from metal.boot.core.errors import IgnitionError, ImageError, ScriptError
 from metal.boot.core.images import Image, Images, Progress
 from metal.boot.core.plan import Plan
 from metal.boot.operator import child as children
 from metal.boot.operator.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
 from metal.boot.operator.lookup import Lookups
-from metal.boot.settings import BootSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
 from metal.kube.client.protocol import Client
@@ -32,6 +30,8 @@ from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import is_controlled_by
 from metal.kube.meta.permissions import APPLY, Access, Where, blocks, disowns, follows
+from metal.machineapi.bootserver.bootable import ignition_of, plan_of
+from metal.machineapi.bootserver.settings import BootSettings
 
 _IMAGE, _IGNITION = "ImageValidation", "IgnitionValidation"
 _MIB = 1024 * 1024

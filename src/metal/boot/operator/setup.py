@@ -8,12 +8,12 @@ from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.core.images import Images
 from metal.boot.operator.reconciler import BootConfigurationReconciler, Deps
-from metal.boot.settings import BootSettings
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key, key_of
+from metal.machineapi.bootserver.settings import BootSettings
 
 _BY_SERVER = "bootconfig-server"
 

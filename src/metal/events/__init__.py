@@ -1,1 +1,0 @@
-"""What BMCs send to us: events, which are never believed and only cause a look at the machines."""

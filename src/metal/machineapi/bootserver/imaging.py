@@ -1,0 +1,109 @@
+"""Serves kernel and RAM disk to the holder of a live token: whole, in ranges, or only their headers."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from metal.api import boot_window
+from metal.api.boot_window import BootWindow, Refused
+from metal.api.server import Server
+from metal.boot.core.errors import ImageError
+from metal.boot.core.images import Images
+from metal.boot.core.plan import Blob
+from metal.boot.core.ranges import Unsatisfiable, resolve
+from metal.kube.meta.clock import Clock
+from metal.machine.boot_windows import Windows
+from metal.machineapi.bootserver.bootable import Bootables, NotReady
+from metal.machineapi.bootserver.settings import BootSettings
+from metal.machineapi.http.answer import Answer, Slice, not_yet
+from metal.machineapi.http.refusals import Refusals
+
+_BINARY = "application/octet-stream"
+
+
+class Imaging:
+    """The image endpoint of the boot server."""
+
+    def __init__(
+        self,
+        windows: Windows,
+        bootables: Bootables,
+        images: Images,
+        refusals: Refusals,
+        settings: BootSettings,
+        clock: Clock,
+    ) -> None:
+        self._windows, self._bootables, self._images = windows, bootables, images
+        self._refusals, self._settings, self._clock = refusals, settings, clock
+
+    async def image(self, query: Mapping[str, str], client: str, method: str, headers: Mapping[str, str]) -> Answer:
+        """One blob of the image that the server's open window boots."""
+        try:
+            blob, server = Blob.from_query(query), await self._windows.find(query.get("uuid", ""))
+        except ValueError:
+            return self._refusals.refuse(
+                "image", "Malformed", client, "imageName, layerDigest, version or uuid is wrong"
+            )
+        if server is None:
+            return self._refusals.refuse("image", "UnknownMachine", client, "no server has this UUID")
+        try:
+            return await self._serve(server, blob, query.get("token", ""), method, headers)
+        except Refused as refused:
+            return self._refusals.refuse("image", refused.reason, client, str(refused), server)
+        except (NotReady, ImageError) as exc:
+            self._refusals.note("image", getattr(exc, "reason", "NotReady"), client, str(exc), server)
+            return not_yet("not ready yet, try again later", 2)
+
+    async def _serve(self, server: Server, blob: Blob, token: str, method: str, headers: Mapping[str, str]) -> Answer:
+        if not token:
+            raise Refused("TokenMissing", "the request has no token")
+        window = boot_window.check_token(server.status.boot_window, self._clock(), token)
+        plan = (await self._bootables.of(window)).plan
+        if blob not in plan.blobs:
+            raise Refused("ImageForbidden", "this boot is of another image")
+        path = await self._file(blob)
+        size = (await asyncio.to_thread(path.stat)).st_size
+        answer = _answer(path, size, blob, headers, self._images)
+        if blob == plan.initramfs and not plan.ignition and method == "GET" and _reaches_end(answer, size):
+            return replace(answer, sent=partial(self._done, server, token))
+        return answer
+
+    async def _file(self, blob: Blob) -> Path:
+        try:
+            return await asyncio.wait_for(self._images.open(blob), self._settings.image_wait)
+        except TimeoutError:
+            raise NotReady("the image is still being fetched") from None
+
+    async def _done(self, server: Server, token: str) -> None:
+        """Everything that this boot needs was fetched: there is no Ignition to wait for."""
+
+        def step(window: BootWindow | None) -> BootWindow:
+            return boot_window.succeed(boot_window.check_token(window, self._clock(), token))
+
+        with suppress(Refused):  # stopped or closed meanwhile: that counts
+            await self._windows.change(server, step)
+
+
+def _reaches_end(answer: Answer, size: int) -> bool:
+    return answer.file is not None and answer.file.offset + answer.file.length == size
+
+
+def _answer(path: Path, size: int, blob: Blob, headers: Mapping[str, str], images: Images) -> Answer:
+    tag = f'"{blob.digest}"'
+    common = {"ETag": tag, "Accept-Ranges": "bytes"}
+    asked = headers.get("If-None-Match", "")
+    if asked and (asked.strip() == "*" or tag in (part.strip().removeprefix("W/") for part in asked.split(","))):
+        return Answer(304, headers=common)
+    wanted = headers.get("Range", "") if headers.get("If-Range", tag) == tag else ""
+    try:
+        part = resolve(wanted, size) if wanted else None
+    except Unsatisfiable:
+        return Answer(416, b"range not satisfiable\n", headers=common | {"Content-Range": f"bytes */{size}"})
+    offset, length = part or (0, size)
+    if part is not None:
+        common["Content-Range"] = f"bytes {offset}-{offset + length - 1}/{size}"
+    piece = Slice(path, offset, length, partial(images.use, blob.digest))
+    return Answer(206 if part else 200, content_type=_BINARY, headers=common, file=piece)

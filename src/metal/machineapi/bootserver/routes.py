@@ -1,0 +1,31 @@
+"""The boot server's paths."""
+
+from metal.machineapi.bootserver.service import BootService
+from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.server import Request, Route
+
+_READ = ("GET", "HEAD")
+
+
+def routes(service: BootService) -> list[Route]:
+    """What machines may ask the boot server. HEAD changes nothing: it is only offered where GET changes nothing."""
+
+    async def chainload(request: Request) -> Answer:
+        return await service.chainload()
+
+    async def script(request: Request) -> Answer:
+        return await service.script(request.parts["uuid"], request.client)
+
+    async def ignition(request: Request) -> Answer:
+        return await service.ignition(request.parts["uuid"], request.query.get("token", ""), request.client)
+
+    async def image(request: Request) -> Answer:
+        return await service.imaging.image(request.query, request.client, request.method, request.headers)
+
+    return [
+        Route("chainload", "/ipxe", _READ, chainload),
+        Route("chainload", "/ipxe/", _READ, chainload),
+        Route("script", "/ipxe/{uuid}", ("GET",), script),
+        Route("ignition", "/ignition/{uuid}", ("GET",), ignition),
+        Route("image", "/image", _READ, image),
+    ]

@@ -1,0 +1,162 @@
+"""The boot server without HTTP: chainload script, iPXE script, Ignition. Every door is a boot window."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+from metal.api import boot_window
+from metal.api.boot_window import BootWindow, Refused
+from metal.api.kinds import Kinds
+from metal.api.server import Server
+from metal.boot.core import ignition, script
+from metal.boot.core.errors import ScriptError
+from metal.boot.core.images import Images
+from metal.boot.core.tokens import NewToken, new_token
+from metal.kube.client.protocol import Client
+from metal.kube.client.retrying import PatientClient
+from metal.kube.meta.clock import Clock
+from metal.machine.boot_windows import Windows
+from metal.machine.directory import Directory, plain_ip
+from metal.machineapi.bootserver.bootable import Bootables, NotReady
+from metal.machineapi.bootserver.imaging import Imaging
+from metal.machineapi.bootserver.settings import BootSettings
+from metal.machineapi.http.answer import Answer, not_yet, text
+from metal.machineapi.http.refusals import Refusals
+
+REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
+IGNITION_TYPE = "application/vnd.coreos.ignition+json"
+
+
+class BootService:
+    """Answers machines. Nothing is remembered here: what counts is in the API, so that any replica may answer."""
+
+    def __init__(  # noqa: PLR0913 - what it is made of; clock, tokens and chance only by keyword
+        self,
+        client: Client,
+        kinds: Kinds,
+        directory: Directory,
+        images: Images,
+        refusals: Refusals,
+        settings: BootSettings,
+        *,
+        clock: Clock,
+        token: NewToken = new_token,
+        rng: random.Random | None = None,
+    ) -> None:
+        patient = PatientClient(client, rng=rng)
+        self._windows = Windows(patient, kinds, directory, clock, rng)
+        self._bootables = Bootables(patient, kinds)
+        self._directory, self._refusals, self._settings = directory, refusals, settings
+        self._clock, self._token = clock, token
+        self._regret = timedelta(seconds=settings.race_window)
+        self.imaging = Imaging(self._windows, self._bootables, images, refusals, settings, clock)
+
+    async def chainload(self) -> Answer:
+        """The script that every machine gets: it asks again, with its UUID."""
+        return text(200, script.chainload(self._settings.base_url).rstrip("\n"))
+
+    async def script(self, uuid: str, client: str) -> Answer:
+        """The script of the boot that is under way, with a fresh token, to the machine itself only."""
+        server = await self._find(uuid)
+        if server is None:
+            return self._refuse("script", "UnknownMachine", client, "no server has this UUID")
+        try:
+            return await self._script(server, uuid.lower(), client)
+        except Refused as refused:
+            if refused.reason == "BootContested":
+                await self._contest(server)
+            return self._refuse("script", refused.reason, client, str(refused), server)
+        except (NotReady, ScriptError) as exc:
+            return self._unready("script", client, exc, server)
+
+    async def _script(self, server: Server, uuid: str, client: str) -> Answer:
+        token = self._token()
+        leases = await self._leases(server)
+        if _is_still_off(server):
+            raise Refused("BootWindowClosed", "the machine has not been switched on for this boot yet")
+        step = self._serve_script(leases, token, client)
+        window = step(server.status.boot_window)  # refused before anything else is read
+        bootable = await self._bootables.of(window)
+        body = bootable.plan.script(self._settings.base_url, uuid, token)
+        await self._windows.change(server, step)
+        return Answer(200, body.encode())
+
+    def _serve_script(
+        self, leases: frozenset[str], token: str, client: str
+    ) -> Callable[[BootWindow | None], BootWindow]:
+        def step(window: BootWindow | None) -> BootWindow:
+            now = self._clock()
+            earlier = window.client_address if window is not None else ""
+            if leases and client not in leases:
+                boot_window.require_open(window, now)
+                raise Refused("ClientNotLeased", "DHCP gave this address to another machine, or to none")
+            known = bool(leases) and (not earlier or earlier in leases)
+            return boot_window.serve_script(
+                window, now, token=token, client=client, lease_known=known, regret=self._regret
+            )
+
+        return step
+
+    async def ignition(self, uuid: str, token: str, client: str) -> Answer:
+        """The Ignition, once, to whoever got the script; who missed the answer may ask again for a moment."""
+        server = await self._find(uuid)
+        if server is None:
+            return self._refuse("ignition", "UnknownMachine", client, "no server has this UUID")
+        try:
+            return await self._ignition(server, token, client)
+        except Refused as refused:
+            return self._refuse("ignition", refused.reason, client, str(refused), server)
+        except NotReady as exc:
+            return self._unready("ignition", client, exc, server)
+
+    async def _ignition(self, server: Server, token: str, client: str) -> Answer:
+        if not token:
+            raise Refused("TokenMissing", "the request has no token")
+        report = self._token()
+
+        def step(window: BootWindow | None) -> BootWindow:
+            return boot_window.serve_ignition(window, self._clock(), token=token, report_token=report, client=client)
+
+        window = step(server.status.boot_window)  # refused before any Secret is read
+        bootable = await self._bootables.of(window)
+        body = await self._bootables.ignition(bootable.config)
+        if boot_window.reports(window):
+            body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
+        await self._windows.change(server, step)
+        return Answer(200, body, IGNITION_TYPE)
+
+    async def _find(self, uuid: str) -> Server | None:
+        try:
+            return await self._windows.find(uuid)
+        except ValueError:
+            return None
+
+    async def _leases(self, server: Server) -> frozenset[str]:
+        macs = [interface.mac_address for interface in server.status.network_interfaces if interface.mac_address]
+        return frozenset(map(plain_ip, await self._directory.leases(macs))) if macs else frozenset()
+
+    async def _contest(self, server: Server) -> None:
+        """Stop the boot for everybody. The Server's controller sees it and begins again."""
+
+        def step(window: BootWindow | None) -> BootWindow:
+            if window is None or not boot_window.is_contestable(window, self._clock(), self._regret):
+                raise Refused("BootContested", "the boot has been stopped already")
+            return boot_window.contest(window)
+
+        with suppress(Refused):
+            await self._windows.change(await self._windows.again(server), step)
+
+    def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Answer:
+        return self._refusals.refuse(endpoint, reason, client, why, server)
+
+    def _unready(self, endpoint: str, client: str, problem: Exception, server: Server) -> Answer:
+        self._refusals.note(endpoint, "NotReady", client, str(problem), server)
+        return not_yet("not ready yet, try again later")
+
+
+def _is_still_off(server: Server) -> bool:
+    """True when nobody asked for power yet: whoever wants the script now is not the machine."""
+    status = server.status
+    asked = status.power_request is not None and status.power_request.target == "On"
+    return status.power_state == "Off" and not asked and status.on_requested_at is None

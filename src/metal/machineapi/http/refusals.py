@@ -1,0 +1,81 @@
+"""Every refusal is counted, logged and told to whoever watches the Server; none of it carries a secret."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter
+
+from metal.api.server import Server
+from metal.kube.meta.clock import Clock
+from metal.machineapi.http.answer import Answer, text
+
+EventSink = Callable[[Server, str, str, str], None]
+"""Takes (server, type, reason, message) without waiting."""
+
+_log = structlog.get_logger(__name__)
+_QUIET = timedelta(minutes=1)
+_REMEMBERED = 4096
+_PER_SERVER = 12
+_STATUS = {"UnknownMachine": 404, "Malformed": 400, "TooLarge": 413}
+_BODY = {400: "bad request", 401: "a token is needed", 404: "not found", 413: "too large"}
+
+
+class Refusals:
+    """Shared by boot server and registry: one counter, at most one Event a minute for (server, reason, client)."""
+
+    def __init__(
+        self, clock: Clock, *, event: EventSink | None = None, registry: CollectorRegistry | None = None
+    ) -> None:
+        self._clock, self._event = clock, event
+        self._told: OrderedDict[tuple[str, ...], datetime] = OrderedDict()
+        self._counter = Counter(
+            "metal_boot_refusals_total",
+            "Requests of machines that were refused, by endpoint and reason.",
+            ["endpoint", "reason"],
+            registry=registry or CollectorRegistry(),
+        )
+
+    def refuse(
+        self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None, *, status: int = 0
+    ) -> Answer:
+        """Note a refusal and answer it; the body says nothing that a neighbour could use.
+
+        The status follows from the reason (403 where nothing else fits) unless it is given.
+        """
+        self.note(endpoint, reason, client, message, server)
+        status = status or _STATUS.get(reason, 403)
+        return text(status, _BODY.get(status, "forbidden"))
+
+    def note(self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None) -> None:
+        """Count it, log it, and say it in an Event; for what is answered otherwise than by a refusal."""
+        self._counter.labels(endpoint, reason).inc()
+        name = server.metadata.name if server else None
+        if self._fresh(name or "", reason, client):
+            _log.warning("refused", endpoint=endpoint, reason=reason, client=client, server=name, detail=message)
+            if server is not None and self._event is not None:
+                self._event(server, "Warning", reason, f"{endpoint} refused to {client}: {message}")
+
+    def _fresh(self, server: str, reason: str, client: str) -> bool:
+        now = self._clock()
+        key = (server, reason, client)
+        last = self._told.get(key)
+        if last is not None and now - last < _QUIET:
+            return False
+        if self._recent(server, now) >= _PER_SERVER:
+            return False
+        self._told[key] = now
+        self._told.move_to_end(key)
+        while len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+        return True
+
+    def _recent(self, server: str, now: datetime) -> int:
+        """Notes about this server in the last minute: a client with many addresses must not drown the rest."""
+        count = 0
+        for key, at in reversed(self._told.items()):
+            if now - at >= _QUIET:
+                break
+            count += key[0] == server
+        return count

@@ -1,0 +1,35 @@
+"""The registry's paths, as metalprobe knows them."""
+
+from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.server import Request, Route
+from metal.machineapi.registry.service import RegistryService
+
+
+def routes(service: RegistryService) -> list[Route]:
+    """What machines may ask the registry."""
+
+    async def register(request: Request) -> Answer:
+        body = await request.read(service.settings.limits.body)
+        return await service.register(request.headers.get("Authorization", ""), body, request.client)
+
+    async def bootstate(request: Request) -> Answer:
+        body = await request.read(service.settings.limits.body)
+        return await service.bootstate(request.headers.get("Authorization", ""), body, request.client)
+
+    async def sanitization(request: Request) -> Answer:
+        body = await request.read(service.settings.limits.body)
+        return await service.sanitization(request.headers.get("Authorization", ""), body, request.client)
+
+    async def systems(request: Request) -> Answer:
+        return service.not_offered("systems", request.client)
+
+    async def delete(request: Request) -> Answer:
+        return service.not_offered("delete", request.client)
+
+    return [
+        Route("register", "/register", ("POST",), register),
+        Route("bootstate", "/bootstate", ("POST",), bootstate),
+        Route("sanitization", "/sanitization", ("POST",), sanitization),
+        Route("systems", "/systems/{uuid}", ("GET",), systems),
+        Route("delete", "/delete/{uuid}", ("DELETE",), delete),
+    ]

@@ -1,0 +1,145 @@
+"""The registry without HTTP: takes what machines report, from whoever holds the boot's report token."""
+
+import random
+from dataclasses import dataclass, field
+
+from metal.api import boot_window
+from metal.api.boot_window import BootWindow, Purpose, Refused
+from metal.api.core import CONFIG_MAP
+from metal.api.kinds import Kinds
+from metal.api.server import Server
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import Clock
+from metal.kube.meta.permissions import APPLY, Access, Where, disowns
+from metal.machine.boot_windows import Windows
+from metal.machine.directory import Directory
+from metal.machineapi.http.answer import Answer, text
+from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.registry import boot_state as bootstate
+from metal.machineapi.registry.limits import Limits, Malformed, TooLarge
+from metal.machineapi.registry.message import Message, parse
+from metal.machineapi.registry.sanitization import Reports
+
+MANAGER = "metal-registry"
+
+
+@dataclass(frozen=True)
+class RegistrySettings:
+    """How reports are kept."""
+
+    namespace: str = "metal-system"
+    """Namespace of the inventories: ConfigMap inventory-<server>, key report.json."""
+    limits: Limits = field(default_factory=Limits)
+    """What a report may cost."""
+
+
+class RegistryService:
+    """Answers metalprobe. What it accepted is in the API before it says so."""
+
+    def __init__(
+        self, client: Client, kinds: Kinds, directory: Directory, refusals: Refusals, settings: RegistrySettings, *,
+        clock: Clock, rng: random.Random | None = None,
+    ) -> None:  # fmt: skip
+        self._client, self._kinds, self._clock = client, kinds, clock
+        self._windows = Windows(client, kinds, directory, clock, rng)
+        self._erasures = Reports(client, kinds, self._windows, settings.limits, clock, rng or random.Random())
+        self._refusals, self.settings = refusals, settings
+
+    async def register(self, authorization: str, body: bytes, client: str) -> Answer:
+        """201 for a report that is kept now, 200 for the same one again, else a refusal.
+
+        The report is stored first and the token spent after: a crash between the two makes the probe send it again.
+        """
+        return await self._handle("register", authorization, body, client)
+
+    async def bootstate(self, authorization: str, body: bytes, client: str) -> Answer:
+        """200 for `booted` from the holder of a live report token; it becomes a condition of the boot configuration."""
+        return await self._handle("bootstate", authorization, body, client)
+
+    async def sanitization(self, authorization: str, body: bytes, client: str) -> Answer:
+        """200 for progress of an erasure, 201 for its final report, 200 for the same one again, else a refusal."""
+        return await self._handle("sanitization", authorization, body, client)
+
+    def not_offered(self, endpoint: str, client: str) -> Answer:
+        """Reading and deleting reports is for the API's users, not for machines."""
+        return self._refusals.refuse(endpoint, "NotOffered", client, "machines may not read or delete reports")
+
+    async def _handle(self, endpoint: str, authorization: str, body: bytes, client: str) -> Answer:
+        server: Server | None = None
+        try:
+            message = self._message(authorization, body)
+            server = await self._find(message.uuid)
+            if endpoint == "bootstate":
+                return await self._bootstate(server, message)
+            if endpoint == "sanitization":
+                return await self._erasures.take(server, message)
+            return await self._register(server, message)
+        except Refused as refused:
+            status = 401 if refused.reason == "TokenMissing" else 403
+            return self._refusals.refuse(endpoint, refused.reason, client, str(refused), server, status=status)
+        except (Malformed, TooLarge) as exc:
+            return self._refusals.refuse(endpoint, type(exc).__name__, client, str(exc), server)
+
+    def _message(self, authorization: str, body: bytes) -> Message:
+        if len(body) > self.settings.limits.body:
+            raise TooLarge(f"a body of {len(body)} bytes")
+        return parse(authorization, body)
+
+    async def _find(self, uuid: str) -> Server:
+        try:
+            server = await self._windows.find(uuid)
+        except ValueError:
+            raise Malformed("systemUUID is not a UUID") from None
+        if server is None:
+            raise Refused("UnknownMachine", "no server has this UUID")
+        return server
+
+    async def _register(self, server: Server, message: Message) -> Answer:
+        receipt = boot_window.receipt_of(message.token, message.data)
+        if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
+            return text(200, "already registered")
+        window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
+        if window.purpose != Purpose.DISCOVERY:
+            raise Refused("PurposeMismatch", "this boot is no discovery")
+        report = message.report(self.settings.limits)
+        if len(report) > self.settings.limits.kept:
+            raise TooLarge(f"a report of {len(report)} bytes in compact JSON")
+        await self._store(server, window, report)
+
+        def step(window: BootWindow | None) -> BootWindow:
+            return boot_window.accept_report(window, self._clock(), token=message.token, receipt=receipt)
+
+        await self._windows.change(server, step)
+        return text(201, "registered")
+
+    async def _store(self, server: Server, window: BootWindow, report: bytes) -> None:
+        meta = server.metadata
+        owner = {
+            "apiVersion": self._kinds.server.api_version,
+            "kind": self._kinds.server.kind,
+            "name": meta.name,
+            "uid": meta.uid,
+        }
+        notes = {self._kinds.key("boot"): window.id, self._kinds.key("reported-at"): self._clock().isoformat()}
+        inventory = {
+            "metadata": {
+                "name": f"inventory-{meta.name}",
+                "namespace": self.settings.namespace,
+                "ownerReferences": [owner],
+                "annotations": notes,
+            },
+            "data": {"report.json": report.decode()},
+        }
+        await self._client.apply(CONFIG_MAP, inventory, manager=MANAGER)
+
+    async def _bootstate(self, server: Server, message: Message) -> Answer:
+        window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
+        if message.booted:
+            await bootstate.record(self._client, self._kinds, window, self._clock())
+        return text(200, "noted")
+
+
+def access() -> tuple[Access, ...]:
+    """What the registry writes itself. The ConfigMap has the Server's name, which no rule can know before."""
+    home = Where.HOME
+    return (Access(CONFIG_MAP, APPLY, "keeps the report of a machine", where=home), disowns(CONFIG_MAP, home))

@@ -1,0 +1,421 @@
+"""The boot server's doors: who gets a script, an Ignition, and who does not."""
+
+import asyncio
+import base64
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from metal.api.boot_window import REPEAT
+from metal.api.boot_window import digest as token_digest
+from metal.api.core import SECRET
+from metal.kube.client.errors import Conflict, TooManyRequests, Unavailable
+from metal.machineapi.bootserver.service import BootService
+from metal.machineapi.http.answer import Answer
+from tests.machineapi.world import IGNITION, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    await made.populate()
+    return made
+
+
+def token_of(answer: Answer) -> str:
+    assert answer.status == 200, answer
+    found: list[str] = re.findall(r"token=([\w-]+)", answer.body.decode())
+    assert len(set(found)) == 1
+    return found[0]
+
+
+def files(answer: Answer) -> dict[str, Any]:
+    assert answer.status == 200, answer
+    return {file["path"]: file for file in json.loads(answer.body)["storage"]["files"]}
+
+
+async def test_everybody_gets_the_first_script(world: World) -> None:
+    """It says nothing about any machine and changes nothing."""
+    calls = len(world.api.calls)
+    answer = await world.boot.chainload()
+    assert answer.status == 200
+    assert b"/ipxe/${uuid}" in answer.body
+    assert len(world.api.calls) == calls
+
+
+async def test_a_machine_boots_through_script_and_ignition(world: World) -> None:
+    """The script names kernel, initrd, the image's arguments and the Ignition; the window follows."""
+    await world.open("Claim", claimUID="c1")
+    await world.lease()
+    answer = await world.boot.script(UUID, MACHINE)
+    token = token_of(answer)
+    script = answer.body.decode()
+    assert "console=ttyS0 rdinit=/init" in script
+    assert f"ignition.config.url=http://10.0.0.1:8082/ignition/{UUID}?token={token}" in script
+    assert "imageName=registry.test%3A5000%2Fteam%2Fos" in script
+    window = await world.window()
+    assert (window.phase, window.client_address, window.token_digest) == ("ScriptServed", MACHINE, token_digest(token))
+    assert json.loads((await world.boot.ignition(UUID, token, MACHINE)).body) == IGNITION
+    window = await world.window()
+    assert (window.phase, window.token_digest, window.report_token_digest) == ("Succeeded", "", "")
+
+
+async def test_a_discovery_ignition_carries_the_token_for_the_report(world: World) -> None:
+    """As a file that only root reads; the user's own parts stay."""
+    await world.open("Discovery")
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    found = files(await world.boot.ignition(UUID, token, MACHINE))
+    assert set(found) == {"/etc/secret", "/etc/metalprobe/token"}
+    assert found["/etc/metalprobe/token"]["mode"] == 0o600
+    source = found["/etc/metalprobe/token"]["contents"]["source"]
+    report = base64.b64decode(source.partition("base64,")[2]).decode()
+    window = await world.window()
+    assert (window.phase, window.report_token_digest) == ("IgnitionServed", token_digest(report))
+    assert report != token
+
+
+async def test_only_digests_of_tokens_reach_the_api(world: World) -> None:
+    """Whoever reads Servers learns no token."""
+    await world.open()
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    await world.boot.ignition(UUID, token, MACHINE)
+    assert "token-" not in json.dumps([record.obj for record in world.api.log], default=str)
+
+
+@pytest.mark.parametrize("uuid", [UUID, UUID.upper(), SWAPPED])
+async def test_every_spelling_of_the_uuid_is_the_same_machine(world: World, uuid: str) -> None:
+    """Capitals, and the byte order that old firmware shows."""
+    await world.open()
+    assert (await world.boot.script(uuid, MACHINE)).status == 200
+
+
+@pytest.mark.parametrize("uuid", ["", "x", "00000000-0000-0000-0000-000000000000", UUID[:-1], "../../etc", UUID + "\n"])
+async def test_an_unknown_uuid_gets_nothing(world: World, uuid: str) -> None:
+    """404, counted; there is no Server to tell."""
+    await world.open()
+    assert (await world.boot.script(uuid, NEIGHBOR)).status == 404
+    assert (await world.boot.ignition(uuid, "x", NEIGHBOR)).status == 404
+    assert world.refused("script", "UnknownMachine") == 1
+    assert world.events == []
+
+
+async def test_nothing_is_served_without_a_window(world: World) -> None:
+    """Before our own power-on a machine that boots by itself gets nothing."""
+    answer = await world.boot.script(UUID, MACHINE)
+    assert answer.status == 403
+    assert world.refused("script", "BootWindowClosed") == 1
+    assert world.events[0][:3] == ("s1", "Warning", "BootWindowClosed")
+
+
+@pytest.mark.parametrize("phase", ["Closed", "Contested"])
+async def test_nothing_is_served_in_a_window_that_is_over(world: World, phase: str) -> None:
+    """Closed and contested windows stay shut."""
+    await world.open(phase=phase)
+    assert (await world.boot.script(UUID, MACHINE)).status == 403
+    assert (await world.window()).phase == phase
+
+
+async def test_a_window_closes_by_itself(world: World) -> None:
+    """After its time nothing is served, and no token helps."""
+    await world.open()
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    world.clock.advance(31 * 60)
+    assert (await world.boot.script(UUID, MACHINE)).status == 403
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 403
+    assert world.refused("ignition", "BootWindowClosed") == 1
+
+
+async def test_a_neighbour_gets_no_script_where_a_lease_is_known(world: World) -> None:
+    """Refused, counted, an Event; the machine itself is served, also when it asks again."""
+    await world.open()
+    await world.lease()
+    for _ in range(2):
+        answer = await world.boot.script(UUID, NEIGHBOR)
+        assert (answer.status, answer.body) == (403, b"forbidden\n")
+    assert world.refused("script", "ClientNotLeased") == 2
+    assert [event[2] for event in world.events] == ["ClientNotLeased"]
+    assert NEIGHBOR in world.events[0][3]
+    first = token_of(await world.boot.script(UUID, MACHINE))
+    second = token_of(await world.boot.script(UUID, MACHINE))
+    assert (await world.boot.ignition(UUID, first, MACHINE)).status == 403
+    assert (await world.boot.ignition(UUID, second, MACHINE)).status == 200
+
+
+async def test_leases_of_other_machines_do_not_count(world: World) -> None:
+    """An Endpoint with another MAC address makes nobody known."""
+    await world.open()
+    await world.lease(NEIGHBOR, "52:54:00:00:00:99")
+    assert (await world.boot.script(UUID, MACHINE)).status == 200
+
+
+async def test_an_address_counts_however_it_is_written(world: World) -> None:
+    """IPv6 in any spelling."""
+    await world.open()
+    await world.lease("FD00:0::0007")
+    assert (await world.boot.script(UUID, "fd00::7")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ({"powerState": "Off"}, 403),
+        ({"powerState": "Off", "powerRequest": {"target": "Off"}}, 403),
+        ({"powerState": "Off", "powerRequest": {"target": "On"}}, 200),
+        ({"powerState": "Off", "onRequestedAt": "2026-01-01T00:00:00Z"}, 200),
+        ({"powerState": "On"}, 200),
+    ],
+)
+async def test_nobody_gets_the_script_before_the_machine_was_switched_on(
+    world: World, status: dict[str, Any], code: int
+) -> None:
+    """Whoever is faster than our own power-on is not the machine."""
+    await world.open()
+    await world.api.patch_status(world.kinds.server, "s1", {"status": status})
+    assert (await world.boot.script(UUID, NEIGHBOR)).status == code
+
+
+async def test_a_second_asker_without_a_lease_stops_the_boot(world: World) -> None:
+    """A race is noticed: nothing more is served, an Event says so, and the token of the first is worthless."""
+    await world.open()
+    stolen = token_of(await world.boot.script(UUID, NEIGHBOR))
+    assert (await world.boot.script(UUID, MACHINE)).status == 403
+    assert (await world.window()).phase == "Contested"
+    assert world.events[-1][2] == "BootContested"
+    assert (await world.boot.ignition(UUID, stolen, NEIGHBOR)).status == 403
+    assert (await world.boot.script(UUID, NEIGHBOR)).status == 403
+
+
+@pytest.mark.parametrize("purpose", ["Discovery", "Claim", "Maintenance"])
+async def test_a_race_is_noticed_even_after_the_ignition_was_taken(world: World, purpose: str) -> None:
+    """The machine's own fetch finds the boot used up."""
+    await world.open(purpose)
+    stolen = token_of(await world.boot.script(UUID, NEIGHBOR))
+    assert (await world.boot.ignition(UUID, stolen, NEIGHBOR)).status == 200
+    world.clock.advance(60)
+    assert (await world.boot.script(UUID, MACHINE)).status == 403
+    assert (await world.window()).phase == "Contested"
+
+
+async def test_a_boot_that_ended_long_ago_is_not_contested(world: World) -> None:
+    """A machine that boots from the network by itself later is only refused: a tenant is not stopped for it."""
+    await world.open("Claim")
+    await world.boot.ignition(UUID, token_of(await world.boot.script(UUID, MACHINE)), MACHINE)
+    world.clock.advance(11 * 60)
+    assert (await world.boot.script(UUID, MACHINE)).status == 403
+    assert (await world.window()).phase == "Succeeded"
+
+
+async def test_a_boot_can_be_contested_for_as_long_as_it_is_doubted(world: World) -> None:
+    """Machines that train their memory for ten minutes ask late: the wait for them is of use only if they are heard."""
+    boot = world.service(dataclasses.replace(world.settings, race_window=15 * 60))
+    await world.open("Claim")
+    stolen = token_of(await boot.script(UUID, NEIGHBOR))
+    assert (await boot.ignition(UUID, stolen, NEIGHBOR)).status == 200
+    world.clock.advance(10 * 60)
+    assert (await boot.script(UUID, MACHINE)).status == 403
+    assert (await world.window()).phase == "Contested"
+
+
+async def test_a_script_that_went_out_before_the_lease_was_known_is_contested(world: World) -> None:
+    """The address of the first asker turns out to be nobody's."""
+    await world.open()
+    await world.boot.script(UUID, NEIGHBOR)
+    await world.lease()
+    assert (await world.boot.script(UUID, MACHINE)).status == 403
+    assert (await world.window()).phase == "Contested"
+
+
+@pytest.mark.parametrize("order", ["boot first", "replica first"])
+async def test_of_two_racing_askers_only_one_gets_a_script(world: World, order: str) -> None:
+    """On two replicas, at the same moment, in both orders: one wins, and then the race is noticed."""
+    await world.open()
+    askers: list[tuple[BootService, str]] = [(world.boot, MACHINE), (world.replica, NEIGHBOR)]
+    if order == "replica first":
+        askers.reverse()
+    answers = await asyncio.gather(*(service.script(UUID, client) for service, client in askers))
+    assert sorted(answer.status for answer in answers) == [200, 403]
+    assert (await world.window()).phase == "Contested"
+    winner = next(answer for answer in answers if answer.status == 200)
+    assert (await world.boot.ignition(UUID, token_of(winner), MACHINE)).status == 403
+
+
+async def test_of_two_requests_with_one_token_only_one_gets_the_ignition(world: World) -> None:
+    """Also on two replicas at the same moment."""
+    await world.open("Claim")
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    answers = await asyncio.gather(
+        world.boot.ignition(UUID, token, MACHINE), world.replica.ignition(UUID, token, NEIGHBOR)
+    )
+    assert sorted(answer.status for answer in answers) == [200, 403]
+    assert world.refused("ignition", "BootWindowClosed") == 1
+
+
+@pytest.mark.parametrize(("token", "reason"), [("", "TokenMissing"), ("wrong", "TokenInvalid")])
+async def test_no_ignition_without_the_right_token(world: World, token: str, reason: str) -> None:
+    """And a wrong one does not spend the right one; no Secret is read for it."""
+    await world.open("Claim")
+    good = token_of(await world.boot.script(UUID, MACHINE))
+    before = len(world.api.calls)
+    assert (await world.boot.ignition(UUID, token, NEIGHBOR)).status == 403
+    assert ("get", "secrets", "ignition") not in world.api.calls[before:]
+    assert world.refused("ignition", reason) == 1
+    assert (await world.boot.ignition(UUID, good, MACHINE)).status == 200
+
+
+async def test_a_spent_token_is_refused(world: World) -> None:
+    """The Ignition goes out once: to others at once, to its machine after some seconds."""
+    await world.open("Discovery")
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    await world.boot.ignition(UUID, token, MACHINE)
+    assert (await world.boot.ignition(UUID, token, NEIGHBOR)).status == 403
+    world.clock.advance(REPEAT.total_seconds())
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 403
+    assert world.refused("ignition", "TokenSpent") == 2
+
+
+@pytest.mark.parametrize("purpose", ["Discovery", "Claim", "Maintenance"])
+async def test_a_machine_whose_replica_died_before_it_answered_gets_its_ignition(world: World, purpose: str) -> None:
+    """The token was spent and nothing was sent: any other replica sends it, with a new token for the report."""
+    await world.open(purpose)
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    lost = await world.boot.ignition(UUID, token, MACHINE)
+    world.clock.advance(REPEAT.total_seconds() / 2)
+    answer = await world.replica.ignition(UUID, token, MACHINE)
+    assert answer.status == 200
+    assert (answer.body == lost.body) == (purpose != "Discovery"), "only a discovery reports"
+
+
+async def test_a_token_before_the_script_is_refused(world: World) -> None:
+    """An open window alone gives nothing away."""
+    await world.open()
+    assert (await world.boot.ignition(UUID, "guess", NEIGHBOR)).status == 403
+
+
+async def test_the_token_of_an_earlier_boot_is_refused(world: World) -> None:
+    """A new window knows no old tokens."""
+    await world.open()
+    old = token_of(await world.boot.script(UUID, MACHINE))
+    await world.open()
+    await world.boot.script(UUID, MACHINE)
+    assert (await world.boot.ignition(UUID, old, MACHINE)).status == 403
+
+
+async def test_without_a_secret_an_empty_ignition_is_served(tmp_path: Path) -> None:
+    """And the script does not even mention one."""
+    world = World(tmp_path)
+    await world.populate(ignition=False)
+    await world.open("Claim")
+    answer = await world.boot.script(UUID, MACHINE)
+    assert b"ignition" not in answer.body
+    ignition = await world.boot.ignition(UUID, token_of(answer), MACHINE)
+    assert json.loads(ignition.body) == {"ignition": {"version": "3.0.0"}}
+
+
+@pytest.mark.parametrize("content", [b"{}", b"variant: fcos"])
+async def test_what_is_not_ready_is_503_and_spends_nothing(world: World, content: bytes) -> None:
+    """Ignition retries 5xx for ever and gives up on everything below."""
+    await world.open("Claim")
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    broken = secret("ignition", ignition=content)
+    await world.api.patch(SECRET, "ignition", broken, "ns")
+    answer = await world.boot.ignition(UUID, token, MACHINE)
+    assert answer.status == 503
+    assert int(answer.headers["Retry-After"]) > 0
+    assert (await world.window()).phase == "ScriptServed"
+    await world.api.patch(SECRET, "ignition", secret("ignition", ignition=json.dumps(IGNITION).encode()), "ns")
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 200
+
+
+async def test_a_script_waits_for_the_boot_configuration(world: World) -> None:
+    """An IPXEBootConfig that is not ready, belongs to somebody else, or is missing: 503, and no token is made."""
+    await world.open()
+    for patch in (
+        {"status": {"state": "Pending"}},
+        {"status": {"state": "Ready"}, "spec": {"kernelURL": "http://x/k"}},
+    ):
+        await world.api.patch_status(world.kinds.ipxe, "sbc", patch, "ns")
+        assert (await world.boot.script(UUID, MACHINE)).status == 503
+    await world.api.delete(world.kinds.ipxe, "sbc", "ns")
+    assert (await world.boot.script(UUID, MACHINE)).status == 503
+    assert (await world.window()).phase == "Open"
+
+
+async def test_another_configurations_child_is_not_served(world: World) -> None:
+    """A hand-made object of the same name cannot slip in."""
+    await world.open(configUID="another")
+    assert (await world.boot.script(UUID, MACHINE)).status == 503
+
+
+async def test_conflicts_are_decided_again_a_few_times(world: World) -> None:
+    """The Server's controller writes the same object all the time."""
+    await world.open()
+    world.api.faults.next("patch_status", *(Conflict("changed") for _ in range(5)))
+    assert (await world.boot.script(UUID, MACHINE)).status == 200
+
+
+async def test_an_api_that_fails_gives_nothing_away(world: World) -> None:
+    """The error reaches the HTTP layer, which answers 503; the window stays as it was."""
+    await world.open()
+    world.api.faults.next("patch_status", *[Unavailable("gone")] * 20)
+    with pytest.raises(Unavailable):
+        await world.boot.script(UUID, MACHINE)
+    assert (await world.window()).phase == "Open"
+
+
+async def test_an_ignition_whose_token_was_spent_for_it_is_served(world: World) -> None:
+    """The answer to the write is lost: what it spent the token for goes out, and to nobody else."""
+    await world.open()
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    _lose_one_answer(world)
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 200
+    assert (await world.boot.ignition(UUID, token, NEIGHBOR)).status == 403
+
+
+async def test_a_machine_does_not_notice_an_api_that_restarts(world: World) -> None:
+    """Reads are tried again for some seconds, so that firmware, which asks once, gets its script."""
+    await world.open()
+    world.api.faults.next("get", *[Unavailable("gone")] * 3, TooManyRequests("slow down", retry_after=1.0))
+    assert (await world.boot.script(UUID, MACHINE)).status == 200
+
+
+def _lose_one_answer(world: World) -> None:
+    """The next write of a status happens, and its answer does not arrive."""
+    lost: list[str] = []
+
+    def after(verb: str, plural: str, name: str) -> float:
+        if verb == "patch_status" and not lost:
+            lost.append(name)
+            raise Unavailable("the answer is lost")
+        return 0.0
+
+    world.api.faults.after = after
+
+
+async def test_two_servers_with_one_uuid_are_told_apart_by_their_windows(world: World) -> None:
+    """Only the one that boots is meant; when both do, nobody is."""
+    status = {"bootWindow": None}
+    await world.api.create(world.kinds.server, {"metadata": {"name": "s2"}, "spec": {"uuid": UUID}, "status": status})
+    await world.open()
+    assert (await world.boot.script(UUID, MACHINE)).status == 200
+    window = (await world.server()).status.boot_window
+    await world.api.patch_status(world.kinds.server, "s2", {"status": {"bootWindow": msgspec.to_builtins(window)}})
+    assert (await world.boot.script(UUID, MACHINE)).status == 404
+
+
+async def test_events_are_told_once_a_minute_for_each_client(world: World) -> None:
+    """A flood of requests is a number in the metrics and a handful of Events."""
+    for number in range(40):
+        await world.boot.script(UUID, f"10.0.1.{number}")
+        await world.boot.script(UUID, f"10.0.1.{number}")
+    assert world.refused("script", "BootWindowClosed") == 80
+    assert 1 <= len(world.events) <= 12
+    world.clock.advance(61)
+    await world.boot.script(UUID, NEIGHBOR)
+    assert NEIGHBOR in world.events[-1][3]

@@ -1,0 +1,302 @@
+"""The HTTP side: real sockets on loopback."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from metal.kube.client.errors import Unavailable
+from metal.machine.boot_windows import Busy
+from metal.machineapi.http.answer import Answer, Slice, text
+from metal.machineapi.http.connection_limit import room
+from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.server import Limits, Listening, Request, Route, make_app, serve
+from tests.machineapi.world import Clock
+
+CONTENT = bytes(range(256)) * 8192
+
+
+@asynccontextmanager
+async def listening(handler: Callable[[Request], Any], **limits: Any) -> AsyncIterator[Listening]:
+    routes = [Route("test", "/x/{part}", ("GET", "POST", "HEAD"), handler)]
+    running = await serve(make_app(routes, Refusals(Clock()), Limits(**limits)), "127.0.0.1", 0)
+    try:
+        yield running
+    finally:
+        await running.aclose()
+
+
+async def fetch(running: Listening, method: str = "GET", path: str = "/x/1", **more: Any) -> tuple[int, bytes, Any]:
+    async with aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{running.port}{path}"
+        async with session.request(method, url, **more) as answer:
+            return answer.status, await answer.read(), answer.headers
+
+
+async def echo(request: Request) -> Answer:
+    return text(200, f"{request.client} {request.parts['part']} {request.query.get('a')}")
+
+
+async def test_only_the_peers_own_address_counts() -> None:
+    """Headers that claim another one are ignored."""
+    forged = {"X-Forwarded-For": "10.0.0.7", "Forwarded": "for=10.0.0.7", "X-Real-IP": "10.0.0.7"}
+    async with listening(echo) as running:
+        assert (await fetch(running, headers=forged))[1] == b"127.0.0.1 1 None\n"
+
+
+async def test_a_parameter_that_is_there_twice_counts_once() -> None:
+    """The first one."""
+    async with listening(echo) as running:
+        assert (await fetch(running, path="/x/1?a=1&a=2"))[1] == b"127.0.0.1 1 1\n"
+
+
+async def test_a_server_says_little_about_itself() -> None:
+    """No version, and nothing is kept by anybody on the way."""
+    async with listening(echo) as running:
+        _, _, headers = await fetch(running)
+    assert headers["Server"] == "metal"
+    assert headers["Cache-Control"] == "no-store"
+
+
+async def test_long_urls_are_refused() -> None:
+    """414 from us, and 400 for what no parser should read."""
+    async with listening(echo, url=100) as running:
+        assert (await fetch(running, path="/x/" + "a" * 200))[0] == 414
+        assert (await fetch(running, path="/x/" + "a" * 10_000))[0] in (400, 414)
+
+
+@pytest.mark.parametrize(
+    ("problem", "status"),
+    [(Unavailable("gone"), 503), (Busy("s1"), 503), (TimeoutError(), 503), (RuntimeError("hunter2"), 500)],
+)
+async def test_whatever_goes_wrong_is_an_answer_without_details(problem: Exception, status: int) -> None:
+    """A machine can retry it, and learns nothing."""
+
+    async def fail(request: Request) -> Answer:
+        raise problem
+
+    async with listening(fail) as running:
+        found, body, headers = await fetch(running)
+    assert found == status
+    assert b"hunter2" not in body
+    assert ("Retry-After" in headers) == (status == 503)
+
+
+async def test_a_handler_that_hangs_is_ended() -> None:
+    """503 after the deadline."""
+
+    async def hang(request: Request) -> Answer:
+        await asyncio.sleep(60)
+        return text(200, "never")
+
+    async with listening(hang, handler_seconds=0.1) as running:
+        assert (await fetch(running))[0] == 503
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    """A client that promises a body and stays silent gets 503, and its connection is not kept."""
+
+    async def read(request: Request) -> Answer:
+        return text(200, str(len(await request.read(100))))
+
+    async with listening(read, body_seconds=0.1) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(b"POST /x/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+        assert b" 503 " in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("limit", ["client_bodies", "all_bodies"])
+async def test_what_is_being_received_at_the_same_time_is_bounded(limit: str) -> None:
+    """Bodies that are sent slowly, by one address or by many, do not fill the memory."""
+
+    async def read(request: Request) -> Answer:
+        return text(200, str(len(await request.read(1000))))
+
+    async with listening(read, **{limit: 1500}) as running:
+        _, first = await asyncio.open_connection("127.0.0.1", running.port)
+        first.write(b"POST /x/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + bytes(999))
+        await first.drain()
+        async with asyncio.timeout(5):
+            while (await fetch(running, "POST", data=bytes(900)))[0] != 503:
+                pass  # the slow body is still on its way
+        assert (await fetch(running, "POST", data=bytes(400)))[0] == 200
+        first.close()
+        await first.wait_closed()
+        async with asyncio.timeout(5):
+            while (await fetch(running, "POST", data=bytes(900)))[0] != 200:
+                pass  # that it was given up is still on its way
+
+
+async def test_a_connection_without_a_request_is_closed() -> None:
+    """Slow clients do not collect connections."""
+    async with listening(echo, idle_seconds=0.2) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_connections_are_limited_and_those_that_stand_are_served() -> None:
+    """The process needs its files for BMCs and the API, too; when some have gone, others are let in."""
+    async with listening(echo, connections=3) as running:
+        held = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(3)]
+        held[0][1].write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b" 200 " in await held[0][0].readline()
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        for _, one in [*held, (reader, writer)]:
+            one.close()
+            with suppress(ConnectionResetError):
+                await one.wait_closed()
+        async with asyncio.timeout(5):
+            while await _status(running) != 200:
+                pass  # that they are gone is still on its way
+
+
+async def _status(running: Listening) -> int:
+    try:
+        return (await fetch(running))[0]
+    except aiohttp.ClientConnectionError:
+        return 0
+
+
+def test_the_process_keeps_files_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of what it may open, at most; few as they may be, some."""
+    for soft, expected in ((1024, 256), (10, 16), (1_000_000, 8192), (resource.RLIM_INFINITY, 8192)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        assert room(8192) == expected
+
+
+class Files:
+    """Serves CONTENT out of a file and notes what was sent to its end."""
+
+    def __init__(self, folder: Path, offset: int = 0, length: int = len(CONTENT)) -> None:
+        self.path = folder / "content"
+        self.path.write_bytes(CONTENT)
+        self.slice = Slice(self.path, offset, length, nullcontext)
+        self.sent = asyncio.Event()
+
+    async def __call__(self, request: Request) -> Answer:
+        async def sent() -> None:
+            self.sent.set()
+
+        return Answer(200, content_type="application/octet-stream", file=self.slice, sent=sent)
+
+
+async def test_a_file_arrives_whole_and_its_end_is_noticed(tmp_path: Path) -> None:
+    """Content-Length, every byte, then the follow-up; twice on one connection."""
+    files = Files(tmp_path)
+    async with listening(files) as running, aiohttp.ClientSession() as session:
+        for _ in range(2):
+            async with session.get(f"http://127.0.0.1:{running.port}/x/1") as answer:
+                assert answer.content_length == len(CONTENT)
+                assert await answer.read() == CONTENT
+        await asyncio.wait_for(files.sent.wait(), 5)
+
+
+async def test_a_part_of_a_file_arrives(tmp_path: Path) -> None:
+    """Offset and length are kept."""
+    async with listening(Files(tmp_path, 1000, 5000)) as running:
+        assert (await fetch(running))[1] == CONTENT[1000:6000]
+
+
+async def test_head_sends_the_length_and_no_byte(tmp_path: Path) -> None:
+    """And that is no transfer."""
+    files = Files(tmp_path)
+    async with listening(files) as running:
+        status, body, headers = await fetch(running, "HEAD")
+        assert (status, body, headers["Content-Length"]) == (200, b"", str(len(CONTENT)))
+        assert not files.sent.is_set()
+
+
+async def test_a_client_that_hangs_up_in_the_middle_has_fetched_nothing(tmp_path: Path) -> None:
+    """Half a file is no boot."""
+    files = Files(tmp_path, length=len(CONTENT))
+    files.path.write_bytes(CONTENT * 8)
+    files.slice = Slice(files.path, 0, len(CONTENT) * 8, nullcontext)
+    async with listening(files) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readexactly(1000)
+        writer.transport.abort()
+        await asyncio.sleep(0.3)
+        assert not files.sent.is_set()
+
+
+async def test_a_client_that_hangs_up_after_the_last_byte_has_fetched_everything(tmp_path: Path) -> None:
+    """Firmware closes the connection at once."""
+    files = Files(tmp_path)
+    async with listening(files) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readexactly(len(CONTENT)) == CONTENT
+        writer.transport.abort()
+        await asyncio.wait_for(files.sent.wait(), 5)
+
+
+async def test_a_client_that_takes_no_bytes_is_cut_off(tmp_path: Path) -> None:
+    """It may not keep a stream for ever."""
+    files = Files(tmp_path)
+    files.path.write_bytes(CONTENT * 16)
+    files.slice = Slice(files.path, 0, len(CONTENT) * 16, nullcontext)
+    async with listening(files, least_seconds=0.2, least_rate=10**9, streams=1) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port, limit=1024)
+        writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readexactly(100)
+        await asyncio.sleep(0.6)
+        files.slice = Slice(files.path, 0, 10, nullcontext)
+        assert (await fetch(running))[:2] == (200, CONTENT[:10])
+        writer.transport.abort()
+
+
+async def test_a_loop_without_sendfile_sends_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop has none."""
+
+    async def missing(*_: Any) -> int:
+        raise NotImplementedError
+
+    files = Files(tmp_path, 1000, len(CONTENT) - 2000)
+    async with listening(files) as running:
+        monkeypatch.setattr(asyncio.get_running_loop(), "sendfile", missing)
+        assert (await fetch(running))[1] == CONTENT[1000:-1000]
+        await asyncio.wait_for(files.sent.wait(), 5)
+
+
+async def test_a_file_that_shrank_breaks_the_connection_off(tmp_path: Path) -> None:
+    """The client must not take it for complete."""
+    files = Files(tmp_path)
+    files.path.write_bytes(CONTENT[:100])
+    async with listening(files) as running:
+        with pytest.raises(aiohttp.ClientError):
+            await fetch(running)
+        assert not files.sent.is_set()
+
+
+async def test_more_transfers_than_allowed_are_told_to_wait(tmp_path: Path) -> None:
+    """503 with Retry-After; iPXE asks again."""
+    files = Files(tmp_path)
+    files.path.write_bytes(CONTENT * 8)
+    files.slice = Slice(files.path, 0, len(CONTENT) * 8, nullcontext)
+    async with listening(files, streams=1) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readexactly(100)
+        status, _, headers = await fetch(running)
+        assert (status, "Retry-After" in headers) == (503, True)
+        writer.transport.abort()
+
+
+async def test_an_address_that_is_taken_is_an_error() -> None:
+    """And nothing is left running."""
+    async with listening(echo) as running:
+        with pytest.raises(OSError, match="address already in use"):
+            await serve(make_app([], Refusals(Clock())), "127.0.0.1", running.port)
