@@ -16,10 +16,10 @@ from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.bmc.protocols import Pool, Shell
 from metal.bmc.ssh import SSHShell
-from metal.boot.core.cache import BlobCache
-from metal.boot.core.images import Images, RegistryImages
-from metal.boot.core.remote import Remote, RemoteSettings
+from metal.boot.cache import BlobCache
+from metal.boot.images import Images, RegistryImages
 from metal.boot.operator.setup import setup_boot
+from metal.boot.remote import Remote, RemoteSettings
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers import bmcsecret, endpoint

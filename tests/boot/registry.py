@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from metal.boot.core.manifest import INDEXES, MANIFESTS
+from metal.boot.manifest import INDEXES, MANIFESTS
 
 INDEX, DOCKER_LIST = INDEXES
 MANIFEST, DOCKER_MANIFEST = MANIFESTS

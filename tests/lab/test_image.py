@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from images import oci
-from metal.boot.core import script
-from metal.boot.core.ignition import add_file
+from metal.boot import script
+from metal.boot.ignition import add_file
 from metal.controllers.server.ignition import TOKEN_PATH, discovery
 from metal.probe.bundle import zipapp
 from tests.lab import site as places

@@ -16,12 +16,12 @@ from metal.api.boot_window import BootWindow
 from metal.api.core import SECRET
 from metal.api.kinds import kinds
 from metal.api.server import Server
-from metal.boot.core.errors import ImageError
-from metal.boot.core.images import Image, Progress
-from metal.boot.core.manifest import Descriptor, Parts
-from metal.boot.core.oci import parse
-from metal.boot.core.plan import Blob
+from metal.boot.errors import ImageError
+from metal.boot.images import Image, Progress
+from metal.boot.manifest import Descriptor, Parts
+from metal.boot.oci import parse
 from metal.boot.operator.child import desired
+from metal.boot.plan import Blob
 from metal.machine.directory import ListingDirectory
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings

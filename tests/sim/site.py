@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from metal.boot.core.script import Boot, chainload
+from metal.boot.script import Boot, chainload
 from metal.kube.meta.clock import LoopClock
 from metal.sim.history import Happening, History
 from metal.sim.identity import identity

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from metal.api.core import SECRET
-from metal.boot.core.errors import ImageError
+from metal.boot.errors import ImageError
 from metal.sim.machine import Machine
 from tests.sim.failing import ERASED, Act, FailingPlane, Fault, Row, at
 from tests.sim.failures import check, live

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.boot.core.errors import ImageError
+from metal.boot.errors import ImageError
 from metal.codegen.crd import crds
 from metal.controllers.macprefixes import parse
 from metal.kube.meta.clock import LoopClock

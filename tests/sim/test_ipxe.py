@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metal.boot.core.errors import ScriptError as GeneratorError
-from metal.boot.core.script import Boot, chainload
+from metal.boot.errors import ScriptError as GeneratorError
+from metal.boot.script import Boot, chainload
 from metal.sim.ipxe import Interpreter, Loaded, ScriptError, parse
 from tests.kube.virtual import run
 

@@ -13,11 +13,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from metal.boot.core.cache import BlobCache
-from metal.boot.core.errors import ImageError
-from metal.boot.core.images import RegistryImages
-from metal.boot.core.manifest import INDEXES, MANIFESTS
-from metal.boot.core.remote import Remote, RemoteSettings
+from metal.boot.cache import BlobCache
+from metal.boot.errors import ImageError
+from metal.boot.images import RegistryImages
+from metal.boot.manifest import INDEXES, MANIFESTS
+from metal.boot.remote import Remote, RemoteSettings
 
 pytestmark = [pytest.mark.wire, pytest.mark.needs("docker-registry")]
 KERNEL, INITRAMFS = b"a kernel " * 100_000, b"an initramfs " * 200_000

@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from metal.boot.core import manifest as documents
-from metal.boot.core.errors import ImageError
-from metal.boot.core.images import Image, Progress
-from metal.boot.core.manifest import Document
-from metal.boot.core.oci import BadReference, parse
-from metal.boot.core.plan import Blob
+from metal.boot import manifest as documents
+from metal.boot.errors import ImageError
+from metal.boot.images import Image, Progress
+from metal.boot.manifest import Document
+from metal.boot.oci import BadReference, parse
+from metal.boot.plan import Blob
 from metal.sim.images import ImageStore
 
 
 class LocalImages:
-    """Implements metal.boot.core.images.Images. Every registry name leads to the same store."""
+    """Implements metal.boot.images.Images. Every registry name leads to the same store."""
 
     def __init__(self, store: ImageStore | None = None, architecture: str = "amd64") -> None:
         self.store = store or ImageStore()

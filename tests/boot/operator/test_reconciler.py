@@ -14,8 +14,8 @@ from metal.api.claim import ServerBootConfiguration
 from metal.api.core import EVENT, SECRET
 from metal.api.ipxe import IPXEBootConfig
 from metal.api.meta import Kind
-from metal.boot.core.errors import ImageError
-from metal.boot.core.images import Image
+from metal.boot.errors import ImageError
+from metal.boot.images import Image
 from metal.boot.operator.setup import setup_boot
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.events import Recorder

@@ -8,7 +8,7 @@ from metal.api.claim import ServerBootConfiguration
 from metal.api.ipxe import IPXEBootConfig, IPXEBootConfigSpec
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.boot.core.plan import Plan
+from metal.boot.plan import Plan
 from metal.kube.meta.ownership import controller_reference, is_controlled_by
 from metal.machineapi.bootserver.bootable import COMMAND_LINE, GENERATION
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from metal.boot.core.errors import ImageError
-from metal.boot.core.images import Image, Images
+from metal.boot.errors import ImageError
+from metal.boot.images import Image, Images
 
 _PATIENCE = 0.2
 """Seconds that a worker waits before it says "resolving": most registries answer sooner, and a write is saved."""

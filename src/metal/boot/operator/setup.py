@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from metal.api.claim import ServerBootConfiguration
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.boot.core.images import Images
+from metal.boot.images import Images
 from metal.boot.operator.reconciler import BootConfigurationReconciler, Deps
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.events import Recorder

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from metal.boot.core.errors import IgnitionError
-from metal.boot.core.ignition import validate
+from metal.boot.errors import IgnitionError
+from metal.boot.ignition import validate
 from metal.cli.objects.plain import Obj
 from metal.kube.meta import selectors
 from metal.kube.meta.selectors import Operator

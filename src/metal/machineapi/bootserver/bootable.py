@@ -6,9 +6,9 @@ from metal.api.boot_window import BootWindow
 from metal.api.core import SECRET, Secret
 from metal.api.ipxe import IPXEBootConfig
 from metal.api.kinds import Kinds
-from metal.boot.core import ignition
-from metal.boot.core.errors import IgnitionError
-from metal.boot.core.plan import Blob, Plan
+from metal.boot import ignition
+from metal.boot.errors import IgnitionError
+from metal.boot.plan import Blob, Plan
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.meta.permissions import Access, Where

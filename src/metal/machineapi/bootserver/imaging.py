@@ -10,10 +10,10 @@ from pathlib import Path
 from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Refused
 from metal.api.server import Server
-from metal.boot.core.errors import ImageError
-from metal.boot.core.images import Images
-from metal.boot.core.plan import Blob
-from metal.boot.core.ranges import Unsatisfiable, resolve
+from metal.boot.errors import ImageError
+from metal.boot.images import Images
+from metal.boot.plan import Blob
+from metal.boot.ranges import Unsatisfiable, resolve
 from metal.kube.meta.clock import Clock
 from metal.machine.boot_windows import Windows
 from metal.machineapi.bootserver.bootable import Bootables, NotReady

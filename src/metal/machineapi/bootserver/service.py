@@ -9,10 +9,10 @@ from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Refused
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.boot.core import ignition, script
-from metal.boot.core.errors import ScriptError
-from metal.boot.core.images import Images
-from metal.boot.core.tokens import NewToken, new_token
+from metal.boot import ignition, script
+from metal.boot.errors import ScriptError
+from metal.boot.images import Images
+from metal.boot.tokens import NewToken, new_token
 from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import PatientClient
 from metal.kube.meta.clock import Clock

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from metal.boot.core.cache import BlobCache
-from metal.boot.core.errors import ImageError
-from metal.boot.core.images import RegistryImages
-from metal.boot.core.remote import Remote, RemoteSettings
+from metal.boot.cache import BlobCache
+from metal.boot.errors import ImageError
+from metal.boot.images import RegistryImages
+from metal.boot.remote import Remote, RemoteSettings
 from tests.boot import registry as oci
 from tests.boot.registry import INITRAMFS, KERNEL, Registry
 

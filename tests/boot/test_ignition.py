@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.boot.core.errors import IgnitionError
-from metal.boot.core.ignition import DEEPEST, EMPTY, LARGEST, add_file, validate
+from metal.boot.errors import IgnitionError
+from metal.boot.ignition import DEEPEST, EMPTY, LARGEST, add_file, validate
 
 
 def config(**sections: Any) -> dict[str, Any]:

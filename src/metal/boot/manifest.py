@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from metal.boot.core.errors import ImageError
-from metal.boot.core.oci import is_digest
+from metal.boot.errors import ImageError
+from metal.boot.oci import is_digest
 
 INDEXES = (
     "application/vnd.oci.image.index.v1+json",

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from metal.boot.core.errors import ScriptError
-from metal.boot.core.oci import Reference, is_digest
-from metal.boot.core.oci import parse as parse_reference
-from metal.boot.core.script import Boot, tokens
+from metal.boot.errors import ScriptError
+from metal.boot.oci import Reference, is_digest
+from metal.boot.oci import parse as parse_reference
+from metal.boot.script import Boot, tokens
 
 DEFAULT_ARGS = "console=tty0 console=ttyS0,115200"
 """Kernel arguments for an image whose config names none."""

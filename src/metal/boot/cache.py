@@ -12,9 +12,9 @@ from typing import Any
 
 import structlog
 
-from metal.boot.core.errors import ImageError
-from metal.boot.core.manifest import Descriptor
-from metal.boot.core.oci import is_digest
+from metal.boot.errors import ImageError
+from metal.boot.manifest import Descriptor
+from metal.boot.oci import is_digest
 
 Source = Callable[[], AsyncIterator[bytes]]
 """Opens the stream of a blob's bytes, from its first one."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from metal.boot.core.errors import IgnitionError
+from metal.boot.errors import IgnitionError
 
 _SCHEMES = ("data:", "http://", "https://", "tftp://", "s3://", "gs://", "arn:")
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from metal.boot.core.errors import ScriptError
+from metal.boot.errors import ScriptError
 
 _OPERATORS = ("&&", "||", ";")
 _PAUSES = (2, 4, 8, 8, 8, 8)

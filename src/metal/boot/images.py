@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from metal.boot.core import manifest as documents
-from metal.boot.core.cache import BlobCache
-from metal.boot.core.errors import ImageError
-from metal.boot.core.manifest import Descriptor, Parts
-from metal.boot.core.oci import BadReference, Reference, parse
-from metal.boot.core.plan import Blob, Plan
-from metal.boot.core.remote import Remote
+from metal.boot import manifest as documents
+from metal.boot.cache import BlobCache
+from metal.boot.errors import ImageError
+from metal.boot.manifest import Descriptor, Parts
+from metal.boot.oci import BadReference, Reference, parse
+from metal.boot.plan import Blob, Plan
+from metal.boot.remote import Remote
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.boot.core.errors import ScriptError
-from metal.boot.core.script import BOOTIF, Boot, chainload, checked, tokens
+from metal.boot.errors import ScriptError
+from metal.boot.script import BOOTIF, Boot, chainload, checked, tokens
 
 BASE = "http://10.0.0.1:8082"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from metal.boot.core.errors import IgnitionError
-from metal.boot.core.ignition_rules import ROOT
+from metal.boot.errors import IgnitionError
+from metal.boot.ignition_rules import ROOT
 
 EMPTY = b'{"ignition":{"version":"3.0.0"}}'
 LARGEST = 4 * 1024 * 1024

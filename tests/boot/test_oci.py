@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.boot.core.oci import BadReference, Reference, canonical_registry, endpoint, is_digest, parse
+from metal.boot.oci import BadReference, Reference, canonical_registry, endpoint, is_digest, parse
 
 DIGEST = "sha256:" + "ab" * 32
 _PART = st.from_regex(r"[a-z0-9]{1,6}([._-][a-z0-9]{1,6})?", fullmatch=True)

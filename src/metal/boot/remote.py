@@ -11,10 +11,10 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from metal.boot.core.challenge import bearer
-from metal.boot.core.errors import ImageError
-from metal.boot.core.manifest import INDEXES, MANIFESTS, Descriptor
-from metal.boot.core.oci import Reference, canonical_registry, endpoint
+from metal.boot.challenge import bearer
+from metal.boot.errors import ImageError
+from metal.boot.manifest import INDEXES, MANIFESTS, Descriptor
+from metal.boot.oci import Reference, canonical_registry, endpoint
 
 _ACCEPT = ", ".join((*INDEXES, *MANIFESTS))
 _REDIRECTS = (301, 302, 303, 307, 308)

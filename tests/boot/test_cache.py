@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from metal.boot.core.cache import BlobCache
-from metal.boot.core.errors import ImageError
-from metal.boot.core.manifest import Descriptor
+from metal.boot.cache import BlobCache
+from metal.boot.errors import ImageError
+from metal.boot.manifest import Descriptor
 from tests.boot.registry import digest
 
 pytestmark = pytest.mark.looptime
@@ -149,7 +149,7 @@ async def test_a_blob_is_verified_once_however_impatient_its_askers_are(
         begun.append(digest)
         return go.wait(5)
 
-    monkeypatch.setattr("metal.boot.core.cache._has_digest", slowly)
+    monkeypatch.setattr("metal.boot.cache._has_digest", slowly)
     for _ in range(3):
         asking = asyncio.ensure_future(second.get(digest(b"hello")))
         await asyncio.sleep(0)

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 
-from metal.boot.core.errors import ScriptError
-from metal.boot.core.oci import Reference
-from metal.boot.core.plan import DEFAULT_ARGS, Blob, Plan
-from tests.boot.core.test_oci import DIGEST, REFERENCES
+from metal.boot.errors import ScriptError
+from metal.boot.oci import Reference
+from metal.boot.plan import DEFAULT_ARGS, Blob, Plan
+from tests.boot.test_oci import DIGEST, REFERENCES
 
 OTHER = "sha256:" + "cd" * 32
 IMAGE = Reference("registry.test:5000", "team/os", "", DIGEST)
