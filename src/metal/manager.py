@@ -49,7 +49,7 @@ from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.server import Listening, make_app, serve
 from metal.machineapi.registry.routes import routes as registry_routes
 from metal.machineapi.registry.service import RegistryService, RegistrySettings
-from metal.pause import INTERVAL, Pause
+from metal.move.pause import INTERVAL, Pause
 from metal.probe.bundle import zipapp
 
 _log = structlog.get_logger("metal")
@@ -89,7 +89,7 @@ class Parts:
     elector: Elector | None = None
     """Chooses which of several managers acts; with None this one does. The pool must ask its `require`."""
     pause_interval: float = INTERVAL
-    """Seconds between two looks for a pause, less than `metal.pause.SILENCE`."""
+    """Seconds between two looks for a pause, less than `metal.move.pause.SILENCE`."""
 
 
 class Manager:

@@ -17,7 +17,7 @@ from metal.machineapi.registry.routes import routes as registry_routes
 from metal.manager import Manager, Parts
 from metal.move.homes import Home
 from metal.move.mover import Mover
-from metal.pause import PausedClient
+from metal.move.pause import PausedClient
 from metal.sim.localimages import LocalImages
 from tests.sim.plane import CONFIG, OPTIONS, Plane
 

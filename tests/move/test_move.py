@@ -11,7 +11,7 @@ from metal.evidence.signing import verify
 from metal.evidence.verdict import Verdict
 from metal.move.documents import kinds_in_order
 from metal.move.homes import Refused
-from metal.pause import MANAGERS
+from metal.move.pause import MANAGERS
 from tests.move.homes import Killed, Life, TwoHomes, two_homes
 from tests.sim.plane import KINDS, is_ready
 

@@ -8,7 +8,7 @@ import pytest
 from metal.api.core import CONFIG_MAP, EVENT
 from metal.kube.client.errors import Forbidden
 from metal.kube.controller.runtime import Runtime
-from metal.pause import DEAD, INTERVAL, MANAGERS, MARK, SILENCE, Mark, Pause
+from metal.move.pause import DEAD, INTERVAL, MANAGERS, MARK, SILENCE, Mark, Pause
 from tests.kube.client.fakeapi import FakeAPI
 
 pytestmark = pytest.mark.looptime

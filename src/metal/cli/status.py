@@ -18,7 +18,7 @@ from metal.cli.unenrolled import unenrolled
 from metal.kube.client.errors import ApiError, Forbidden, NotFound, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
-from metal.pause import Mark, read_mark
+from metal.move.pause import Mark, read_mark
 
 WIDE = 200
 """Columns when the output is no terminal."""

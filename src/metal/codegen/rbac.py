@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from metal import manager, pause
+from metal import manager
 from metal.api.core import EVENT, LEASE
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP, Kinds, kinds
 from metal.api.meta import Kind
@@ -36,6 +36,7 @@ from metal.machineapi.bmcevents import receiver
 from metal.machineapi.bootserver import bootable
 from metal.machineapi.registry import boot_state
 from metal.machineapi.registry import service as registry
+from metal.move import pause
 
 NAME = "metal-operator"
 NAMESPACE = "metal-system"

@@ -14,7 +14,7 @@ from metal.api.meta import Kind
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
 from metal.move.documents import Doc, fetch, kinds_in_order
-from metal.pause import DEAD, INTERVAL, MANAGERS, MARK, Mark, read_mark
+from metal.move.pause import DEAD, INTERVAL, MANAGERS, MARK, Mark, read_mark
 
 _REVIEW: Kind[Any] = Kind(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", msgspec.Raw, namespaced=False

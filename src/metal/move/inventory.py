@@ -8,7 +8,7 @@ from metal.api.kinds import Kinds
 from metal.evidence.keys import LABEL
 from metal.kube.client.protocol import Client
 from metal.move.documents import Doc, Identity, fetch, identity, kinds_in_order
-from metal.pause import MANAGERS, MARK
+from metal.move.pause import MANAGERS, MARK
 
 _REFERENCES = ("ignitionSecretRef", "userDataRef", "ipxeScriptSecretRef")
 """Fields of specs that name a Secret in the object's own namespace."""

@@ -23,7 +23,7 @@ from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.move.documents import Doc, Identity, Moved, bare, digest, fetch, identity, kinds_in_order, settled
 from metal.move.homes import Home, Refused
 from metal.move.inventory import Inventory, take
-from metal.pause import Mark
+from metal.move.pause import Mark
 
 _ROUNDS = 5
 """Times that everything is copied anew because it changed meanwhile."""

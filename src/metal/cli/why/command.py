@@ -16,7 +16,7 @@ from metal.cli.why import server as of_server
 from metal.cli.why.story import Story
 from metal.kube.client.errors import Forbidden
 from metal.kube.meta.clock import system_clock
-from metal.pause import read_mark
+from metal.move.pause import read_mark
 
 _SERVERS = ("server", "servers", "srv")
 _CLAIMS = ("claim", "claims", "serverclaim", "serverclaims", "scl")
