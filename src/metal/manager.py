@@ -18,19 +18,20 @@ from metal.bmc.protocols import Pool, Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages
-from metal.boot.operator.setup import setup_boot
 from metal.boot.remote import Remote, RemoteSettings
 from metal.config import Config
 from metal.config.check import split_listen
-from metal.controllers import bmcsecret, endpoint
-from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.maintenance.setup import setup_maintenances
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.bmc import secret_reconciler
+from metal.controllers.bootconfig.watches import setup_boot
+from metal.controllers.endpoint import reconciler
+from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.scope import Context
-from metal.controllers.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.scope import Context
+from metal.controllers.shared.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client
 from metal.kube.controller.election import Elector
@@ -171,16 +172,16 @@ class Manager:
         parts, config, runtime = self.parts, self.config, self.runtime
         defaults = self._access_defaults()
         context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder)
-        endpoints = endpoint.EndpointReconciler(
+        endpoints = reconciler.EndpointReconciler(
             context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings()
         )
-        endpoint.setup(endpoints, runtime)
+        reconciler.setup(endpoints, runtime)
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
         bmcs = bmc.BMCReconciler(
             context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell, template=config.dns_template()
         )
         bmc.setup(bmcs, runtime)
-        bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
+        secret_reconciler.setup(secret_reconciler.BMCSecretReconciler(context, runtime), runtime)
         env = Environment(context, runtime, parts.pool, defaults)
         setup_servers(env, config.server_settings(zipapp()))
         setup_claims(env, ClaimSettings(namespace=config.namespace))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from metal.controllers import macprefixes
+from metal.controllers.endpoint import mac_prefixes
 from tests.api.schemas import SAMPLES, documents, problems
 
 MANIFESTS = sorted(path for path in SAMPLES.rglob("*.yaml") if path.name != "mac-prefixes.yaml")
@@ -49,7 +49,7 @@ def test_a_wrong_field_is_found() -> None:
 
 def test_the_sample_of_the_mac_prefix_file_is_read() -> None:
     """The sample of the MAC prefix file is one that the manager accepts."""
-    prefixes = macprefixes.parse((SAMPLES / "mac-prefixes.yaml").read_text())
+    prefixes = mac_prefixes.parse((SAMPLES / "mac-prefixes.yaml").read_text())
     found = prefixes.lookup("A0-B1-C2-FF-00-01")
     assert found is not None
     assert found.insecure_skip_verify

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 from metal.api.core import LEASE
 from metal.bmc.pool import RedfishPool
 from metal.config import Config
-from metal.controllers.macprefixes import parse
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.mac_prefixes import parse
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.errors import Unavailable
 from metal.kube.client.protocol import Client, Page, WatchEvent
 from metal.kube.client.resources import Resource

@@ -18,14 +18,15 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.errors import BMCAuthError, BMCCertificateChanged, BMCError, BMCHostKeyChanged
 from metal.bmc.protocols import Access, ManagerInfo, PowerState, ShellAccess, SystemInfo
 from metal.codegen.crd import crds
-from metal.controllers import bmcsecret, endpoint
-from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.dnstemplate import Template
-from metal.controllers.macprefixes import parse
-from metal.controllers.prefixfile import PrefixFile
-from metal.controllers.scope import Context
-from metal.controllers.settings import BMCSettings, EndpointSettings
+from metal.controllers.bmc import secret_reconciler
+from metal.controllers.bmc.dns_template import Template
+from metal.controllers.endpoint import reconciler as endpoint
+from metal.controllers.endpoint.mac_prefixes import parse
+from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.scope import Context
+from metal.controllers.shared.settings import BMCSettings, EndpointSettings
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
@@ -186,7 +187,7 @@ class Rack:
         if bmcs:
             made_of = (context, runtime, self.pool, self.defaults, self.bmc_settings)
             bmc.setup(bmc.BMCReconciler(*made_of, shell=self.shell, template=self.template), runtime)
-        bmcsecret.setup(bmcsecret.BMCSecretReconciler(context, runtime), runtime)
+        secret_reconciler.setup(secret_reconciler.BMCSecretReconciler(context, runtime), runtime)
         await runtime.start()
 
     async def restart(self, seed: int = 2) -> None:

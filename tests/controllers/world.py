@@ -21,11 +21,11 @@ from metal.api.sanitization import DriveErasure, SanitizationEvidence
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.codegen.crd import crds
-from metal.controllers.maintenance.setup import setup_maintenances
+from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.scope import Context
-from metal.controllers.settings import ClaimSettings, MaintenanceSettings, ServerSettings
 from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.shared.scope import Context
+from metal.controllers.shared.settings import ClaimSettings, MaintenanceSettings, ServerSettings
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport
 from metal.kube.client.errors import AlreadyExists, NotFound

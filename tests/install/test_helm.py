@@ -10,7 +10,7 @@ import yaml
 from metal.api.kinds import METAL_GROUP, kinds
 from metal.codegen import rbac
 from metal.codegen.crd import crds
-from metal.controllers import dnstemplate
+from metal.controllers.bmc import dns_template
 from tests.install.conftest import Site
 from tests.install.helm import CHART, SMALLEST, VALUE_SETS, Helm, of_kind, only
 
@@ -150,7 +150,7 @@ def test_the_template_of_dns_records_reaches_the_manager_unrendered(helm: Helm, 
     role = rules_of(objects, "Role", "metal")
 
     assert yaml.safe_load(files["metal.yaml"])["dnsRecordTemplate"] == f"/etc/metal/config/{template.name}"
-    assert dnstemplate.load(template).kind == "DNSEndpoint"
+    assert dns_template.load(template).kind == "DNSEndpoint"
     assert files[template.name].strip() == yaml.safe_load(values.read_text())["dnsRecordTemplate"].strip()
     assert role[:-1] == plain(rbac.roles(namespace="metal-system").home)
     assert role[-1]["resources"] == ["dnsendpoints"]

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from metal.bmc.pool import RedfishPool
 from metal.config import ConfigError, load, parse
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.controller.metrics import Metrics
 from metal.kube.meta.clock import system_clock
 from metal.machineapi.http.refusals import Refusals

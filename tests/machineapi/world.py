@@ -20,8 +20,8 @@ from metal.boot.errors import ImageError
 from metal.boot.images import Image, Progress
 from metal.boot.manifest import Descriptor, Parts
 from metal.boot.oci import parse
-from metal.boot.operator.child import desired
 from metal.boot.plan import Blob
+from metal.controllers.bootconfig.child import desired
 from metal.machine.directory import ListingDirectory
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings

@@ -11,7 +11,7 @@ import pytest
 from metal.api.server import Server
 from metal.bmc.pool import RedfishPool
 from metal.codegen.crd import crds
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.errors import NotFound
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import load

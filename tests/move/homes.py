@@ -9,8 +9,8 @@ from pathlib import Path
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
 from metal.codegen.crd import crds
-from metal.controllers.macprefixes import parse
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.mac_prefixes import parse
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.protocol import Client
 from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.registry.routes import routes as registry_routes

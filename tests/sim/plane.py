@@ -20,8 +20,8 @@ from metal.bmc.protocols import Shell
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.options import Sanitization
-from metal.controllers.macprefixes import parse
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.mac_prefixes import parse
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import LoopClock
 from metal.machineapi.bmcevents.routes import routes as event_routes

@@ -15,7 +15,7 @@ from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.boot.errors import ImageError
 from metal.codegen.crd import crds
-from metal.controllers.macprefixes import parse
+from metal.controllers.endpoint.mac_prefixes import parse
 from metal.kube.meta.clock import LoopClock
 from metal.sim.fleet import RENEWAL, Fleet, FleetSettings
 from metal.sim.hardware import hardware

@@ -6,7 +6,7 @@ from metal.apiserver.auth import TokenError
 from metal.apiserver.journal import JournalError
 from metal.cli.datadir import Unusable
 from metal.config import ConfigError
-from metal.controllers.macprefixes import PrefixError
+from metal.controllers.endpoint.mac_prefixes import PrefixError
 
 EXPECTED = (OSError, Unusable, ConfigError, PrefixError, JournalError, TokenError)
 """What can go wrong without anybody's program being wrong."""

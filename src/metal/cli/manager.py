@@ -22,8 +22,8 @@ from metal.cli import logs, watchdog
 from metal.cli.collecting import collect_seldom
 from metal.cli.datadir import Unusable, locked
 from metal.config import Config, ConfigError, load
-from metal.controllers.macprefixes import PrefixError
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.mac_prefixes import PrefixError
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client import kubeconfig as kube
 from metal.kube.client.errors import (
     ApiError,

@@ -8,7 +8,7 @@ import structlog
 
 from metal.api.kinds import Kinds
 from metal.config import Config
-from metal.controllers.macprefixes import Prefixes, parse
+from metal.controllers.endpoint.mac_prefixes import Prefixes, parse
 from metal.kube.client.protocol import Client
 from metal.sim.fleet import Fleet, FleetSettings
 from metal.sim.images import DEFAULT_PORT as IMAGES_PORT

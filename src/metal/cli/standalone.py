@@ -14,7 +14,7 @@ from metal.cli.simulated import FleetWish, Simulated
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.check import split_listen
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.cache.informer import Informer
 from metal.kube.meta.clock import system_clock
 from metal.manager import Manager, Parts

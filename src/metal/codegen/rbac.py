@@ -14,14 +14,14 @@ from metal import manager
 from metal.api.core import EVENT, LEASE
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP, Kinds, kinds
 from metal.api.meta import Kind
-from metal.boot.operator import reconciler as boot_operator
 from metal.codegen.crd_files import to_yaml
 from metal.config.options import Election
-from metal.controllers import bmcsecret, endpoint, enrolment
-from metal.controllers.bmc import enrol, presence, reach
+from metal.controllers.bmc import enrol, presence, reach, secret_reconciler
 from metal.controllers.bmc import reconciler as bmc
+from metal.controllers.bootconfig import reconciler as boot_operator
 from metal.controllers.claim import boot_config
 from metal.controllers.claim import reconciler as claim
+from metal.controllers.endpoint import enrolment, reconciler
 from metal.controllers.maintenance import boot_config as maintenance_boot
 from metal.controllers.maintenance import hold, marks
 from metal.controllers.maintenance import reconciler as maintenance
@@ -49,7 +49,7 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
     return (
         *manager.access(namespace), *election.access(cast("Kind[election.Lease]", LEASE), Election().lease),
         *pause.access(),
-        *endpoint.access(kinds), *enrolment.access(kinds), *bmcsecret.access(kinds),
+        *reconciler.access(kinds), *enrolment.access(kinds), *secret_reconciler.access(kinds),
         *bmc.access(kinds), *enrol.access(kinds), *presence.access(kinds), *reach.access(),
         *server.access(kinds), *internal_boot.access(kinds), *discovery.access(), *claimed.access(kinds),
         *claim.access(kinds), *boot_config.access(kinds),

@@ -10,7 +10,7 @@ import yaml
 
 from metal.config import check
 from metal.config.options import Config
-from metal.controllers.yamltree import Invalid, Mapping, read
+from metal.controllers.shared.yamltree import Invalid, Mapping, read
 
 T = TypeVar("T")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")

@@ -8,18 +8,18 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server, State
 from metal.bmc.protocols import Pool
-from metal.controllers import eventing
-from metal.controllers.access import AccessDefaults
 from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
 from metal.controllers.claim.scope import ClaimDeps
-from metal.controllers.predicates import matters
-from metal.controllers.scope import Context
 from metal.controllers.server import confirm
 from metal.controllers.server.claimed import BY_SERVER
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
-from metal.controllers.settings import ClaimSettings, ServerSettings
+from metal.controllers.shared import bmc_events
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.scope import Context
+from metal.controllers.shared.settings import ClaimSettings, ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
@@ -111,8 +111,8 @@ def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
 
 def _servers_of_bmc(deps: Deps, old: BMCObject | None, new: BMCObject | None) -> Iterable[Key]:
     """Those of a BMC that is back, that sent an event, or whose events can no longer be counted on."""
-    told = eventing.told(old, new)
-    if new is None or not (told or _came_back(old, new) or eventing.fell_silent(old, new)):
+    told = bmc_events.told(old, new)
+    if new is None or not (told or _came_back(old, new) or bmc_events.fell_silent(old, new)):
         return
     for key in map(key_of, deps.servers.by_index(BY_BMC, new.metadata.name)):
         if told and (memo := deps.memos.get(key)) is not None:

@@ -11,7 +11,7 @@ import pytest
 from metal.api.core import CONFIG_MAP
 from metal.api.meta import Condition, Kind, Model, ObjectMeta
 from metal.bmc.errors import BMCUnreachable
-from metal.controllers.dnstemplate import parse
+from metal.controllers.bmc.dns_template import parse
 from metal.kube.client.errors import Forbidden, NotFound, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.meta.conditions import find

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCUnreachable
-from metal.controllers.access import AccessDefaults
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
 from tests.controllers.rack import KINDS, Rack, condition, rack, ready, soon
 
 pytestmark = pytest.mark.looptime

@@ -10,9 +10,9 @@ from metal.api.boot_window import Phase
 from metal.api.core import EVENT
 from metal.api.server import PowerRequest, Server
 from metal.bmc.errors import BMCTimeout
-from metal.controllers.scope import Context
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
+from metal.controllers.shared.scope import Context
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Conflict

@@ -14,8 +14,8 @@ import pytest
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, SECRET
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.boot.operator.setup import setup_boot
 from metal.codegen.crd import crds
+from metal.controllers.bootconfig.watches import setup_boot
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock

@@ -17,7 +17,7 @@ from metal.cli.exits import failure
 from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
-from metal.controllers.hostkey import ACCEPT
+from metal.controllers.shared.host_key import ACCEPT
 from metal.kube.client.errors import ApiError, Conflict
 from metal.kube.meta.clock import system_clock
 

@@ -13,7 +13,7 @@ from metal.cli.machines.targets import Target, decoded
 from metal.cli.objects import plain
 from metal.cli.objects.plain import Obj
 from metal.cli.onapi import Desk
-from metal.controllers.access import Problem, credentials, endpoint_address
+from metal.controllers.shared.bmc_endpoint import Problem, credentials, endpoint_address
 from metal.kube.client.errors import NotFound
 
 SSH_PORT = 22

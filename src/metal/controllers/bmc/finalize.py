@@ -2,7 +2,7 @@
 
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.subscribe import withdraw
-from metal.controllers.sessions import log_out
+from metal.controllers.shared.sessions import log_out
 from metal.kube.controller.controller import Done, Result
 from metal.kube.controller.finalizers import add_finalizer, remove_finalizer
 from metal.kube.meta.objects import key_of

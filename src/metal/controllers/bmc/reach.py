@@ -3,10 +3,10 @@
 from metal.api.bmc import Refusal
 from metal.api.core import SECRET
 from metal.bmc.errors import BMCAuthError, BMCError
-from metal.controllers.access import NOT_PINNED, Problem, access_for_bmc
 from metal.controllers.bmc.observe import failed
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
+from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, access_for_bmc
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta import permissions

@@ -8,9 +8,9 @@ from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.bmc.protocols import Pool, Shell
 from metal.bmc.ssh import SSHShell
-from metal.controllers.access import AccessDefaults
 from metal.controllers.bmc import restart
 from metal.controllers.bmc.dns import keep_record
+from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.enrol import enrol
 from metal.controllers.bmc.finalize import finalize
 from metal.controllers.bmc.observe import observe
@@ -20,11 +20,11 @@ from metal.controllers.bmc.restart import expire
 from metal.controllers.bmc.scope import BY_UUID, Deps, Scope
 from metal.controllers.bmc.subscribe import subscribe
 from metal.controllers.bmc.trust import accept
-from metal.controllers.dnstemplate import Template
-from metal.controllers.eventing import flowing
-from metal.controllers.predicates import matters
-from metal.controllers.scope import Context
-from metal.controllers.settings import BMCSettings
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.bmc_events import flowing
+from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.scope import Context
+from metal.controllers.shared.settings import BMCSettings
 from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import Controller, Done, Requeue, Result, owner_keys
 from metal.kube.controller.runtime import Runtime

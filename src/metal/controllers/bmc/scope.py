@@ -10,10 +10,10 @@ from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.protocols import Access, Pool, Shell, SystemInfo
-from metal.controllers.access import AccessDefaults
-from metal.controllers.dnstemplate import Template
-from metal.controllers.scope import Context, StatusScope
-from metal.controllers.settings import BMCSettings
+from metal.controllers.bmc.dns_template import Template
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.scope import Context, StatusScope
+from metal.controllers.shared.settings import BMCSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
 from metal.kube.client.discovery import Discovery

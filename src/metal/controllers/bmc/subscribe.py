@@ -7,11 +7,11 @@ import structlog
 from metal.api.boot_window import digest
 from metal.bmc.errors import BMCError, BMCNotSupported
 from metal.bmc.protocols import BMC, Access, Subscription
-from metal.controllers.access import access_for_bmc
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded
-from metal.controllers.eventing import flowing
-from metal.controllers.sessions import explain
+from metal.controllers.shared.bmc_endpoint import access_for_bmc
+from metal.controllers.shared.bmc_events import flowing
+from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
 from metal.kube.meta.conditions import is_true
 

@@ -6,10 +6,10 @@ import msgspec
 
 from metal.api.bmc import Pin
 from metal.bmc.errors import BMCCertificateChanged, BMCError, BMCHostKeyChanged, BMCTimeout
-from metal.controllers import hostkey
-from metal.controllers.access import FirstUse, Problem, address_of_bmc, is_encrypted, trust_of
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.sessions import explain
+from metal.controllers.shared import host_key as hostkey
+from metal.controllers.shared.bmc_endpoint import FirstUse, Problem, address_of_bmc, is_encrypted, trust_of
+from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
 
 ACCEPT_CERTIFICATE = "accept-certificate"

@@ -8,9 +8,9 @@ import msgspec
 from metal.api.kinds import Kinds
 from metal.api.readiness import ServerReadinessRule, ServerReadinessRuleStatus
 from metal.api.server import Server
-from metal.controllers.predicates import matters
 from metal.controllers.readiness import rules
-from metal.controllers.scope import Context, StatusScope
+from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Done, Result
 from metal.kube.controller.finalizers import remove_finalizer

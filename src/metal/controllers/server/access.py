@@ -4,8 +4,8 @@ from metal.api.bmc import BMCSecret
 from metal.api.common import LocalRef
 from metal.api.endpoint import Endpoint
 from metal.bmc.protocols import Access
-from metal.controllers.access import Problem, access_for_bmc, access_for_inline
 from metal.controllers.server.scope import Scope
+from metal.controllers.shared.bmc_endpoint import Problem, access_for_bmc, access_for_inline
 from metal.kube.meta.objects import Key
 
 

@@ -2,11 +2,11 @@
 
 from metal.api.server import State
 from metal.bmc.errors import BMCNotFound
-from metal.controllers.access import Problem
 from metal.controllers.server import identity
 from metal.controllers.server.access import access_of
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.trouble import InvalidSpec, NoAccess, bmc_restarts
+from metal.controllers.shared.bmc_endpoint import Problem
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key

@@ -1,8 +1,8 @@
 """The SSH host key of the BMC in a Server's own spec.bmc: consoles write it; here is said what became of it."""
 
 from metal.api.bmc import Pin
-from metal.controllers.hostkey import ACCEPT, judged
 from metal.controllers.server.scope import Scope
+from metal.controllers.shared.host_key import ACCEPT, judged
 from metal.kube.controller.controller import Requeue
 
 

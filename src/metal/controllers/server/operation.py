@@ -1,11 +1,11 @@
 """What stands before the states: a Server without state gets one, and operations are obeyed."""
 
 from metal.api.server import State
-from metal.controllers.hostkey import ACCEPT as ACCEPT_HOST_KEY
 from metal.controllers.server import error, hostkey, made_anew, parking, sanitize, takeover
 from metal.controllers.server.claimed import assume_booted
 from metal.controllers.server.resets import RESETS, accept
 from metal.controllers.server.scope import Scope
+from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.controller.controller import Requeue
 
 KNOWN = ("ignore", "retry", sanitize.ACCEPT, ACCEPT_HOST_KEY, parking.PARK, parking.UNPARK, *RESETS)

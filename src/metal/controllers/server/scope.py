@@ -18,11 +18,11 @@ from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
-from metal.controllers import eventing
-from metal.controllers.access import AccessDefaults
-from metal.controllers.scope import Context, StatusScope
 from metal.controllers.server import identity
-from metal.controllers.settings import ServerSettings
+from metal.controllers.shared import bmc_events
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.scope import Context, StatusScope
+from metal.controllers.shared.settings import ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue
@@ -242,6 +242,6 @@ class Scope(StatusScope[Server]):
 def _slower(deps: Deps, server: Server, now: datetime) -> ServerSettings:
     settings, ref = deps.settings, server.spec.bmc_ref
     bmc = deps.bmcs.get(Key(ref.name)) if ref is not None and settings.event_slowdown > 1 else None
-    if bmc is None or not eventing.flowing(bmc.status, now, settings.event_max_age):
+    if bmc is None or not bmc_events.flowing(bmc.status, now, settings.event_max_age):
         return settings
     return replace(settings, resync=settings.resync * settings.event_slowdown)

@@ -7,7 +7,7 @@ from metal.api.claim import ServerBootConfiguration
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.images import Images
-from metal.boot.operator.reconciler import BootConfigurationReconciler, Deps
+from metal.controllers.bootconfig.reconciler import BootConfigurationReconciler, Deps
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metal.api.bmc import BMC, BMCSpec, BMCStatus
-from metal.controllers import dnsfields
-from metal.controllers.dnstemplate import FieldEmpty, load, parse
-from metal.controllers.yamltree import Invalid
+from metal.controllers.bmc import dns_fields
+from metal.controllers.bmc.dns_template import FieldEmpty, load, parse
+from metal.controllers.shared.yamltree import Invalid
 
 HEAD = "apiVersion: dns.example/v1\nkind: DNSRecord\nmetadata:\n  name: {{ .Name }}\n"
 
@@ -77,7 +77,7 @@ def test_a_field_has_the_spelling_of_the_api_and_that_of_go(reference: str) -> N
 def led_to(reference: str) -> str:
     """The path of the field, or why it is none."""
     try:
-        return dnsfields.find(reference).path
+        return dns_fields.find(reference).path
     except LookupError as exc:
         return str(exc)
 

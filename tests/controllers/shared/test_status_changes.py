@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from metal.api.meta import Condition
 from metal.api.server import Failure, ServerStatus
-from metal.controllers.scope import _changes
+from metal.controllers.shared.scope import _changes
 from metal.kube.meta import mergepatch
 
 CONDITIONS = st.lists(st.builds(Condition, type=st.sampled_from("ab"), status=st.sampled_from(["True", "False"])))

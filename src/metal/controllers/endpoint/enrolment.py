@@ -13,11 +13,11 @@ from metal.api.kinds import Kinds
 from metal.api.meta import Kind
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import Access, Pool
-from metal.controllers.access import NOT_PINNED, AccessDefaults, Problem, access_for_bmc
-from metal.controllers.macprefixes import Credential, Prefix
-from metal.controllers.scope import Context
-from metal.controllers.sessions import log_out
-from metal.controllers.settings import EndpointSettings
+from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
+from metal.controllers.shared.bmc_endpoint import NOT_PINNED, AccessDefaults, Problem, access_for_bmc
+from metal.controllers.shared.scope import Context
+from metal.controllers.shared.sessions import log_out
+from metal.controllers.shared.settings import EndpointSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import permissions
 from metal.kube.meta.objects import Key

@@ -8,14 +8,14 @@ from metal.api.endpoint import Endpoint, EndpointStatus
 from metal.api.kinds import Kinds
 from metal.bmc.errors import BMCAuthError, BMCError
 from metal.bmc.protocols import Pool
-from metal.controllers.access import AccessDefaults
-from metal.controllers.enrolment import Enrolment, NotPossible, Refused
-from metal.controllers.macprefixes import HEX, Prefix, normalise
-from metal.controllers.predicates import matters
-from metal.controllers.prefixfile import PrefixFile
-from metal.controllers.scope import Context, StatusScope
-from metal.controllers.sessions import explain
-from metal.controllers.settings import EndpointSettings
+from metal.controllers.endpoint.enrolment import Enrolment, NotPossible, Refused
+from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
+from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.scope import Context, StatusScope
+from metal.controllers.shared.sessions import explain
+from metal.controllers.shared.settings import EndpointSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
 from metal.kube.controller.controller import Controller, Done, Requeue, Result

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from metal.controllers.access import PROTOCOLS
-from metal.controllers.yamltree import Invalid, Mapping, read_list
+from metal.controllers.shared.bmc_endpoint import PROTOCOLS
+from metal.controllers.shared.yamltree import Invalid, Mapping, read_list
 
 HEX = frozenset("0123456789abcdef")
 _KEYS = (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from metal.controllers.macprefixes import PrefixError, parse
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.mac_prefixes import PrefixError, parse
+from metal.controllers.endpoint.prefix_file import PrefixFile
 
 GOOD = "macPrefixes: [{macPrefix: 23, defaultCredentials: [{username: a, password: b}]}]"
 BETTER = "macPrefixes: [{macPrefix: 24, defaultCredentials: [{username: a, password: b}]}]"

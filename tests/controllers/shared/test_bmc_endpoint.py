@@ -9,7 +9,7 @@ from metal.api.bmc import BMC, BMCSecret, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.protocols import Access
-from metal.controllers.access import AccessDefaults, Problem, access_for_bmc, access_for_inline
+from metal.controllers.shared.bmc_endpoint import AccessDefaults, Problem, access_for_bmc, access_for_inline
 
 PROTOCOL = {"name": "Redfish", "port": 8443}
 DEFAULTS = AccessDefaults(ca_pem="OURS")

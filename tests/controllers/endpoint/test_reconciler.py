@@ -8,7 +8,7 @@ import pytest
 
 from metal.api.core import NAMESPACE
 from metal.bmc.errors import BMCForbidden, BMCNotFound, BMCServerError, BMCTLSError, BMCUnreachable
-from metal.controllers.prefixfile import PrefixFile
+from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.errors import Conflict
 from tests.controllers.rack import KINDS, NS, PREFIXES, Rack, condition, rack, ready, soon
 

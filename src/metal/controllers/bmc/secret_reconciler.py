@@ -4,9 +4,9 @@ import base64
 
 from metal.api.bmc import BMCSecret, BMCSecretStatus
 from metal.api.kinds import Kinds
-from metal.controllers.access import Problem, credentials
-from metal.controllers.predicates import matters
-from metal.controllers.scope import Context, StatusScope
+from metal.controllers.shared.bmc_endpoint import Problem, credentials
+from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Controller, Done, Result
 from metal.kube.controller.runtime import Runtime

@@ -16,10 +16,10 @@ from metal.api.meta import Condition
 from metal.api.server import Server
 from metal.boot.errors import IgnitionError, ImageError, ScriptError
 from metal.boot.images import Image, Images, Progress
-from metal.boot.operator import child as children
-from metal.boot.operator.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
-from metal.boot.operator.lookup import Lookups
 from metal.boot.plan import Plan
+from metal.controllers.bootconfig import child as children
+from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
+from metal.controllers.bootconfig.lookup import Lookups
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
 from metal.kube.client.protocol import Client

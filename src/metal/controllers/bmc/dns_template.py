@@ -13,9 +13,9 @@ import msgspec
 import yaml
 
 from metal.api.bmc import BMC
-from metal.controllers import yamltree
-from metal.controllers.dnsfields import Field, find
-from metal.controllers.yamltree import Invalid
+from metal.controllers.bmc.dns_fields import Field, find
+from metal.controllers.shared import yamltree
+from metal.controllers.shared.yamltree import Invalid
 
 _LARGEST = 1 << 20
 """Bytes; an API takes no larger object."""

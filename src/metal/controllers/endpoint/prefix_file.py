@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from metal.controllers.macprefixes import PrefixError, Prefixes, parse
+from metal.controllers.endpoint.mac_prefixes import PrefixError, Prefixes, parse
 
 _log = structlog.get_logger(__name__)
 _LARGEST = 4 << 20

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.controllers.macprefixes import Credential, Prefix, PrefixError, Prefixes, normalise, parse
+from metal.controllers.endpoint.mac_prefixes import Credential, Prefix, PrefixError, Prefixes, normalise, parse
 
 LOGIN = "defaultCredentials: [{username: admin, password: secret-1}]"
 

@@ -16,7 +16,7 @@ from metal.api.ipxe import IPXEBootConfig
 from metal.api.meta import Kind
 from metal.boot.errors import ImageError
 from metal.boot.images import Image
-from metal.boot.operator.setup import setup_boot
+from metal.controllers.bootconfig.watches import setup_boot
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime

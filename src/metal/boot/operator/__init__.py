@@ -1,1 +1,0 @@
-"""Adapts the boot core to the API: ServerBootConfigurations become IPXEBootConfigs, with one writer of readiness."""
