@@ -25,9 +25,9 @@ from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
 from metal.cli.why.knowledge import CLAIMS, FAILURES, MISFITS, WAITS
 from metal.controllers import server as states
-from metal.controllers.server.identity import WrongSystem
-from metal.controllers.server.sanitize import OWED
-from metal.controllers.server.trouble import _MENDABLE
+from metal.controllers.server.bmc.bmc_errors import _MENDABLE
+from metal.controllers.server.identity.system import WrongSystem
+from metal.controllers.server.tenancy.sanitization import OWED
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 
@@ -37,8 +37,8 @@ HOUSE = Path(controllers.__file__).parent
 
 def modules() -> list[Any]:
     """Every module of the server's states."""
-    names = [info.name for info in pkgutil.iter_modules(states.__path__)]
-    return [importlib.import_module(f"{states.__name__}.{name}") for name in names]
+    names = [info.name for info in pkgutil.walk_packages(states.__path__, f"{states.__name__}.")]
+    return [importlib.import_module(name) for name in names]
 
 
 def calls(files: list[Path], name: str) -> Iterator[tuple[ast.Call, str]]:
@@ -55,7 +55,7 @@ def literals(files: list[Path], name: str, at: int = 0) -> set[str]:
     return {node.value for node in found if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-SERVER = sorted((HOUSE / "server").glob("*.py"))
+SERVER = sorted((HOUSE / "server").rglob("*.py"))
 CLAIM = sorted((HOUSE / "claim").glob("*.py"))
 
 
@@ -73,7 +73,10 @@ def test_every_failure_has_its_sentence() -> None:
     kinds = [getattr(bmc_errors, name) for name in bmc_errors.__all__] + [WrongSystem]
     lasting = {_lasting(kind) for kind in kinds}
     missing = {
-        _prefixed(reason) for reason in literals([HOUSE / "access.py", HOUSE / "server" / "access.py"], "Problem")
+        _prefixed(reason)
+        for reason in literals(
+            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "bmc_endpoint.py"], "Problem"
+        )
     }
     assert literals(SERVER, "fail") | {OWED} | powers | lasting | missing <= set(FAILURES)
 
@@ -82,10 +85,10 @@ def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
     """A reason is a literal; the few that are put together are enumerated above."""
     computed = [(file, ast.unparse(call.args[0])) for call, file in calls(SERVER, "fail") if not _is_literal(call)]
     assert sorted(computed) == [
+        ("bmc_errors.py", "prefixed"),
+        ("bmc_errors.py", "reason"),
         ("power.py", "f'Power{request.target}Timeout'"),
-        ("sanitize.py", "OWED"),
-        ("trouble.py", "prefixed"),
-        ("trouble.py", "reason"),
+        ("sanitization.py", "OWED"),
     ]
 
 

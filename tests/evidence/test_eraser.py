@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from metal.api.sanitization import KnownDrive, Result
-from metal.controllers.server import ignition
+from metal.controllers.server.netboot import ignition
 from metal.evidence import report
 from metal.evidence.verdict import judge
 from metal.probe.cli import main

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 
-from metal.controllers.server.ignition import TOKEN_PATH
+from metal.controllers.server.netboot.ignition import TOKEN_PATH
 from tests.lab.netns import Namespace
 
 LONGEST = 1 << 20

@@ -12,7 +12,7 @@ import pytest
 from images import oci
 from metal.boot import script
 from metal.boot.ignition import add_file
-from metal.controllers.server.ignition import TOKEN_PATH, discovery
+from metal.controllers.server.netboot.ignition import TOKEN_PATH, discovery
 from metal.probe.bundle import zipapp
 from tests.lab import site as places
 from tests.lab.bmc import ForeignBMC

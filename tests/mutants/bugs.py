@@ -18,21 +18,12 @@ from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
-from metal.controllers.server import (
-    another_boot,
-    available,
-    boot,
-    claimed,
-    cleanup,
-    discovery,
-    doubt,
-    maintenance,
-    operation,
-    power,
-    readiness,
-    reserved,
-)
+from metal.controllers.server.netboot import boot, readiness
+from metal.controllers.server.operations import annotations
+from metal.controllers.server.power import power, power_settle
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
+from metal.controllers.server.tenancy import reimage, tenancy
 from metal.kube.controller.controller import Requeue
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
@@ -117,19 +108,19 @@ def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.stale_off, "became Available while its power was")
 def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
     """#1048: a BMC's old reading counts as confirmation."""
-    patch.setattr(doubt, "is_old_off", lambda *_: False)
+    patch.setattr(power_settle, "is_old_off", lambda *_: False)
 
 
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
     """#1108: a restored server is treated as a new one."""
-    patch.setattr(operation, "assume_booted", lambda _: None)
+    patch.setattr(annotations, "assume_booted", lambda _: None)
 
 
 @bug(stories.same_name_again, "without being cleaned up")
 def takes_a_new_claim_for_the_old_one(patch: pytest.MonkeyPatch) -> None:
     """#773: a claim of the same name inherits the server as its last tenant left it."""
-    patch.setattr(claimed, "_holds", lambda claim, _: claim.metadata.deletion_timestamp is None)
+    patch.setattr(tenancy, "_holds", lambda claim, _: claim.metadata.deletion_timestamp is None)
     patch.setattr(claims, "_is_mine", _same_name)
 
 
@@ -240,7 +231,7 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
     run = reserved.run
 
     async def eager(scope: Scope) -> Requeue:
-        claim = await claimed.find_claim(scope)
+        claim = await tenancy.find_claim(scope)
         done = scope.status.claim_boot
         if claim is not None and done is not None and done.image not in ("", claim.spec.image):
             scope.set(claim_boot=None, boot_window=None)
@@ -253,7 +244,7 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
 @bug(stories.plain_life, "which it never asked for|imaged a second time")
 def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
     """W14: each change of a claim, of its power too, has its machine boot over the network."""
-    find = claimed.find_claim
+    find = tenancy.find_claim
 
     async def changed(scope: Scope) -> Any:
         claim = await find(scope)
@@ -266,7 +257,7 @@ def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(reserved, "find_claim", changed)
-    patch.setattr(another_boot, "_is_as_it_is", whatever)
+    patch.setattr(reimage, "_is_as_it_is", whatever)
 
 
 def _asking(claim: Any, number: int) -> Any:
@@ -276,7 +267,7 @@ def _asking(claim: Any, number: int) -> Any:
 @bug(stories.asked_and_lost_status, "imaged a second time")
 def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
     """A server that lost its status takes the last request of its claim for a new one."""
-    take = claimed.take_tenant
+    take = tenancy.take_tenant
 
     def forgetful(scope: Scope, claim: Any) -> None:
         take(scope, _asking(claim, 0))
@@ -308,7 +299,7 @@ def leaves_a_withdrawn_boot_half_way(patch: pytest.MonkeyPatch) -> None:
     async def forget(scope: Scope, _: Any) -> None:
         scope.close_window()
 
-    patch.setattr(another_boot, "withdraw", forget)
+    patch.setattr(reimage, "withdraw", forget)
 
 
 @bug(stories.pressed_button, "is Available and On")
@@ -383,7 +374,7 @@ def forgets_to_say_who_used_the_server(patch: pytest.MonkeyPatch) -> None:
     """#87: a claim that is gone leaves its reference behind, and nobody gets the server again."""
 
     async def stay(scope: Scope) -> Requeue:
-        if await claimed.find_claim(scope) is None:
+        if await tenancy.find_claim(scope) is None:
             await power.converge(scope, PowerState.OFF, "released")
             return Requeue(60)
         return await _RUN(scope)

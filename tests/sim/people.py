@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from metal.controllers.server.parking import PARK, UNPARK
-from metal.controllers.server.resets import RESETS
-from metal.controllers.server.sanitize import ACCEPT
+from metal.controllers.server.operations.resets import RESETS
+from metal.controllers.server.states.parking import PARK, UNPARK
+from metal.controllers.server.tenancy.sanitization import ACCEPT
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Kind
 from tests.sim.plane import KINDS

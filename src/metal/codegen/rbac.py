@@ -26,8 +26,10 @@ from metal.controllers.maintenance import boot_config as maintenance_boot
 from metal.controllers.maintenance import hold, marks
 from metal.controllers.maintenance import reconciler as maintenance
 from metal.controllers.readiness import reconciler as readiness
-from metal.controllers.server import claimed, discovery, internal_boot
 from metal.controllers.server import reconciler as server
+from metal.controllers.server.netboot import probe_boot
+from metal.controllers.server.states import discovery
+from metal.controllers.server.tenancy import tenancy
 from metal.evidence import keys, owed, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Access, Right, Where, reasons, rights, rules
@@ -51,7 +53,7 @@ def accesses(kinds: Kinds, namespace: str) -> tuple[Access, ...]:
         *pause.access(),
         *reconciler.access(kinds), *enrolment.access(kinds), *secret_reconciler.access(kinds),
         *bmc.access(kinds), *enrol.access(kinds), *presence.access(kinds), *reach.access(),
-        *server.access(kinds), *internal_boot.access(kinds), *discovery.access(), *claimed.access(kinds),
+        *server.access(kinds), *probe_boot.access(kinds), *discovery.access(), *tenancy.access(kinds),
         *claim.access(kinds), *boot_config.access(kinds),
         *maintenance.access(kinds), *maintenance_boot.access(kinds), *hold.access(kinds), *marks.access(kinds),
         *readiness.access(kinds),

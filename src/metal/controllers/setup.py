@@ -11,10 +11,10 @@ from metal.bmc.protocols import Pool
 from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
 from metal.controllers.claim.scope import ClaimDeps
-from metal.controllers.server import confirm
-from metal.controllers.server.claimed import BY_SERVER
+from metal.controllers.server.netboot import boot_verification
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
+from metal.controllers.server.tenancy.tenancy import BY_SERVER
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import AccessDefaults
 from metal.controllers.shared.predicates import matters
@@ -69,7 +69,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.claims.add_index(BY_SERVER, server_index)
-    deps.servers.add_index(confirm.BY_MAC, confirm.mac_index)
+    deps.servers.add_index(boot_verification.BY_MAC, boot_verification.mac_index)
     deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
     reconciler = ServerReconciler(deps)
     runtime.on_resume(deps.memos.clear)
@@ -105,7 +105,7 @@ def _order(claim: ServerClaim) -> tuple[object, ...]:
 
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
     """The servers that wait for proof that this lease is theirs."""
-    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(confirm.BY_MAC, mac))
+    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(boot_verification.BY_MAC, mac))
     return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == "BootConfirmation"]
 
 

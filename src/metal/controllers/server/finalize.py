@@ -5,8 +5,9 @@ import asyncio
 import structlog
 
 from metal.bmc.errors import BMCError
-from metal.controllers.server import internal_boot, made_anew, sanitize
+from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import recreated, sanitization
 from metal.kube.controller.controller import Done, Requeue
 
 _log = structlog.get_logger(__name__)
@@ -23,9 +24,9 @@ async def run(scope: Scope) -> Done | Requeue | None:
             await scope.patch({"metadata": {"finalizers": [*finalizers, mine]}})
         return None
     if mine in finalizers:
-        await sanitize.abandon(scope)
-        await made_anew.leave_owed(scope)
-        await internal_boot.drop(scope)
+        await sanitization.abandon(scope)
+        await recreated.leave_owed(scope)
+        await probe_boot.drop(scope)
         await _log_out(scope)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})
     return Done()

@@ -7,27 +7,24 @@ from types import ModuleType
 from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
-from metal.controllers.server import (
+from metal.controllers.server import finalize
+from metal.controllers.server.bmc import bmc_errors, connect, host_key
+from metal.controllers.server.identity.system import WrongSystem
+from metal.controllers.server.operations import annotations, resets
+from metal.controllers.server.scope import Deps, Scope
+from metal.controllers.server.states import (
     available,
     cleanup,
-    connect,
     discovery,
     error,
-    finalize,
-    hostkey,
     initial,
     maintenance,
-    operation,
     parked,
     parking,
     released,
     reserved,
-    resets,
-    takeover,
-    trouble,
 )
-from metal.controllers.server.identity import WrongSystem
-from metal.controllers.server.scope import Deps, Scope
+from metal.controllers.server.tenancy import adoption
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
@@ -48,7 +45,7 @@ STATES: dict[State, ModuleType] = {
 }
 
 _BEFORE_THE_BMC = (
-    operation.adopt, takeover.adopt, operation.obey, hostkey.judge, resets.expire, parked.stand_down,
+    annotations.adopt, adoption.adopt, annotations.obey, host_key.judge, resets.expire, parked.stand_down,
     maintenance.enter, connect.pause,
 )  # fmt: skip
 
@@ -88,17 +85,17 @@ class ServerReconciler:
         except (BMCNotFound, WrongSystem) as exc:
             return await self._search(scope, exc)
         except BMCError as exc:
-            return trouble.bmc_failed(scope, exc)
+            return bmc_errors.bmc_failed(scope, exc)
 
     async def _step(self, scope: Scope) -> Requeue:
         result = None
-        for phase in (resets.perform, takeover.hold, parking.park):
+        for phase in (resets.perform, adoption.hold, parking.park):
             if (result := await phase(scope)) is not None:
                 break
         if result is None:
             step: Step = STATES[State(scope.status.state)].run
             result = await step(scope)
-        trouble.bmc_answered(scope)
+        bmc_errors.bmc_answered(scope)
         return result
 
     async def _search(self, scope: Scope, exc: BMCError) -> Requeue:
@@ -108,9 +105,9 @@ class ServerReconciler:
             if before:
                 await connect.find_system(scope)
         except BMCError as error:
-            return trouble.bmc_failed(scope, exc if isinstance(error, BMCNotFound) else error)
+            return bmc_errors.bmc_failed(scope, exc if isinstance(error, BMCNotFound) else error)
         if scope.uri == before:
-            return trouble.bmc_failed(scope, exc)
+            return bmc_errors.bmc_failed(scope, exc)
         scope.tell("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
         return Requeue(0)
 

@@ -1,0 +1,168 @@
+"""Brings a machine's power to where it should be: asks once, watches, insists, and gives up at a deadline."""
+
+import asyncio
+import math
+from datetime import datetime, timedelta
+
+import msgspec
+
+from metal.api.server import PowerRequest
+from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
+from metal.bmc.protocols import PowerState, SystemInfo
+from metal.controllers.server.bmc.bmc_errors import was_unreachable
+from metal.controllers.server.power import power_settle
+from metal.controllers.server.scope import Scope
+from metal.kube.controller.controller import Requeue
+
+_INSIST = 30.0
+"""Seconds after which a request that changed nothing is made again; a BMC may have dropped it."""
+_SLOWEST = 10.0
+"""Longest pause between two looks at a power change, in seconds."""
+
+
+async def converge(
+    scope: Scope, target: PowerState, why: str, *, force: bool = False, look: float | None = None
+) -> Requeue | None:
+    """One step towards `target` (On or Off); None when it is reached.
+
+    The request is written to status before it goes to the BMC, so that whoever continues after a crash knows of it.
+    `force` cuts the power at once, for what holds nothing worth a shutdown. `look` is the first pause before looking
+    whether it happened, in seconds. Past the deadline the server goes to Error. An Off that may be older than the last
+    power-on is no Off. Raises BMCError.
+    """
+    request = _pending(scope, target)
+    if request is not None and (early := too_early(scope)) > 0:
+        return Requeue(early)
+    system = await scope.observe(max_age=0.0 if request is not None else None)
+    if system.power_state is target and not power_settle.is_old_off(scope, system):
+        scope.set(power_request=None)
+        return None
+    if request is None:
+        _tell_surprise(scope, target, system, why)
+        request = _request(scope, target, why, force=force)
+        await _write_down(scope, request)
+        return await _act(scope, request, look)
+    return await _insist(scope, request)
+
+
+def _tell_surprise(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
+    """An Event when the power was as it should be, and is not any more although nothing here changed it."""
+    last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
+    ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
+    if last.power_state != target.value or ours:
+        return
+    text = f"the machine is {system.power_state}, and not by our doing; it is switched {target.lower()} again ({why})"
+    scope.tell("UnexpectedPower", text, warning=True)
+
+
+def too_early(scope: Scope) -> float:
+    """Seconds until the next look at a power change; 0 when it is time."""
+    left = scope.memo.look_at - asyncio.get_running_loop().time()
+    return left if left > 0.01 else 0.0
+
+
+def _pending(scope: Scope, target: PowerState) -> PowerRequest | None:
+    request = scope.status.power_request
+    if request is None or request.target != target.value:
+        return None
+    if request.requested_at is None or request.requested_at > scope.now:  # the clock was set back: nothing to go by
+        return None
+    return request
+
+
+def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> PowerRequest:
+    forced_at = scope.now if force and target is PowerState.OFF else None
+    return PowerRequest(
+        target=target.value, reason=why, requested_at=scope.now, forced_at=forced_at, deadline=_deadline(scope)
+    )
+
+
+async def _write_down(scope: Scope, request: PowerRequest) -> None:
+    # Where the answer is lost, the request stands without having been made: what was asked before says nothing of it.
+    scope.memo.acted_at = -math.inf
+    scope.set(power_request=request)
+    if request.target == PowerState.ON:
+        power_settle.note_on(scope)
+    _name_wait(scope, request)
+    await scope.commit()
+
+
+async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
+    if request.deadline is None or scope.now >= request.deadline:
+        if not was_unreachable(scope):
+            return _give_up(scope, request)
+        request = msgspec.structs.replace(request, deadline=_deadline(scope))
+        scope.set(power_request=request)
+    graceful = request.target == PowerState.OFF and request.forced_at is None
+    begun = request.requested_at or scope.now
+    if graceful and scope.now >= begun + timedelta(seconds=scope.settings.graceful_timeout):
+        return await _force(scope, request, "the operating system did not shut down in time")
+    patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
+    idle = asyncio.get_running_loop().time() - scope.memo.acted_at
+    if (idle == math.inf or idle >= patience) and not _moving(scope, request):
+        if request.target == PowerState.ON:
+            power_settle.note_on(scope)
+        return await _act(scope, request)
+    elapsed = (scope.now - begun).total_seconds()
+    return _look_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
+
+
+def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
+    return scope.fail(
+        f"Power{request.target}Timeout",
+        f"power did not reach {request.target} within {scope.settings.power_timeout:.0f} s ({request.reason}); the BMC "
+        f"reports {scope.status.power_state}. Check the machine",
+    )
+
+
+async def _force(scope: Scope, request: PowerRequest, why: str) -> Requeue:
+    scope.tell("ForcedOff", f"{why} ({request.reason}); power is cut", warning=True)
+    forced = msgspec.structs.replace(request, forced_at=scope.now)
+    await _write_down(scope, forced)
+    return await _act(scope, forced)
+
+
+def _moving(scope: Scope, request: PowerRequest) -> bool:
+    moving = PowerState.POWERING_ON if request.target == PowerState.ON else PowerState.POWERING_OFF
+    return scope.status.power_state == moving.value and request.forced_at is None
+
+
+async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -> Requeue:
+    await scope.fence()
+    scope.memo.acted_at = asyncio.get_running_loop().time()
+    scope.stale()
+    try:
+        if request.target == PowerState.ON:
+            await scope.connected().power_on(scope.uri)
+        else:
+            await power_settle.power_off(scope, force=request.forced_at is not None)
+    except (BMCConflict, power_settle.Refused):
+        scope.memo.acted_at = -math.inf  # another change is under way; ask again at the next look
+    except (BMCNotSupported, BMCBadRequest):
+        if request.target == PowerState.ON or request.forced_at is not None:
+            raise
+        return await _force(scope, request, "the BMC cannot ask the operating system to shut down")
+    except BMCError:
+        scope.memo.acted_at = -math.inf
+        raise
+    return _look_again(scope, request, look or scope.settings.power_poll)
+
+
+def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
+    """Look no earlier, whatever wakes us: a change of power takes its time."""
+    _name_wait(scope, request)
+    pause = scope.context.jitter(seconds)
+    scope.memo.look_at = asyncio.get_running_loop().time() + pause
+    return Requeue(pause)
+
+
+def _name_wait(scope: Scope, request: PowerRequest) -> None:
+    doubted = (
+        "; the Off that its BMC shows may be older than the last power-on" if power_settle.is_shown_off(scope) else ""
+    )
+    text = f"power {request.target} ({request.reason})"
+    scope.wait(f"Power{request.target}", text + doubted * (request.target == PowerState.OFF), until=request.deadline)
+
+
+def _deadline(scope: Scope) -> datetime:
+    return scope.now + timedelta(seconds=scope.settings.power_timeout)

@@ -1,0 +1,54 @@
+"""Available: discovered, owing nothing, kept off, until a claim or a maintenance comes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from metal.api.boot_window import Phase
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server.bmc import inventory, led_and_boot_order
+from metal.controllers.server.netboot import probe_boot
+from metal.controllers.server.netboot.override import clear_override
+from metal.controllers.server.power import power
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import sanitization_policy
+from metal.kube.controller.controller import Requeue
+
+WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
+
+
+async def run(scope: Scope) -> Requeue:
+    """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
+    if scope.status.tenant or sanitization_policy.has_traces(scope):
+        return scope.go(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
+    if _was_contested(scope):
+        message = "another party asked for the boot script of the discovery; it cannot be trusted and runs again"
+        return scope.go(State.INITIAL, message, warning=True)
+    if scope.server.spec.server_claim_ref is not None:
+        return scope.go(State.RESERVED, "claimed")
+    await _settle(scope)
+    busy = await power.converge(scope, PowerState.OFF, "an available server is kept off")
+    if busy is not None:
+        return busy
+    await clear_override(scope)
+    await led_and_boot_order.apply(scope)
+    scope.no_wait()
+    scope.condition("Ready", True, "Available", "the server can be claimed")
+    return Requeue(scope.context.jitter(scope.settings.resync))
+
+
+def _was_contested(scope: Scope) -> bool:
+    window = scope.status.boot_window
+    return window is not None and window.phase == Phase.CONTESTED
+
+
+async def _settle(scope: Scope) -> None:
+    """Remove the discovery boot configuration, and label the server with what the discovery has found."""
+    changes: dict[str, Any] = {}
+    if labels := inventory.label_changes(scope):
+        changes["metadata"] = {"labels": labels}
+    if scope.server.spec.boot_configuration_ref is not None:
+        await probe_boot.drop(scope)
+        changes["spec"] = {"bootConfigurationRef": None}
+    if changes:
+        await scope.patch(changes)

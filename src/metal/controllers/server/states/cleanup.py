@@ -1,0 +1,82 @@
+"""Cleanup: switches the machine off, erases what its tenant left to the policy, and forgets the claim."""
+
+from collections.abc import Mapping
+
+from metal.api.sanitization import Policy
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server.netboot import boot, probe_boot
+from metal.controllers.server.netboot.override import clear_override
+from metal.controllers.server.power import power
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import recreated, sanitization_policy
+from metal.controllers.server.tenancy import sanitization as sanitize
+from metal.kube.controller.controller import Requeue
+
+WAITS: Mapping[str, str] = {
+    "PowerOff": "power_timeout",
+    "PowerOn": "power_timeout",
+    "BootConfiguration": "boot_config_timeout",
+    "BootConfirmation": "race_window",
+    "FirmwareReset": "power_timeout",
+    "Sanitization": "sanitization_timeout",
+}
+_ACCEPTED = "Accepted"
+
+
+async def run(scope: Scope) -> Requeue:
+    """Off, erased, off again, override cleared, claim forgotten; then Available (Released with Retain)."""
+    if sanitize.current_window(scope) is None:
+        busy = await _switch_off(scope)
+        if busy is not None:
+            return busy
+    if not scope.status.sanitization:
+        busy = await _sanitize(scope)
+        if busy is not None:
+            return busy
+    await clear_override(scope)
+    return await _forget(scope)
+
+
+async def _switch_off(scope: Scope) -> Requeue | None:
+    scope.close_window()
+    return await power.converge(scope, PowerState.OFF, "cleanup", force=boot.is_unfinished(scope))
+
+
+async def _sanitize(scope: Scope) -> Requeue | None:
+    """None once it is decided, and written to the pending status, what became of the data."""
+    if not scope.status.sanitization_policy:
+        sanitization_policy.note_policy(scope, None)
+    if scope.status.sanitization_policy == Policy.NONE:
+        _decide(scope, "None", "PolicyNone", "the sanitization policy is None: the disks were left as the last tenant "
+                "left them")  # fmt: skip
+        return None
+    if not sanitization_policy.is_owed(scope):
+        _decide(scope, "NotOwed", "NothingServed", "nothing of the last tenant ever reached the machine", done=True)
+        return None
+    return await sanitize.run(scope)
+
+
+def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done: bool = False) -> None:
+    scope.set(sanitization=sanitization)
+    scope.condition("Sanitized", done, reason, message)
+
+
+async def _forget(scope: Scope) -> Requeue:
+    """Whoever continues after a crash in here finds status.sanitization, and erases nothing again."""
+    became = scope.status.sanitization
+    await recreated.settle(scope)
+    scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
+    if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
+        return scope.go(State.RELEASED, "released; remove spec.serverClaimRef to make the server available again")
+    scope.set(tenant="")
+    await scope.commit()
+    await probe_boot.drop(scope)
+    await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None}})
+    scope.deps.count_recycled(became)
+    if became == _ACCEPTED:
+        return scope.go(State.INITIAL, "recycled with what its erasure owes accepted; it is discovered anew")
+    if recreated.is_undiscovered(scope):
+        return scope.go(State.INITIAL, "erased before its discovery, which comes now")
+    told = "sanitization policy None" if became == Policy.NONE else f"sanitization {became}"
+    return scope.go(State.AVAILABLE, f"cleaned up with {told}; the server can be claimed")

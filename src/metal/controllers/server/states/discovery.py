@@ -1,0 +1,78 @@
+"""Discovery: boots the probe once its image is ready, and takes its report."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from metal.api.boot_window import Purpose
+from metal.api.core import CONFIG_MAP
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server.bmc import inventory
+from metal.controllers.server.netboot import boot
+from metal.controllers.server.netboot.readiness import await_config
+from metal.controllers.server.power import power
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import recreated
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.permissions import Access, Where
+from metal.machine.report import known_drives, memory, network_interfaces, storages
+
+WAITS: Mapping[str, str] = {
+    "BootConfiguration": "boot_config_timeout",
+    "ProbeReport": "discovery_timeout",
+    "BootConfirmation": "race_window",
+    "PowerOn": "power_timeout",
+    "PowerOff": "power_timeout",
+}
+
+
+async def run(scope: Scope) -> Requeue:
+    """One step of the discovery boot; Available, powered off, once the report of this very boot is there."""
+    config = scope.boot_config()
+    if config is None or config.metadata.namespace != scope.settings.namespace:
+        return scope.go(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
+    if config.spec.image != scope.settings.probe_image:
+        return scope.go(State.INITIAL, "the probe image is another one now; discovery starts again")
+    if not boot.has_succeeded(scope, config):
+        unready = await_config(scope, config)
+        if unready is not None:
+            return unready
+    busy = await boot.network_boot(scope, config, Purpose.DISCOVERY, timeout=scope.settings.discovery_timeout)
+    if busy is not None:
+        return busy
+    try:
+        report = await _report(scope)
+    except (NotFound, KeyError, msgspec.DecodeError, msgspec.ValidationError) as exc:
+        return scope.fail("ReportLost", f"the probe's report cannot be read ({exc})")
+    status = scope.status
+    scope.set(
+        network_interfaces=network_interfaces(report),
+        drives=known_drives(report, status.storages),
+        storages=status.storages or storages(report),  # some BMCs know of neither
+        total_system_memory=status.total_system_memory or memory(report),
+    )
+    busy = await power.converge(scope, PowerState.OFF, "discovered")
+    if busy is not None:
+        return busy
+    owing = await recreated.before_available(scope)
+    if owing is not None:
+        return owing
+    inventory.record(scope)
+    scope.condition("Discovered", True, "ProbeReported", "the probe reported this machine's hardware")
+    return scope.go(State.AVAILABLE, "discovered; the server can be claimed")
+
+
+async def _report(scope: Scope) -> dict[str, object]:
+    name = f"inventory-{scope.name}"
+    stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
+    window = scope.status.boot_window
+    if window is None or stored.metadata.annotations.get(scope.context.kinds.key("boot")) != window.id:
+        raise KeyError(f"the ConfigMap {name} is not of this boot")
+    return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])
+
+
+def access() -> tuple[Access, ...]:
+    """What this state does with the API. The ConfigMap has the Server's name, which no rule can know before."""
+    return (Access(CONFIG_MAP, ("get",), "reads the probe's report", where=Where.HOME),)

@@ -1,0 +1,97 @@
+"""Error: says what failed and what to do, until it is told to go on, a maintenance comes, or the cause is gone."""
+
+from collections.abc import Mapping
+
+from metal.api.server import Failure, State
+from metal.bmc.protocols import SystemInfo
+from metal.controllers.server.netboot import boot, readiness
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.states import maintenance
+from metal.controllers.server.tenancy import reimage
+from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
+from metal.kube.controller.controller import Requeue
+
+WAITS: Mapping[str, str] = {"Repair": ""}
+_BY_SPEC = ("InvalidSpec", "NotSupported", "BadRequest", "Forbidden")
+"""Failures that a change of the Server's spec may mend."""
+_NOT_OURS = (State.PARKED, State.ERROR, "")
+"""Interrupted states that nothing can go on from."""
+
+
+async def run(scope: Scope) -> Requeue:
+    """The interrupted state again once the cause is gone. Raises BMCError while the BMC is the cause."""
+    failure = scope.status.failure
+    system = await scope.observe(max_age=scope.settings.bmc_retry)
+    if failure is None:
+        return _resume(scope, start_over(scope), "nothing is known of the failure")
+    if _interrupted(failure) is State.RESERVED:
+        claim = await find_claim(scope)
+        if claim is None:
+            return _resume(scope, State.CLEANUP, "the claim is gone; the server is being cleaned up")
+        if reimage.is_other(scope, claim, failure):
+            return _resume(scope, State.RESERVED, "the claim asks for another network boot, or for none any more")
+    gone = _cause_gone(scope, failure, system)
+    if gone:
+        return _resume(scope, _interrupted(failure), gone)
+    scope.condition("Ready", False, failure.reason, failure.message)
+    return scope.wait("Repair", f"{failure.reason}: {failure.message}")
+
+
+def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
+    """Why the server may go on, or nothing."""
+    in_maintenance = failure.state == State.MAINTENANCE
+    config = scope.maintenance_config() if in_maintenance else scope.boot_config()
+    if in_maintenance and maintenance.is_over(scope, failure.reason, system):
+        return "the maintenance in which it failed is over"
+    if failure.reason.startswith("BMC"):
+        return "the BMC answers again"
+    if failure.reason == "BootConfigurationNotReady" and (readiness.is_ready(config) or _other_probe(scope, failure)):
+        return "the boot configuration is ready now"
+    if failure.reason == f"Power{system.power_state}Timeout":
+        return "the power reached what was asked for"
+    if failure.reason == "BootOverrideKept" and not system.boot.is_network:
+        return "the network boot override is gone"
+    window = scope.status.boot_window
+    if failure.reason == "NetworkBootFailed" and config is not None and window is not None:
+        return "" if boot.belongs(window, config, boot.tenant_of(window)) else "what is to be booted has changed"
+    changed = scope.status.observed_generation != scope.server.metadata.generation
+    return "the server's spec was changed" if failure.reason in _BY_SPEC and changed else ""
+
+
+def _other_probe(scope: Scope, failure: Failure) -> bool:
+    """True when discovery or cleanup would boot another image by now than the one that failed."""
+    config = scope.boot_config()
+    return failure.state in (State.DISCOVERY, State.CLEANUP) and (
+        config is None or config.spec.image != scope.settings.probe_image
+    )
+
+
+def resume_interrupted(scope: Scope) -> Requeue:
+    """What operation=retry does: back to the interrupted state, with a fresh set of attempts and a fresh boot."""
+    failure = scope.status.failure
+    if failure is None or failure.state in _NOT_OURS:
+        return _resume(scope, start_over(scope), "retry was asked for")
+    scope.close_window()
+    state = _interrupted(failure)
+    return _resume(scope, State.INITIAL if state is State.DISCOVERY else state, "retry was asked for")
+
+
+def _interrupted(failure: Failure) -> State:
+    return State(failure.state or State.INITIAL)
+
+
+def start_over(scope: Scope) -> State:
+    """Where to go on when nobody knows what was before: a claimed machine may hold a tenant and is left as it is."""
+    if scope.status.tenant:
+        return State.RESERVED
+    if scope.server.spec.server_claim_ref is None:
+        return State.INITIAL
+    assume_booted(scope)
+    return State.RESERVED
+
+
+def _resume(scope: Scope, state: State, message: str) -> Requeue:
+    if state is State.AVAILABLE and scope.status.tenant:
+        state = State.CLEANUP  # whatever failed, a tenant's traces are still owed
+    scope.set(boot_attempts=0)
+    return scope.go(state, message)

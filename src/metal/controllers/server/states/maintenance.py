@@ -1,0 +1,188 @@
+"""Maintenance: does what the ServerMaintenance asks for that holds the server, then goes back to where it came from."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from metal.api.boot_window import Purpose
+from metal.api.claim import ServerBootConfiguration
+from metal.api.interruption import Interruption
+from metal.api.maintenance import ServerMaintenance
+from metal.api.server import State
+from metal.bmc.protocols import PowerState, SystemInfo
+from metal.controllers.server.bmc import led_and_boot_order
+from metal.controllers.server.netboot import boot
+from metal.controllers.server.netboot.override import clear_override, is_kept
+from metal.controllers.server.netboot.readiness import await_change, await_config
+from metal.controllers.server.power import power
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.states import reserved
+from metal.controllers.server.tenancy import adoption
+from metal.controllers.server.tenancy.tenancy import find_claim
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import Key
+from metal.kube.meta.ownership import is_controlled_by
+
+WAITS: Mapping[str, str] = {
+    "Maintenance": "",
+    "BootConfiguration": "boot_config_timeout",
+    "MaintenanceBoot": "claim_boot_timeout",
+    "BootConfirmation": "race_window",
+    "BootOverride": "power_timeout",
+    "PowerOn": "power_timeout",
+    "PowerOff": "power_timeout",
+}
+_YIELDING = (State.DISCOVERY, State.AVAILABLE, State.RESERVED, State.RELEASED, State.ERROR)
+"""States that a maintenance interrupts. Initial touches nothing, and Cleanup owes something that comes first."""
+_OF_LEAVING = ("PowerOffTimeout", "NotSupported", "BadRequest", "Forbidden")
+"""Failures that switching a machine off may end in."""
+
+
+async def enter(scope: Scope) -> Requeue | None:
+    """Maintenance, when one holds the server and its state can be left."""
+    if scope.server.spec.server_maintenance_ref is None or scope.status.state not in _YIELDING:
+        return None
+    failure, state = scope.status.failure, scope.status.state
+    if state == State.ERROR and failure is not None and failure.state == State.MAINTENANCE:
+        return None  # it is this very state that failed
+    failed = state == State.ERROR
+    known = failure.state if failed and failure is not None else state
+    scope.set(interruption=Interruption(state=known, touched=failed))
+    return scope.go(State.MAINTENANCE, "a maintenance holds the server")
+
+
+def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
+    """True when the maintenance in which the server failed for `reason` is gone, and leaving it cannot fail like that.
+
+    A machine that cannot be switched off keeps the maintenance's system from a tenant's disk only while it stays here.
+    """
+    ref, visit = scope.server.spec.server_maintenance_ref, scope.status.interruption
+    if ref is None:
+        stuck = reason in _OF_LEAVING and _is_claimed(scope) and _has_own_window(scope)
+        return not stuck or system.power_state is PowerState.OFF
+    found = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
+    return found is not None and visit is not None and found.metadata.uid != visit.maintenance_uid
+
+
+async def run(scope: Scope) -> Requeue:
+    """One step of what the maintenance asks for; hands off where it asks for nothing. Raises BMCError."""
+    ref = scope.server.spec.server_maintenance_ref
+    if ref is None:
+        return await _leave(scope)
+    system = await scope.observe()
+    asked = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
+    to_end = f"the maintenance {ref.namespace}/{ref.name} to end"
+    if adoption.is_undecided(scope):
+        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+        return scope.wait(
+            "Maintenance", f"{to_end}, only watched, because another operator began it; to go on: {retry}"
+        )
+    if asked is not None and asked.metadata.deletion_timestamp is None:
+        _take_note(scope, asked, on=system.power_state is not PowerState.OFF)
+        busy = await _do(scope, asked)
+        if busy is not None:
+            return busy
+    return scope.wait("Maintenance", to_end)
+
+
+def _take_note(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
+    visit = scope.status.interruption or Interruption(touched=True)
+    led = visit.locator_led or _says(asked.spec.locator_led)
+    moves = on or bool(asked.spec.server_power == PowerState.ON or asked.spec.server_boot_configuration_template)
+    fresh = msgspec.structs.replace(
+        visit, maintenance_uid=asked.metadata.uid, touched=visit.touched or moves, locator_led=led
+    )
+    if fresh != scope.status.interruption:
+        scope.set(interruption=fresh)
+
+
+def _says(led: str) -> bool:
+    return led not in ("", "Unknown")
+
+
+async def _do(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
+    """LED, network boot and power, in this order; None once all is as asked for."""
+    if _says(asked.spec.locator_led):
+        await led_and_boot_order.indicate(scope, asked.spec.locator_led)
+    else:
+        await _give_led_back(scope)
+    boots = asked.spec.server_boot_configuration_template is not None and asked.spec.server_power != PowerState.OFF
+    if boots:
+        busy = await _boot(scope, asked)
+        if busy is not None:
+            return busy
+    elif _has_own_window(scope):
+        scope.close_window()
+    return await _power(scope, asked)
+
+
+async def _boot(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
+    config = _config(scope, asked)
+    if config is None:
+        return await_change(scope, "the maintenance's boot configuration")
+    if not boot.has_succeeded(scope, config):
+        unready = await_config(scope, config)
+        if unready is None:
+            claim = await find_claim(scope)  # a boot of the claim must not be forgotten over this one
+            unready = await reserved.note_success(scope, claim) if claim is not None else None
+        if unready is not None:
+            return unready
+    return await boot.network_boot(scope, config, Purpose.MAINTENANCE, timeout=scope.settings.claim_boot_timeout)
+
+
+def _config(scope: Scope, asked: ServerMaintenance) -> ServerBootConfiguration | None:
+    config = scope.maintenance_config()
+    return config if config is not None and is_controlled_by(config, asked) else None
+
+
+async def _power(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
+    if not asked.spec.server_power:
+        return None
+    target = PowerState(asked.spec.server_power)
+    if target is PowerState.ON and scope.status.tenant and scope.status.power_request is None:
+        system = await clear_override(scope)
+        if system.power_state is not PowerState.ON and is_kept(scope):
+            return reserved.await_override(scope)
+    return await power.converge(scope, target, "the maintenance's power")
+
+
+def _has_own_window(scope: Scope) -> bool:
+    window = scope.status.boot_window
+    return window is not None and window.purpose == Purpose.MAINTENANCE
+
+
+async def _give_led_back(scope: Scope) -> None:
+    visit, declared = scope.status.interruption, scope.server.spec.indicator_led
+    if visit is None or not visit.locator_led:
+        return
+    await led_and_boot_order.indicate(scope, declared if _says(declared) else "Off")
+    scope.set(interruption=msgspec.structs.replace(visit, locator_led=False))
+
+
+async def _leave(scope: Scope) -> Requeue:
+    """Back to where the server came from; a claimed machine is off first when the maintenance had booted it."""
+    scope.close_window()
+    await _give_led_back(scope)
+    claimed = _is_claimed(scope)
+    if _has_own_window(scope):
+        busy = await _end_own_system(scope) if claimed else None
+        if busy is not None:
+            return busy
+        scope.set(boot_window=None)
+    visit = scope.status.interruption
+    scope.set(boot_attempts=0, interruption=None)
+    if visit is not None and visit.state == State.RELEASED and not visit.touched:
+        return scope.go(State.RELEASED, "the maintenance ended without switching the machine on")
+    if claimed:
+        return scope.go(State.RESERVED, "the maintenance ended; the claim has its server back")
+    if visit is not None and visit.state == State.AVAILABLE and not visit.touched:
+        return scope.go(State.AVAILABLE, "the maintenance ended without switching the machine on; it can be claimed")
+    return scope.go(State.INITIAL, "the maintenance ended; the hardware may have changed, so discovery runs again")
+
+
+def _is_claimed(scope: Scope) -> bool:
+    return scope.server.spec.server_claim_ref is not None or bool(scope.status.tenant)
+
+
+async def _end_own_system(scope: Scope) -> Requeue | None:
+    return await power.converge(scope, PowerState.OFF, "the maintenance's system ends before the claim's comes back")

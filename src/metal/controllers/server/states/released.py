@@ -1,0 +1,27 @@
+"""Released: reclaim policy Retain keeps the server, off, until somebody removes its claim reference."""
+
+from collections.abc import Mapping
+
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server.power import power
+from metal.controllers.server.scope import Scope
+from metal.kube.controller.controller import Requeue
+
+WAITS: Mapping[str, str] = {"PowerOff": "power_timeout", "Release": ""}
+
+
+async def run(scope: Scope) -> Requeue:
+    """Available once spec.serverClaimRef is gone."""
+    busy = await power.converge(scope, PowerState.OFF, "a released server is kept off")
+    if busy is not None:
+        return busy
+    if scope.server.spec.server_claim_ref is not None and scope.server.spec.reclaim_policy != "Retain":
+        return scope.go(State.CLEANUP, "the reclaim policy is no longer Retain; the server is recycled")
+    if scope.server.spec.server_claim_ref is not None:
+        return scope.wait("Release", "somebody to remove spec.serverClaimRef (reclaim policy Retain)")
+    scope.set(tenant="")
+    await scope.commit()
+    if scope.server.spec.boot_configuration_ref is not None:
+        await scope.patch({"spec": {"bootConfigurationRef": None}})
+    return scope.go(State.AVAILABLE, "released by hand; the server can be claimed")

@@ -1,0 +1,127 @@
+"""Servers whose status another operator wrote: a machine is not moved before it is what its state says.
+
+The Go operator's status has no `since`, ours always has one. A machine that is not as its state says is left alone
+until somebody gives the word (operation=retry), because nobody here knows what it was in the middle of.
+"""
+
+from metal.api.claim import ServerClaim
+from metal.api.server import ClaimBoot, State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy.tenancy import find_claim
+from metal.kube.controller.controller import Requeue
+
+WAIT = "TakeoverGoAhead"
+"""Name of the wait of a server that is left alone."""
+_CONDITION = "TakenOver"
+_UNTOUCHED = (State.INITIAL, State.DISCOVERY)
+"""States in which the machine is moved next, whatever its power is."""
+
+
+async def adopt(scope: Scope) -> Requeue | None:
+    """Take note of a server that another operator left, once, before anything else is done for it."""
+    if not scope.status.state or scope.status.since is not None:
+        return None
+    scope.set(since=scope.now)
+    claim = await find_claim(scope)
+    if claim is not None and _may_have_booted(scope, claim):
+        uid, generation = claim.metadata.uid, claim.spec.boot_generation
+        scope.set(tenant=uid, claim_boot=ClaimBoot(claim_uid=uid, booted_at=scope.now, boot_generation=generation))
+        scope.condition(
+            "BootAssumed", True, "TakenOver",
+            "another operator bound this claim; it counts as booted, so that nothing boots over its disk",
+        )  # fmt: skip
+    scope.condition(_CONDITION, False, "Undecided", f"another operator left this server in {scope.status.state}")
+    await scope.commit()
+    return pruned(scope) if scope.status.since is None else None
+
+
+def pruned(scope: Scope) -> Requeue:
+    """With the CRDs of another operator a boot would be forgotten while it is under way, and a tenant with it."""
+    text = (
+        "CRDs that know this operator's fields: the API drops what is written of this server. Apply them (config/crd)"
+    )
+    return scope.wait("CustomResourceDefinitions", text)
+
+
+def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
+    """Phase Bound says that there was a boot configuration; before that, only a running machine shows a boot."""
+    return claim.status.phase == "Bound" or scope.status.power_state not in ("", PowerState.OFF)
+
+
+async def hold(scope: Scope) -> Requeue | None:
+    """None for a server that may go on; else it is left alone, and says how it goes on. Raises BMCError."""
+    if not is_undecided(scope) or _has_own_way(scope):
+        return None
+    system = await scope.observe()
+    claim = await find_claim(scope)
+    if _is_claimed(scope) and claim is None:
+        _settle(scope, "ClaimGone", "its claim is gone")
+        return None
+    wanted = _wanted(scope, claim)
+    if system.power_state is wanted:
+        _settle(scope, "AsDeclared", f"power is {wanted.value}, as its state says")
+        failed = scope.status.state == State.ERROR
+        return scope.go(State.RESERVED, "taken over from Error; the claim has its server") if failed else None
+    return _leave_alone(scope, system.power_state, wanted)
+
+
+def _has_own_way(scope: Scope) -> bool:
+    """A maintenance only watches the machine, Parked not even that; an Error of ours knows what it waits for."""
+    if scope.status.state == State.PARKED:
+        return True
+    if scope.status.state == State.ERROR:
+        return scope.status.failure is not None
+    return scope.status.state == State.MAINTENANCE and scope.server.spec.server_maintenance_ref is not None
+
+
+def _is_claimed(scope: Scope) -> bool:
+    return scope.status.state == State.RESERVED and scope.server.spec.server_claim_ref is not None
+
+
+def _wanted(scope: Scope, claim: ServerClaim | None) -> PowerState | None:
+    """The power at which the next step leaves the machine as it is; None when there is no such step."""
+    if scope.status.state in _UNTOUCHED:
+        return None
+    if claim is None:
+        return None if scope.status.state in (State.ERROR, State.MAINTENANCE) else PowerState.OFF
+    if scope.status.claim_boot is None or claim.spec.power == PowerState.OFF:
+        return PowerState.OFF
+    return PowerState.ON
+
+
+def _settle(scope: Scope, reason: str, why: str) -> None:
+    scope.no_wait()
+    scope.condition(_CONDITION, True, reason, f"taken over from another operator: {why}")
+
+
+def _leave_alone(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue:
+    doing = f"{power.value} although {wanted.value} is called for" if wanted else f"{power.value}"
+    text = (
+        f"the word to go on: another operator left this server in {scope.status.state}, and its machine is {doing}. It "
+        f"is left alone; to go on: kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+    )
+    scope.condition(_CONDITION, False, "Undecided", text)
+    return scope.wait(WAIT, text)
+
+
+def is_undecided(scope: Scope) -> bool:
+    """True for another operator's server that was not as its state says, until somebody gives the word."""
+    known = scope.find_condition(_CONDITION)
+    return known is not None and known.status == "False"
+
+
+def give_word(scope: Scope) -> bool:
+    """Somebody wants this operator to go on with the server; False when that was clear before."""
+    undecided = is_undecided(scope)
+    if undecided:
+        _settle(scope, "GoAhead", "somebody gave the word")
+    return undecided
+
+
+def go_ahead(scope: Scope) -> Requeue | None:
+    """What operation=retry does for a server that is left alone: its state's next step, from the beginning."""
+    parked = scope.status.state == State.PARKED
+    if not parked and give_word(scope) and scope.status.state == State.DISCOVERY:
+        return scope.go(State.INITIAL, "the word to go on was given; discovery starts from the beginning")
+    return None

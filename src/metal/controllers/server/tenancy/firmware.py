@@ -1,0 +1,108 @@
+"""The firmware after a tenant: the BMC is asked before the sanitization boot, which carries it out, and read back then.
+
+One thing for each boot: a BIOS that goes back to its defaults may drop what else was to be done, and show none of it.
+"""
+
+import msgspec
+
+from metal.api.sanitization import Firmware, FirmwareReset, FirmwareResult
+from metal.bmc.errors import (
+    BMCBadRequest,
+    BMCConflict,
+    BMCForbidden,
+    BMCNotFound,
+    BMCNotSupported,
+    BMCServerError,
+)  # fmt: skip
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import sanitization_policy
+from metal.kube.controller.controller import Requeue
+
+WAIT = "FirmwareReset"
+"""Name of the wait for the BMC to take what it is asked for."""
+_REFUSALS = (BMCBadRequest, BMCForbidden, BMCNotFound)
+_TRANSIENT = (BMCConflict, BMCServerError)
+_WORDS = {Firmware.CLEAR_TPM: "the clearing of the TPM", Firmware.RESET_BIOS: "the BIOS reset"}
+
+
+async def prepare(scope: Scope) -> Requeue | None:
+    """None once the BMC was asked, with whatever result, or nothing is to be asked. Raises other BMCErrors.
+
+    It is written down before, so that whoever continues knows of it; asked twice, a BMC does the same.
+    """
+    wanted, reset = sanitization_policy.firmware_for(scope), scope.status.firmware_reset
+    if wanted == Firmware.NONE or (reset is not None and reset.result != FirmwareResult.ASKED):
+        return None
+    if reset is None:
+        required = scope.settings.sanitization_firmware_required
+        reset = FirmwareReset(action=wanted, required=required, result=FirmwareResult.ASKED, asked_at=scope.now)
+        scope.set(firmware_reset=reset)
+    await scope.fence()
+    try:
+        await _ask(scope, reset)
+    except BMCNotSupported as exc:
+        _end(scope, FirmwareResult.NOT_SUPPORTED, str(exc))
+    except _REFUSALS as exc:
+        _end(scope, FirmwareResult.FAILED, str(exc))
+    except _TRANSIENT as exc:
+        if not scope.overdue(WAIT):
+            text = f"the BMC to take {_WORDS[Firmware(reset.action)]}: {exc}"
+            return scope.wait(WAIT, text, deadline=scope.settings.power_timeout, poll=scope.settings.bmc_retry)
+        _end(scope, FirmwareResult.FAILED, str(exc))
+    await scope.commit()
+    return None
+
+
+async def _ask(scope: Scope, reset: FirmwareReset) -> None:
+    clears = reset.action == Firmware.CLEAR_TPM
+    await (scope.connected().clear_tpm if clears else scope.connected().reset_bios)(scope.uri)
+    if await _is_pending(scope, reset) is False:
+        _end(scope, FirmwareResult.FAILED, "the BMC said yes, and shows nothing that is to be done")
+        return
+    scope.set(firmware_reset=msgspec.structs.replace(reset, result=FirmwareResult.PENDING))
+
+
+async def finish(scope: Scope) -> tuple[FirmwareReset, ...]:
+    """What became of it, once the machine has started and is off again; empty if nothing was asked. Raises BMCError."""
+    reset = scope.status.firmware_reset
+    if reset is None:
+        return _unasked(scope)
+    if reset.result == FirmwareResult.PENDING:
+        pending = await _is_pending(scope, reset)
+        if pending is None:
+            _end(scope, FirmwareResult.UNCONFIRMED, "the BMC took it, and shows nothing by which it could be read back")
+        elif pending:
+            _end(scope, FirmwareResult.FAILED, "the machine has started, and its BMC says that it is still to be done")
+        else:
+            _end(scope, FirmwareResult.SUCCEEDED, "")
+    elif reset.result == FirmwareResult.ASKED:
+        _end(scope, FirmwareResult.UNCONFIRMED, "nobody knows whether the BMC heard it")
+    ended = scope.status.firmware_reset
+    return (ended,) if ended is not None else ()
+
+
+def _unasked(scope: Scope) -> tuple[FirmwareReset, ...]:
+    """The setting is newer than the boot, or the API forgot: what is required and not known to be done is owed."""
+    wanted = sanitization_policy.firmware_for(scope)
+    if wanted == Firmware.NONE or not scope.settings.sanitization_firmware_required:
+        return ()
+    told = "this boot was begun before it was asked for, or the CRDs do not know it"
+    return (FirmwareReset(action=wanted, required=True, result=FirmwareResult.UNCONFIRMED, message=told),)
+
+
+async def _is_pending(scope: Scope, reset: FirmwareReset) -> bool | None:
+    bmc = scope.connected()
+    try:
+        clears = reset.action == Firmware.CLEAR_TPM
+        return await (bmc.is_tpm_clear_pending if clears else bmc.is_bios_reset_pending)(scope.uri)
+    except (BMCNotSupported, BMCNotFound):
+        return None
+
+
+def _end(scope: Scope, result: FirmwareResult, message: str) -> None:
+    reset = scope.status.firmware_reset
+    if reset is None:
+        return
+    scope.set(firmware_reset=msgspec.structs.replace(reset, result=result, ended_at=scope.now, message=message[:500]))
+    what = f"{reset.action}: {result}{f', {message}' if message else ''}"
+    scope.tell("FirmwareReset", what, warning=result != FirmwareResult.SUCCEEDED)

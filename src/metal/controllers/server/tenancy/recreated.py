@@ -1,0 +1,149 @@
+"""A Server object that was deleted and is made again: the machine is still its tenant's, or owes an erasure still.
+
+Erased is only what no living claim can have: where anybody might, the machine is left alone and a person decides.
+"""
+
+from contextlib import suppress
+
+import structlog
+
+from metal.api.claim import ServerClaim
+from metal.api.sanitization import Policy, SanitizationEvidence
+from metal.api.server import State
+from metal.controllers.server.identity import system
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import sanitization_policy
+from metal.controllers.server.tenancy.tenancy import BY_SERVER, assume_booted, find_claim
+from metal.evidence import owed
+from metal.evidence.signing import KeyUnusable
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta import conditions
+from metal.machine.uuids import spellings
+
+_log = structlog.get_logger(__name__)
+WAIT = "FormerTenant"
+"""Wait of a Server without state, and reason of an Error: nobody but a person knows whose machine it is."""
+_DISCOVERED = "Discovered"
+_CLAIMED = (State.RESERVED, State.CLEANUP)
+
+
+def _system(scope: Scope) -> str:
+    """One spelling of the system's UUID for both that firmware may show."""
+    return min(spellings(scope.server.uuid))
+
+
+async def leave_owed(scope: Scope) -> None:
+    """The Server is being deleted: what its drives owe, and whose it was, is kept for the next one. Raises ApiError."""
+    claimed = scope.status.state in _CLAIMED and sanitization_policy.is_owed(scope)
+    if system.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
+        return
+    policy = scope.status.sanitization_policy or sanitization_policy.policy_for(scope, None)
+    if policy == Policy.NONE and await find_claim(scope) is None:
+        return
+    policy = "" if policy == Policy.NONE else policy
+    evidence = await owed.leave(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
+    _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
+
+
+async def begin(scope: Scope) -> Requeue:
+    """The first state of a Server that nobody's claim is written on. Raises ApiError."""
+    if system.problem(scope.server):
+        return scope.go(State.INITIAL, "a new server")
+    left = await _left(scope)
+    owners = await _owners(scope, left)
+    if not owners:
+        return _owe(scope, left) if any(one.spec.policy for one in left) else scope.go(State.INITIAL, "a new server")
+    if len(owners) > 1 or not _fits(scope, owners[0], left):
+        return scope.wait(WAIT, _whose(owners, left))
+    ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
+    await scope.patch({"spec": {"serverClaimRef": ref}})
+    assume_booted(scope)
+    return scope.go(State.RESERVED, "claimed before its Server was deleted")
+
+
+async def before_available(scope: Scope) -> Requeue | None:
+    """None when nothing is owed; a Server that was there before the other one was deleted has asked too early."""
+    left = [one for one in await _left(scope) if one.spec.policy]
+    if not left:
+        return None
+    owners = await _owners(scope, left)
+    return scope.fail("FormerTenant", _whose(owners, left)) if owners else _owe(scope, left)
+
+
+async def _left(scope: Scope) -> list[SanitizationEvidence]:
+    return await owed.find(scope.context.client, scope.context.kinds, _system(scope))
+
+
+async def _owners(scope: Scope, left: list[SanitizationEvidence]) -> list[ServerClaim]:
+    """Living claims that may have this machine: those that were on it, else those that say so by name.
+
+    Where something was left the API is asked, for a cache may be behind.
+    """
+    if not left:
+        return [one for one in scope.deps.claims.by_index(BY_SERVER, scope.name) if _is_alive(one) and _booted(one)]
+    uids = {one.spec.claim_uid for one in left}
+    claims = (await scope.context.client.list(scope.context.kinds.claim)).items
+    alive = [one for one in claims if _is_alive(one)]
+    were = [one for one in alive if one.metadata.uid in uids]
+    return were or [one for one in alive if one.spec.server_ref is not None and one.spec.server_ref.name == scope.name]
+
+
+def _is_alive(claim: ServerClaim) -> bool:
+    return claim.metadata.deletion_timestamp is None
+
+
+def _booted(claim: ServerClaim) -> bool:
+    return conditions.is_true(claim.status.conditions, "Booted")
+
+
+def _fits(scope: Scope, claim: ServerClaim, left: list[SanitizationEvidence]) -> bool:
+    ref = claim.spec.server_ref
+    return (ref is None or ref.name == scope.name) and (
+        not left or claim.metadata.uid in {one.spec.claim_uid for one in left}
+    )
+
+
+def _whose(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
+    claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
+    evidence = ", ".join(one.metadata.name for one in left) or "none"
+    return (
+        f"a person to say whose machine this is: its Server was deleted while a tenant's data was on it "
+        f"(SanitizationEvidence {evidence}), and it is not clear whether it is that of {claims}. The machine is left "
+        "alone. Delete these claims to have it erased; or delete that evidence to have it discovered as a new one"
+    )
+
+
+def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
+    policies = {one.spec.policy for one in left}
+    policy = Policy.PURGE if Policy.PURGE in policies else Policy.CLEAR
+    known = tuple(dict.fromkeys((*scope.status.drives, *owed.drives(left))))
+    scope.set(
+        tenant=left[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
+        drives=known, boot_window=None, boot_attempts=0,
+    )  # fmt: skip
+    scope.condition(_DISCOVERED, False, "ErasedFirst", "what the last tenant left is erased first")
+    names = ", ".join(one.metadata.name for one in left)
+    return scope.go(
+        State.CLEANUP, f"its Server was deleted before it was erased (SanitizationEvidence {names}); that comes first",
+        warning=True,
+    )  # fmt: skip
+
+
+def is_undiscovered(scope: Scope) -> bool:
+    """True for a server that was cleaned up before anybody has looked what it is made of."""
+    found = scope.find_condition(_DISCOVERED)
+    return found is not None and found.status == "False"
+
+
+async def settle(scope: Scope) -> None:
+    """The cleanup has come to its end, and with it what deleted Servers of this machine had left. Raises ApiError."""
+    if system.problem(scope.server):
+        return
+    context, status = scope.context, scope.status
+    became, proof = status.sanitization, status.sanitization_evidence
+    for left in await _left(scope):
+        if became not in (Policy.CLEAR, Policy.PURGE) and left.spec.claim_uid != status.tenant:
+            continue  # nothing was erased, and this is another tenant's
+        with suppress(KeyUnusable):  # then it stays owed: erased twice is better than never
+            key = await scope.deps.keys.signing_key()
+            await owed.settle(context.client, context.kinds, left, became, proof, key, scope.now)

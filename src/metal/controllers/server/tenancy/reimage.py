@@ -1,0 +1,107 @@
+"""One more network boot of a claim's machine, because its owner asks for it: `spec.bootGeneration` was raised.
+
+It is taken note of in status before anything is done for it, and may be withdrawn until it has succeeded.
+"""
+
+import msgspec
+
+from metal.api.boot_window import Phase, Purpose
+from metal.api.claim import ServerClaim
+from metal.api.claim_boot import is_asked
+from metal.api.kinds import Kinds
+from metal.api.server import Failure
+from metal.bmc.protocols import PowerState
+from metal.controllers.server.netboot.boot_progress import is_noted
+from metal.controllers.server.power import power
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import adoption
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.permissions import Access
+
+_OF_BOOTS = ("NetworkBootFailed", "BootContested", "BootConfigurationNotReady")
+"""Failures that end when nobody wants that boot any more."""
+_AGAIN = 1.0
+"""Seconds until the cache should have the claim as it is."""
+
+
+async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
+    """Take note of what is asked for; None when it may be done, or is being done. Raises ApiError.
+
+    The claim is read from the API: what an old copy of it asks for would cost a tenant's system.
+    """
+    wanted, boot = claim.spec.boot_generation, scope.status.claim_boot
+    if boot is None or _is_under_way(scope, wanted):
+        return None
+    if not await _is_as_it_is(scope, claim):
+        return Requeue(_AGAIN)
+    if boot.requested_generation == wanted:
+        return None
+    scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=wanted))
+    await scope.commit()
+    noted = scope.status.claim_boot
+    if noted is None or noted.requested_generation != wanted:
+        return adoption.pruned(scope)
+    scope.tell(
+        "NetworkBootRequested",
+        f"the claim {claim.metadata.namespace}/{claim.metadata.name} asks for network boot {wanted}: its system is "
+        "shut down once its boot configuration is ready",
+    )
+    return None
+
+
+def _is_under_way(scope: Scope, wanted: int) -> bool:
+    window = scope.status.boot_window
+    if window is None or window.purpose != Purpose.CLAIM or window.boot_generation != wanted:
+        return False
+    return window.phase not in (Phase.CLOSED, Phase.CONTESTED)
+
+
+async def _is_as_it_is(scope: Scope, claim: ServerClaim) -> bool:
+    """False while the cache is behind the API."""
+    meta = claim.metadata
+    try:
+        fresh = await scope.context.client.get(scope.context.kinds.claim, meta.name, meta.namespace)
+    except NotFound:
+        return False
+    if fresh.metadata.uid != meta.uid or fresh.metadata.deletion_timestamp is not None:
+        return False
+    boot = scope.status.claim_boot
+    return fresh.spec == claim.spec and is_asked(fresh, boot) == is_asked(claim, boot)
+
+
+async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
+    """Nobody asks for it any more: what was begun ends, and the machine starts from its disk. Raises BMCError."""
+    boot = scope.status.claim_boot
+    if boot is None or boot.requested_generation <= boot.boot_generation:
+        return None
+    if not await _is_as_it_is(scope, claim):
+        return Requeue(_AGAIN)
+    if _has_begun(scope):
+        scope.close_window()
+        busy = await power.converge(scope, PowerState.OFF, "the network boot was withdrawn")
+        if busy is not None:
+            return busy
+        scope.set(boot_window=None, boot_attempts=0)
+    scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=0))
+    scope.tell("NetworkBootWithdrawn", f"network boot {boot.requested_generation} is not asked for any more")
+    return None
+
+
+def _has_begun(scope: Scope) -> bool:
+    """What runs there is neither the system of before nor a new one."""
+    window = scope.status.boot_window
+    return window is not None and window.purpose == Purpose.CLAIM and not is_noted(scope, window)
+
+
+def is_other(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:
+    """True when a boot failed that its claim asked for, and the claim asks for another one now, or for none."""
+    boot = scope.status.claim_boot
+    if claim is None or boot is None or boot.requested_generation <= boot.boot_generation:
+        return False
+    return failure.reason in _OF_BOOTS and claim.spec.boot_generation != boot.requested_generation
+
+
+def access(kinds: Kinds) -> tuple[Access, ...]:
+    """What this module does with the API."""
+    return (Access(kinds.claim, ("get",), "makes sure that a claim asks for another network boot"),)

@@ -1,0 +1,254 @@
+"""The sanitization boot: the probe erases the drives, and what it reports is judged, signed and kept."""
+
+from contextlib import suppress
+from datetime import timedelta
+
+import msgspec
+
+from metal.api.boot_window import BootWindow, Phase, Purpose
+from metal.api.claim import ServerBootConfiguration
+from metal.api.sanitization import EvidencePhase, SanitizationEvidence
+from metal.api.server import State
+from metal.bmc.protocols import PowerState
+from metal.controllers.server.bmc.inventory_summary import volumes
+from metal.controllers.server.netboot import boot, ignition, probe_boot
+from metal.controllers.server.netboot.readiness import await_config
+from metal.controllers.server.power import power
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import firmware
+from metal.controllers.server.tenancy.tenancy import find_claim
+from metal.evidence import record
+from metal.evidence.progress import progress
+from metal.evidence.signing import KeyUnusable
+from metal.evidence.verdict import Verdict, judge, missing, with_firmware
+from metal.kube.controller.controller import Requeue
+from metal.machine.report import drives_in
+
+OWED = "SanitizationOwed"
+"""Reason of the Error in which a server waits that may hold a tenant's data still."""
+ACCEPT = "accept-owed-sanitization"
+"""Operation that lets such a server go on all the same."""
+_UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
+
+
+async def run(scope: Scope) -> Requeue | None:
+    """One step; None once the drives are erased, the machine is off and the evidence is signed. Raises BMCError."""
+    window = current_window(scope)
+    if window is None or window.phase not in _UNDER_WAY:
+        if await find_claim(scope) is not None:
+            return scope.go(State.RESERVED, "the claim is there; nothing of it may be erased", warning=True)
+        if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
+            return problem
+    config = probe_boot.find(scope)
+    if config is None:
+        return _begin_again(scope)
+    evidence = await _follow(scope)
+    if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
+        window = _give_time(scope, window, evidence)
+        if scope.now >= window.expires_at:
+            return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not enough")
+    if window is not None and evidence is None and _is_silent(scope, window):
+        busy = boot.failed(scope, window, "the machine has its Ignition and reports nothing")
+        await _follow(scope)
+        return busy
+    return await _boot(scope, config, evidence)
+
+
+def current_window(scope: Scope) -> BootWindow | None:
+    """The last network boot, when it was for this."""
+    window = scope.status.boot_window
+    return window if window is not None and window.purpose == Purpose.SANITIZATION else None
+
+
+def timeout(scope: Scope, evidence: SanitizationEvidence | None = None) -> float:
+    """How long one sanitization may take, in seconds: drives are erased side by side, so the largest one counts."""
+    sizes = [drive.size for drive in scope.status.drives]
+    sizes += [drive.size for drive in evidence.status.drives] if evidence is not None else []
+    return scope.settings.sanitization_timeout + max(sizes, default=0) / scope.settings.sanitization_rate
+
+
+def _is_silent(scope: Scope, window: BootWindow) -> bool:
+    """Nothing was heard since the Ignition went out: whatever runs there, no deadline for drives need pass."""
+    served = window.ignition_served_at
+    if window.phase != Phase.IGNITION_SERVED or served is None:
+        return False
+    return scope.now >= served + timedelta(seconds=scope.settings.discovery_timeout)
+
+
+async def _prepare(scope: Scope) -> Requeue | None:
+    if not scope.status.drives:
+        scope.set(drives=drives_in(scope.status.storages))
+    settings, status = scope.settings, scope.status
+    try:
+        text = ignition.sanitization(
+            settings.probe_bundle, settings.registry_url, scope.server.uuid, status.sanitization_policy, status.drives
+        )
+    except ValueError as exc:
+        return scope.fail("InvalidSpec", str(exc))
+    config = probe_boot.find(scope)
+    if config is None or not probe_boot.is_current(scope, config, text):
+        await scope.fence()  # an old leader must not put this where a discovery is being booted by now
+        await probe_boot.ask(scope, text)
+    return None
+
+
+def _begin_again(scope: Scope) -> Requeue:
+    """The boot configuration was deleted while its boot was under way."""
+    scope.set(boot_window=None)
+    scope.tell("BootConfigurationGone", "the sanitization's boot configuration is gone; it is made anew", warning=True)
+    return Requeue(1.0)
+
+
+async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: SanitizationEvidence | None) -> Requeue | None:
+    if not boot.has_succeeded(scope, config):
+        unready = await_config(scope, config)
+        if unready is not None:
+            return unready
+    before, limit = scope.status.boot_window, timeout(scope, evidence)
+    busy = await boot.network_boot(
+        scope, config, Purpose.SANITIZATION, timeout=limit, begin_within=scope.settings.discovery_timeout
+    )
+    if scope.status.boot_window is not before:
+        await _follow(scope)
+    if busy is not None:
+        return busy
+    if evidence is None or evidence.status.reported_at is None:
+        scope.set(boot_window=None)
+        return scope.fail("EvidenceLost", "the evidence of a finished sanitization is gone. The drives are erased anew")
+    return await _conclude(scope, evidence)
+
+
+async def _follow(scope: Scope) -> SanitizationEvidence | None:
+    """The evidence of the present boot, if there is any yet; that of a boot which broke off is ended."""
+    window, known = current_window(scope), scope.status.sanitization_evidence
+    name = record.name_of(scope.name, window) if window is not None else known
+    if known and known != name:
+        await _break_off(scope, known)
+    if window is None:
+        return None
+    scope.set(sanitization_evidence=name)
+    if window.phase in (Phase.OPEN, Phase.SCRIPT_SERVED):  # nobody has a token for a report yet
+        return None
+    if window.phase in (Phase.CLOSED, Phase.CONTESTED):
+        await _break_off(scope, name)
+        scope.set(sanitization_progress=None)
+        return None
+    evidence = await record.find(scope.context.client, scope.context.kinds, name)
+    if evidence is not None:
+        scope.set(sanitization_progress=progress(evidence))
+    return evidence
+
+
+async def abandon(scope: Scope) -> None:
+    """The Server is being deleted: nobody will judge the erasure that is under way. Raises ApiError."""
+    if scope.status.sanitization_evidence:
+        await _break_off(scope, scope.status.sanitization_evidence)
+
+
+async def _break_off(scope: Scope, name: str) -> None:
+    evidence = await record.find(scope.context.client, scope.context.kinds, name)
+    if evidence is None or evidence.status.phase != EvidencePhase.RUNNING:
+        return
+    verdict = Verdict(owed=("the erasure broke off before its end, and proves nothing",))
+    with suppress(KeyUnusable):  # whoever has to sign a verdict says so
+        key = await scope.deps.keys.signing_key()
+        await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, scope.now)
+
+
+def _give_time(scope: Scope, window: BootWindow, evidence: SanitizationEvidence) -> BootWindow:
+    """A drive that nobody knew of may be larger than those that were."""
+    until = window.opened_at + timedelta(seconds=timeout(scope, evidence))
+    if until > window.expires_at:
+        window = msgspec.structs.replace(window, expires_at=until)
+        scope.set(boot_window=window)
+    return window
+
+
+async def _see_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
+    """Ask the BMC, once and with the machine still on, which volumes hold drives that no report has found.
+
+    What a tenant did to the volumes counts, not what was inventoried before. Raises BMCError and ApiError.
+    """
+    status = evidence.status
+    judged = status.phase != EvidencePhase.RUNNING or status.volumes_read_at is not None
+    if judged or not missing(scope.status.drives, status.drives):
+        return evidence
+    found = await scope.connected().inventory(scope.uri)
+    client, kinds = scope.context.client, scope.context.kinds
+    return await record.note_volumes(client, kinds, evidence, volumes(found.storages), found.problems, scope.now)
+
+
+async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Requeue | None:
+    evidence = await _see_volumes(scope, evidence)
+    busy = await power.converge(scope, PowerState.OFF, "sanitization is over", force=bool(late))
+    if busy is not None:
+        return busy
+    running = evidence.status.phase == EvidencePhase.RUNNING
+    resets = await firmware.finish(scope) if running else evidence.status.firmware
+    verdict = with_firmware(_verdict(scope, evidence, late), resets)
+    if running:
+        try:
+            key = await scope.deps.keys.signing_key()
+        except KeyUnusable as exc:
+            return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
+        now = scope.now
+        client, kinds = scope.context.client, scope.context.kinds
+        evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
+    scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
+    if verdict.owed:
+        return _owe(scope, evidence, verdict)
+    _say_erased(scope, evidence, verdict)
+    return None
+
+
+def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Verdict:
+    told = evidence.status
+    return judge(evidence.spec.policy, scope.status.drives, told.drives, volumes=told.volumes, late=late)
+
+
+def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
+    told = "; ".join(verdict.owed)[:1500]
+    scope.condition("Sanitized", False, OWED, f"{told} (SanitizationEvidence {evidence.metadata.name})")
+    operation = f"{scope.context.kinds.key('operation')}={ACCEPT}"
+    return scope.fail(
+        OWED,
+        f"{told}. Mend it, or take the drive out and destroy it; to go on without its erasure, which the evidence "
+        f"keeps: kubectl annotate servers {scope.name} {operation}",
+    )
+
+
+def _say_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
+    remarks = "".join(f"; {remark}" for remark in verdict.remarks)
+    count = len(verdict.left)
+    message = (
+        f"{count} drives were erased, {verdict.reached} at least{remarks[:1000]} " if count else "it has no drives "
+    )
+    message += f"(SanitizationEvidence {evidence.metadata.name})"
+    scope.condition("Sanitized", True, verdict.reached, message)
+    scope.set(sanitization=verdict.reached, drives=verdict.left)
+    scope.tell("Sanitized", message)
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h"
+
+
+async def accept(scope: Scope) -> Requeue | None:
+    """What operation=accept-owed-sanitization does; None when nothing is owed to be accepted. Raises ApiError."""
+    failure = scope.status.failure
+    if scope.status.state != State.ERROR or failure is None or failure.reason != OWED:
+        return None
+    context, name = scope.context, scope.status.sanitization_evidence
+    evidence = await record.find(context.client, context.kinds, name)
+    if evidence is not None and evidence.status.accepted_at is None:
+        try:
+            key = await scope.deps.keys.signing_key()
+        except KeyUnusable as exc:
+            return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
+        evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
+    if evidence is not None:  # with Retain nobody discovers it anew
+        scope.set(drives=_verdict(scope, evidence).left)
+    scope.set(sanitization="Accepted")
+    message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"
+    scope.condition("Sanitized", False, "LossAccepted", message[:2000])
+    return scope.go(State.CLEANUP, "what the erasure owes was accepted; the server is discovered anew", warning=True)

@@ -1,0 +1,282 @@
+"""What a machine owes does not go with its Server object: the next one of that machine does it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from metal.api.meta import ObjectMeta
+from metal.api.sanitization import SanitizationEvidence
+from metal.api.server import Server
+from metal.evidence import owed
+from metal.machine.uuids import spellings
+from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
+from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_erasing, disks, erasing, released
+from tests.controllers.world import KINDS, World, world
+
+pytestmark = pytest.mark.looptime
+
+OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
+
+
+async def made_anew(w: World) -> None:
+    """Somebody deletes the Server, and somebody makes it again."""
+    await w.client.delete(KINDS.server, "s1")
+    await w.until_gone(KINDS.server, "s1")
+    await w.client.delete(KINDS.bmc_secret, "s1-secret")
+    await w.add_server()
+
+
+async def left(w: World) -> SanitizationEvidence:
+    """What the deleted Server left behind."""
+    (found,) = [one for one in await w.evidence() if one.metadata.name.startswith("owed-")]
+    return found
+
+
+async def in_cleanup(w: World) -> None:
+    await released(w)
+    await w.until("Cleanup")
+
+
+async def while_it_is_erased(w: World) -> None:
+    await erasing(w)
+
+
+async def in_maintenance(w: World) -> None:
+    disks(w, "sda")
+    await claimed_and_booted(w)
+    await maintain(w)
+    await w.until("Maintenance")
+    await w.client.delete(KINDS.claim, "c1", "default")
+    await asyncio.sleep(60)
+
+
+async def after_half_a_boot(w: World) -> None:
+    disks(w, "sda")
+    await claimed_and_booting(w)
+    await w.fetch_script()
+    await w.client.delete(KINDS.claim, "c1", "default")
+    await w.until("Cleanup")
+
+
+@pytest.mark.parametrize("begin", [in_cleanup, while_it_is_erased, in_maintenance, after_half_a_boot])
+async def test_what_a_deleted_server_owes_is_done_before_anything_else(
+    begin: Callable[[World], Awaitable[None]],
+) -> None:
+    """Erased to the former tenant's policy, with its drives as they were known; it is discovered only then."""
+    async with world(**ERASE) as w:
+        await begin(w)
+        await made_anew(w)
+        again = await w.until("Cleanup")
+        owes = await left(w)
+        await maintain(w, on=False)
+        await begin_erasing(w)
+        await w.erase()
+        erased = await w.until("Discovery", within=900)
+        ended = await left(w)
+        await w.discover()
+        server = await w.until("Available")
+    assert (again.status.sanitization_policy, [d.serial_number for d in again.status.drives]) == (
+        "Clear",
+        ["serial-sda"],
+    )
+    assert (owes.status.phase, owes.spec.claim_uid) == ("", again.status.tenant)
+    assert (ended.status.phase, ended.status.signature is not None) == ("Succeeded", True)
+    assert erased.status.sanitization == "Clear"
+    assert condition(server, "Sanitized") == ("True", "Clear")
+
+
+async def test_a_drive_that_went_with_the_deleted_server_is_owed() -> None:
+    """The new Server knows what the old one had."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await made_anew(w)
+        await begin_erasing(w)
+        disks(w)
+        await w.erase()
+        server = await w.until("Error", within=900)
+    assert server.status.failure is not None
+    assert "serial-sda) was there at discovery and is missing" in server.status.failure.message
+
+
+async def test_what_was_done_is_not_done_again() -> None:
+    """Once its cleanup has ended, another Server of that machine is a new one."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await made_anew(w)
+        await begin_erasing(w)
+        await w.erase()
+        await w.until("Discovery", within=900)
+        await made_anew(w)
+        await w.until("Discovery")
+        evidence = await w.evidence()
+    assert len(evidence) == 2
+
+
+async def test_a_claim_that_is_still_there_has_its_machine_back_unerased() -> None:
+    """Also one whose boot nobody has written down: it counts as booted, and its disk is left alone."""
+    async with world(**ERASE) as w:
+        disks(w, "sda")
+        await claimed_and_booting(w)
+        await w.fetch_script()
+        boots = w.bmc.network_boots
+        await made_anew(w)
+        server = await w.until("Reserved")
+        await asyncio.sleep(600)
+    assert server.spec.server_claim_ref is not None
+    assert w.bmc.network_boots == boots
+
+
+async def test_a_claim_that_goes_while_its_server_is_away_leaves_an_erasure() -> None:
+    """The claim would have had its machine back; now nobody holds it, and its data is still there."""
+    async with world(**ERASE) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until_gone(KINDS.claim, "c1", "default")
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.add_server()
+        server = await w.until("Cleanup")
+    assert server.status.tenant_served
+
+
+@pytest.mark.parametrize("policy", ["None", "Clear"])
+async def test_a_server_that_owes_nothing_leaves_nothing(policy: str) -> None:
+    """Neither one whose drives its policy leaves alone, nor one that nobody used."""
+    async with world(sanitization_policy=policy) as w:
+        if policy == "None":
+            await released(w)
+        else:
+            await w.add_server()
+            await w.discover()
+        await made_anew(w)
+        await w.until("Discovery")
+        evidence = await w.evidence()
+    assert evidence == []
+
+
+async def test_leaving_it_twice_is_leaving_it_once() -> None:
+    """A manager that was killed before the finalizer went comes by again."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        server: Server = await w.server()
+        first = await owed.leave(w.client, KINDS, server, server.uuid, "Clear")
+        again = await owed.leave(w.client, KINDS, server, server.uuid, "Clear")
+        found = await owed.find(w.client, KINDS, server.uuid)
+    assert first.metadata.uid == again.metadata.uid
+    assert [one.metadata.uid for one in found] == [first.metadata.uid]
+
+
+async def gone(w: World) -> None:
+    """The Server is deleted, and nothing of it is left but what it owes."""
+    await w.client.delete(KINDS.server, "s1")
+    await w.until_gone(KINDS.server, "s1")
+    await w.client.delete(KINDS.bmc_secret, "s1-secret")
+
+
+async def undisturbed(w: World, name: str) -> Server:
+    """Nobody touches the machine for ten minutes."""
+    before = list(w.bmc.writes())
+    await asyncio.sleep(600)
+    assert w.bmc.writes() == before
+    return await w.server(name)
+
+
+@pytest.mark.parametrize("policy", ["None", "Clear"])
+async def test_a_tenants_machine_that_comes_back_under_another_name_is_left_alone(policy: str) -> None:
+    """Its claim lives and names another Server: nobody but a person can say what is to become of it."""
+    async with world(sanitization_policy=policy) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await gone(w)
+        await w.add_server("s2")
+        server = await undisturbed(w, "s2")
+        assert (server.status.state, server.status.wait and server.status.wait.for_) == ("", "FormerTenant")
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Cleanup" if policy == "Clear" else "Discovery", "s2")
+    assert "default/c1" in server.status.waiting_for
+
+
+async def test_a_claim_that_names_the_server_and_never_had_it_gets_nobodys_data() -> None:
+    """Whether its status was lost or it came later cannot be told: the machine is left alone until somebody decides."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await gone(w)
+        await w.add_claim("c2", serverRef={"name": "s1"})
+        await w.add_server()
+        server = await undisturbed(w, "s1")
+        assert (server.status.state, server.status.wait and server.status.wait.for_) == ("", "FormerTenant")
+        await w.client.delete(KINDS.evidence, (await left(w)).metadata.name)
+        await w.until("Discovery")
+
+
+async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() -> None:
+    """One erasure is for all of them, and ends what each has left."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        server = await w.server()
+        drive = msgspec.structs.replace(server.status.drives[0], name="sdb", serial_number="gone")
+        status = msgspec.structs.replace(server.status, tenant="another", drives=(drive,))
+        other = msgspec.structs.replace(
+            server, status=status, metadata=msgspec.structs.replace(server.metadata, uid="another")
+        )
+        await owed.leave(w.client, KINDS, other, server.uuid, "Purge")
+        await made_anew(w)
+        again = await w.until("Cleanup")
+    assert again.status.sanitization_policy == "Purge"
+    assert {drive.serial_number for drive in again.status.drives} == {"serial-sda", "gone"}
+
+
+async def test_a_server_that_was_there_before_the_other_was_deleted_does_not_become_available() -> None:
+    """It asked too early whether anything is owed, and asks again."""
+    async with world(**ERASE) as w:
+        await w.add_server()
+        await w.until("Discovery")
+        former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
+        await owed.leave(w.client, KINDS, former, former.uuid, "Clear")
+        await w.boot_probe()
+        server = await w.until("Cleanup")
+    assert server.status.sanitization_policy == "Clear"
+
+
+async def test_the_other_spelling_of_a_uuid_is_the_same_machine() -> None:
+    """Firmware of before SMBIOS 2.6 shows three groups with their bytes swapped."""
+    async with world(**ERASE) as w:
+        await w.add_server(uuid=OTHER)
+        await w.until_true(lambda s: bool(s.status.state))
+        former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
+        await owed.leave(w.client, KINDS, former, min(spellings(OTHER)), "Clear")
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.add_server(uuid=spellings(OTHER)[1])
+        server = await w.until_true(lambda s: bool(s.status.state))
+    assert (server.status.state, server.status.tenant_served) == ("Cleanup", True)
+
+
+async def test_a_server_with_a_uuid_that_is_none_can_be_deleted() -> None:
+    """Nothing can be left for a machine that nobody can name."""
+    async with world(**ERASE) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await w.client.patch(KINDS.server, "s1", {"spec": {"systemUUID": "not a uuid!"}})
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        evidence = await w.evidence()
+    assert evidence == []
+
+
+async def test_a_server_of_another_operator_that_waits_for_a_word_owes_nothing() -> None:
+    """Nobody knows of a tenant there: its next Server is a new one."""
+    async with world(**ERASE) as w:
+        await w.add_server()
+        await w.discover()
+        told = {"type": "TakenOver", "status": "False", "reason": "Undecided", "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+        await w.client.patch_status(KINDS.server, "s1", {"status": {"conditions": [told]}})
+        await gone(w)
+        evidence = await w.evidence()
+    assert evidence == []
