@@ -10,14 +10,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from metal.apiserver.access import Attributes
-from metal.apiserver.cel import RuleError, check_rules, program
-from metal.apiserver.jwt import Signer
-from metal.apiserver.records import ResourceKey
-from metal.apiserver.requests import DeleteOptions, ListOptions, User
+from metal.apiserver.auth.access import Attributes
+from metal.apiserver.auth.jwt import Signer
+from metal.apiserver.cel.cel import RuleError, check_rules, program
+from metal.apiserver.machinery.records import ResourceKey
+from metal.apiserver.machinery.requests import DeleteOptions, ListOptions, User
+from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.structural import Rule, compile_node
 from metal.apiserver.server import EmbeddedAPI
-from metal.apiserver.status import StatusError
-from metal.apiserver.structural import Rule, compile_node
 from metal.kube.client.kubeconfig import from_file
 from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import Api, crd, running

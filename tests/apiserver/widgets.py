@@ -8,9 +8,8 @@ from typing import Any
 
 from metal.api.meta import Kind, Model, ObjectMeta
 from metal.apiserver.backend import Backend
-from metal.apiserver.journal import Journal
-from metal.apiserver.records import Record
-from metal.apiserver.requests import (
+from metal.apiserver.machinery.records import Record
+from metal.apiserver.machinery.requests import (
     DeleteOptions,
     ListOptions,
     PatchType,
@@ -20,6 +19,7 @@ from metal.apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
+from metal.apiserver.storage.journal import Journal
 from metal.kube.meta.clock import LoopClock
 
 Obj = dict[str, Any]

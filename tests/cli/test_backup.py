@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from metal.api.core import CONFIG_MAP
-from metal.apiserver import snapshots
 from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.storage import backup
 from metal.cli.datadir import locked
 from metal.cli.main import main
 from metal.kube.meta.clock import system_clock
@@ -181,7 +181,7 @@ def test_a_crashed_folder_is_copied_and_begun_anew_elsewhere(crashed: Path, tmp_
 def test_a_folder_keeps_what_a_restore_replaced(crashed: Path, tmp_path: Path) -> None:
     """The former objects are beside it, and versions go on increasing."""
     empty = tmp_path / "empty.db"
-    snapshots.save(empty, 1, [])
+    backup.save(empty, 1, [])
     before = asyncio.run(_found(crashed))[1]
     result = metalctl("restore", str(empty), "--data", str(crashed))
     assert result.exit_code == 0, result.output
@@ -198,7 +198,7 @@ def test_a_restore_that_dies_before_it_replaced_anything_has_lost_nothing(
 ) -> None:
     """What was written last stands in the write-ahead log, which goes before the database does."""
     empty = tmp_path / "empty.db"
-    snapshots.save(empty, 1, [])
+    backup.save(empty, 1, [])
 
     def dies(self: Path, target: Path) -> Path:
         raise KeyboardInterrupt
@@ -213,7 +213,7 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     """Another metalctl has it: neither copied nor replaced behind its back."""
     asyncio.run(_found(tmp_path / "data"))
     copy = tmp_path / "copy.db"
-    snapshots.save(copy, 1, [])
+    backup.save(copy, 1, [])
     with locked(tmp_path / "data"):
         result = metalctl("restore", str(copy), "--data", str(tmp_path / "data"))
     assert result.exit_code == 1

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metal.apiserver.fieldset import fields_of, is_member
-from metal.apiserver.schema import Compiled
+from metal.apiserver.patching.field_set import fields_of, is_member
+from metal.apiserver.schema.schema import Compiled
 from tests.conformance.api import WIDGET_SPEC, Api, Obj, Reply
 from tests.conformance.conftest import embedded, install, kube
 from tests.conformance.random_writes import Step, Writer, lasting, look, take

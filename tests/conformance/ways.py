@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import aiohttp
 
 from metal.apiserver.backend import Backend
-from metal.apiserver.requests import PatchType, RequestContext, User
+from metal.apiserver.machinery.requests import PatchType, RequestContext, User
+from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.server import EmbeddedAPI
-from metal.apiserver.status import StatusError
 from metal.apiserver.web import options, paths, render
 from metal.apiserver.web.negotiate import Form
 from metal.kube.client.protocol import Client

@@ -12,7 +12,7 @@ from typing import Any
 
 from metal.api.claim import ServerClaim
 from metal.apiserver.server import EmbeddedAPI
-from metal.apiserver.sqlite import SqliteJournal
+from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Shell, ShellAccess
 from metal.codegen.crd import crds

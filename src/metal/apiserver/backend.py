@@ -9,18 +9,19 @@ from typing import Any
 
 import structlog
 
-from metal.apiserver import access, accounts, crds, metadata, shaping, status
-from metal.apiserver.authorizer import Authorizer
-from metal.apiserver.builtins import builtins
-from metal.apiserver.collector import Collector
-from metal.apiserver.deletes import Deleter, Deletion
-from metal.apiserver.housekeeping import DEFAULT, Housekeeper
-from metal.apiserver.journal import Journal, MemoryJournal
-from metal.apiserver.jwt import Signer
-from metal.apiserver.rbac_kinds import rbac_kinds
-from metal.apiserver.reads import Reader
-from metal.apiserver.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
-from metal.apiserver.requests import (
+from metal.apiserver.auth import access
+from metal.apiserver.auth import service_accounts as accounts
+from metal.apiserver.auth.authorizer import Authorizer
+from metal.apiserver.auth.jwt import Signer
+from metal.apiserver.auth.reviews import reviews
+from metal.apiserver.crd import crds
+from metal.apiserver.gc.collector import Collector
+from metal.apiserver.gc.housekeeping import DEFAULT, Housekeeper
+from metal.apiserver.kinds.builtins import builtins
+from metal.apiserver.kinds.rbac import rbac_kinds
+from metal.apiserver.machinery import metadata, status
+from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
+from metal.apiserver.machinery.requests import (
     SYSTEM,
     DeleteOptions,
     FieldValidation,
@@ -32,10 +33,13 @@ from metal.apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
-from metal.apiserver.resources import Registry, Resource
-from metal.apiserver.reviews import reviews
-from metal.apiserver.store import Store
-from metal.apiserver.writes import Writer
+from metal.apiserver.machinery.resources import Registry, Resource
+from metal.apiserver.storage.journal import Journal, MemoryJournal
+from metal.apiserver.storage.store import Store
+from metal.apiserver.verbs import shaping
+from metal.apiserver.verbs.deletes import Deleter, Deletion
+from metal.apiserver.verbs.reads import Reader
+from metal.apiserver.verbs.writes import Writer
 from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from metal.apiserver.backend import Backend
-from metal.apiserver.records import Record
-from metal.apiserver.requests import (
+from metal.apiserver.machinery.records import Record
+from metal.apiserver.machinery.requests import (
     DeleteOptions,
     FieldValidation,
     ListOptions,
@@ -19,8 +19,8 @@ from metal.apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
-from metal.apiserver.shaping import at_version
-from metal.apiserver.status import StatusError
+from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.verbs.shaping import at_version
 from metal.kube.client.errors import ApiError, NotFound, from_status
 from metal.kube.client.protocol import EventType, Page, WatchEvent
 from metal.kube.client.resources import Resource, split_api_version

@@ -8,14 +8,14 @@ from typing import Any
 
 from aiohttp import web
 
-from metal.apiserver import kubeconfig, tls
-from metal.apiserver.access import MASTERS
-from metal.apiserver.auth import Tokens
+from metal.apiserver.auth import kubeconfig, tls
+from metal.apiserver.auth.access import MASTERS
+from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.client import InProcessClient
-from metal.apiserver.journal import Journal, MemoryJournal
-from metal.apiserver.requests import User
-from metal.apiserver.sqlite import SqliteJournal
+from metal.apiserver.machinery.requests import User
+from metal.apiserver.storage.journal import Journal, MemoryJournal
+from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.apiserver.web.app import application
 from metal.kube.meta.clock import Clock
 

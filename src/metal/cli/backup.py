@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from metal.apiserver import snapshots
-from metal.apiserver.journal import JournalError
+from metal.apiserver.storage import backup
+from metal.apiserver.storage.journal import JournalError
 from metal.cli.connection import connection, connection_options
 from metal.cli.copies import reach
 from metal.cli.datadir import Unusable, locked
@@ -42,8 +42,8 @@ def _of_folder(data: Path, file: Path) -> int:
         raise click.ClickException(f"{data} holds no control plane (no state.db); name its folder with --data")
     try:
         with locked(data):
-            loaded = snapshots.load(data / "state.db")
-            snapshots.save_changes(file, loaded.resource_version, loaded.objects)
+            loaded = backup.load(data / "state.db")
+            backup.save_changes(file, loaded.resource_version, loaded.objects)
     except (Unusable, JournalError) as exc:
         raise click.ClickException(str(exc)) from None
     return file.stat().st_size

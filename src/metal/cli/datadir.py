@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from metal.apiserver.auth import write_private
+from metal.apiserver.auth.tokens import write_private
 
 
 class Unusable(Exception):

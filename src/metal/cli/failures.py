@@ -2,8 +2,8 @@
 
 import errno
 
-from metal.apiserver.auth import TokenError
-from metal.apiserver.journal import JournalError
+from metal.apiserver.auth.tokens import TokenError
+from metal.apiserver.storage.journal import JournalError
 from metal.cli.datadir import Unusable
 from metal.config import ConfigError
 from metal.controllers.endpoint.mac_prefixes import PrefixError

@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from metal.api.kinds import Kinds, kinds
-from metal.apiserver.journal import JournalError
 from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.storage.journal import JournalError
 from metal.cli.connection import connection, connection_options
 from metal.cli.datadir import Unusable, locked
 from metal.codegen.crd import crds

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from metal.apiserver import snapshots
-from metal.apiserver.journal import JournalError, Loaded
+from metal.apiserver.storage import backup
+from metal.apiserver.storage.journal import JournalError, Loaded
 from metal.cli.connection import connection, connection_options
 from metal.cli.copies import reach
 from metal.cli.datadir import DataDir, Unusable, locked
@@ -66,7 +66,7 @@ async def _bring(reached: Connection, file: Path, *, dry_run: bool) -> dict[str,
 
 def _into_folder(data: Path, file: Path, *, dry_run: bool) -> None:
     try:
-        loaded = snapshots.load(file)
+        loaded = backup.load(file)
         if dry_run:
             click.echo(f"{len(loaded.objects)} objects to put into {data}")
             return
@@ -93,13 +93,13 @@ def _replace(folder: DataDir, loaded: Loaded) -> Path | None:
     draft.unlink(missing_ok=True)
     version = loaded.resource_version
     if current.exists():
-        former = snapshots.load(current)
+        former = backup.load(current)
         # Versions only go up: a client that saw the former ones must not take older objects for newer ones.
         version = max(version, former.resource_version) + 1
         kept.unlink(missing_ok=True)
-        snapshots.save_changes(kept, former.resource_version, former.objects)
+        backup.save_changes(kept, former.resource_version, former.objects)
         _settle(current)
-    snapshots.save_changes(draft, version, loaded.objects)
+    backup.save_changes(draft, version, loaded.objects)
     for beside in ("state.db-wal", "state.db-shm"):
         (folder.path / beside).unlink(missing_ok=True)
     draft.replace(current)

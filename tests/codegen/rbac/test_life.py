@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from metal.api.core import CONFIG_MAP, NAMESPACE
-from metal.apiserver.access import service_account
+from metal.apiserver.auth.access import service_account
 from metal.codegen.rbac import NAME, files, roles
 from metal.config import Config
 from metal.kube.client.errors import AlreadyExists

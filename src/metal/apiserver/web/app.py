@@ -5,13 +5,13 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from metal.apiserver import status
-from metal.apiserver.access import ANONYMOUS
-from metal.apiserver.accounts import TokenRefusedError
-from metal.apiserver.auth import Tokens
+from metal.apiserver.auth.access import ANONYMOUS
+from metal.apiserver.auth.service_accounts import TokenRefusedError
+from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
-from metal.apiserver.requests import User
-from metal.apiserver.web import bodies, documents, paths, render, requestinfo, snapshots
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.requests import User
+from metal.apiserver.web import backup, bodies, documents, paths, render, request_info
 from metal.apiserver.web.handler import USER, ResourceHandler, answer
 from metal.apiserver.web.negotiate import Form, choose
 
@@ -27,7 +27,7 @@ def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Applicati
     folder: a private one, for copies on their way in and out.
     """
     backend.accounts.static = tokens.of
-    front = Front(backend, snapshots.Snapshots(backend.store, backend.authorizer, folder))
+    front = Front(backend, backup.Snapshots(backend.store, backend.authorizer, folder))
     app = web.Application(client_max_size=bodies.SIZE_LIMIT)
     app.router.add_route("*", "/{path:.*}", front.handle)
     return app
@@ -36,7 +36,7 @@ def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Applicati
 class Front:
     """Takes every request; answers a metav1.Status for whatever goes wrong."""
 
-    def __init__(self, backend: Backend, copies: snapshots.Snapshots) -> None:
+    def __init__(self, backend: Backend, copies: backup.Snapshots) -> None:
         self._backend = backend
         self._copies = copies
         self._resources = ResourceHandler(backend)
@@ -62,17 +62,17 @@ class Front:
 
     async def _dispatch(self, request: web.Request) -> web.StreamResponse:
         authorizer = self._backend.authorizer
-        user = requestinfo.impersonated(request, self._authenticated(request), authorizer)
+        user = request_info.impersonated(request, self._authenticated(request), authorizer)
         parts = paths.segments(request.rel_url.raw_path)
         target = paths.target(parts)
         # Before anything else is looked at: a refusal tells nothing about what there is.
-        authorizer.check(requestinfo.attributes(request, target, user))
+        authorizer.check(request_info.attributes(request, target, user))
         request[USER] = user
         if target is not None:
             return await self._resources.handle(request, target)
         if request.path in HEALTH | VERSION:
             return self._public(request)
-        if request.path == snapshots.PATH:
+        if request.path == backup.PATH:
             return await self._copies.handle(request)
         found = self._documents.answer(request, parts)
         if request.method != "GET":

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from metal.apiserver import status
-from metal.apiserver.requests import PatchType
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.requests import PatchType
 from metal.apiserver.web import protobuf
 
 SIZE_LIMIT = 3 * 1024 * 1024

@@ -4,8 +4,8 @@ import base64
 import hashlib
 from typing import Any
 
-from metal.apiserver import status
-from metal.apiserver.resources import Registry, Resource
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.resources import Registry, Resource
 from metal.apiserver.web.negotiate import Form
 
 Obj = dict[str, Any]

@@ -8,9 +8,10 @@ from typing import Any
 
 from aiohttp import web
 
-from metal.apiserver import openapi, status
 from metal.apiserver.backend import Backend
-from metal.apiserver.web import discovery, openapi2, render
+from metal.apiserver.machinery import status
+from metal.apiserver.openapi import documents, v2
+from metal.apiserver.web import discovery, render
 from metal.apiserver.web.handler import answer
 from metal.apiserver.web.negotiate import Form, Shape, choose
 
@@ -54,17 +55,17 @@ class Documents:
         body = discovery.aggregated(self._backend.registry, form, core=core)
         response = answer(render.encode(body, form), form)
         response.headers["Cache-Control"] = "public"
-        return _cached(request, response, openapi.digest(body))
+        return _cached(request, response, documents.digest(body))
 
     def _openapi(self, request: web.Request, path: str) -> web.Response:
         form = choose(request.headers.get("Accept", ""))
         known = {
-            openapi.path_of(name): name
+            documents.path_of(name): name
             for group, versions in self._backend.registry.group_versions().items()
             for name in (f"{group}/{version}" if group else version for version in versions)
         }
         if not path:
-            index = openapi.index(known.values(), lambda name: self._document(name)[1])
+            index = documents.index(known.values(), lambda name: self._document(name)[1])
             return answer(render.encode(index, form), form)
         if path not in known:
             raise status.no_such_path()
@@ -79,10 +80,10 @@ class Documents:
         return _cached(request, response, digest)
 
     def _openapi_v2(self, request: web.Request) -> web.Response:
-        if not any(name in request.headers.get("Accept", "") for name in (openapi2.MEDIA_TYPE, "*/*")):
-            raise status.not_acceptable((openapi2.MEDIA_TYPE,))
-        body = openapi2.document(self._backend.registry)
-        return web.Response(body=body, headers={"Content-Type": openapi2.CONTENT_TYPE})
+        if not any(name in request.headers.get("Accept", "") for name in (v2.MEDIA_TYPE, "*/*")):
+            raise status.not_acceptable((v2.MEDIA_TYPE,))
+        body = v2.document(self._backend.registry)
+        return web.Response(body=body, headers={"Content-Type": v2.CONTENT_TYPE})
 
     def _document(self, name: str) -> tuple[bytes, str]:
         """One OpenAPI document and its hash, made once for every state of the registry."""
@@ -90,8 +91,8 @@ class Documents:
         kept = self._kept.get(name)
         if kept is None or kept[0] != registry.generation:
             group, _, version = name.rpartition("/")
-            document = openapi.document(name, registry.of(group, version))
-            kept = (registry.generation, render.encode(document, Form()), openapi.digest(document))
+            document = documents.document(name, registry.of(group, version))
+            kept = (registry.generation, render.encode(document, Form()), documents.digest(document))
             self._kept[name] = kept
         return kept[1], kept[2]
 

@@ -9,12 +9,12 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from metal.apiserver import status
 from metal.apiserver.backend import Backend
-from metal.apiserver.deletes import Deletion
-from metal.apiserver.records import ObjectKey, Record
-from metal.apiserver.requests import ItemType, Listing, PatchType, RequestContext, User, WatchOptions
-from metal.apiserver.resources import Resource
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.records import ObjectKey, Record
+from metal.apiserver.machinery.requests import ItemType, Listing, PatchType, RequestContext, User, WatchOptions
+from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.verbs.deletes import Deletion
 from metal.apiserver.web import bodies, duplicates, options, render
 from metal.apiserver.web.negotiate import JSON, Form, Shape, choose
 from metal.apiserver.web.paths import Target

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from metal.apiserver.status import not_acceptable
+from metal.apiserver.machinery.status import not_acceptable
 
 JSON = "application/json"
 YAML = "application/yaml"

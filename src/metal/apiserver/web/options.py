@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from metal.apiserver import status
-from metal.apiserver.causes import NOT_SUPPORTED, Cause, forbidden, invalid, not_supported, show, too_long
-from metal.apiserver.gotypes import json_name
-from metal.apiserver.requests import (
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.causes import NOT_SUPPORTED, Cause, forbidden, invalid, not_supported, show, too_long
+from metal.apiserver.machinery.requests import (
     DeleteOptions,
     FieldValidation,
     ListOptions,
@@ -15,6 +14,7 @@ from metal.apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
+from metal.apiserver.schema.go_types import json_name
 
 Query = Mapping[str, str]
 

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from metal.apiserver import shaping, table
-from metal.apiserver.records import Record
-from metal.apiserver.requests import Listing
-from metal.apiserver.resources import Resource
+from metal.apiserver.machinery.records import Record
+from metal.apiserver.machinery.requests import Listing
+from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.printing import table
+from metal.apiserver.verbs import shaping
 from metal.apiserver.web.negotiate import YAML, Form, Shape
 
 Obj = dict[str, Any]

@@ -1,0 +1,98 @@
+"""What an authorizer is asked, and the sentences of a refusal (kube-apiserver's)."""
+
+from typing import NamedTuple
+
+from metal.apiserver.machinery import selectors
+from metal.apiserver.machinery.requests import RequestContext, User
+from metal.apiserver.machinery.status import StatusError
+
+MASTERS = "system:masters"
+"""The group that may do everything, whatever the roles say."""
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
+"""Who sends no credentials."""
+
+
+ACCOUNT = "system:serviceaccount:"
+"""How the names of ServiceAccounts begin as users."""
+
+
+def service_account(namespace: str, name: str) -> tuple[str, tuple[str, ...]]:
+    """User name and groups of a ServiceAccount."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+    return f"{ACCOUNT}{namespace}:{name}", groups
+
+
+class Attributes(NamedTuple):
+    """One question: may this user do this? `path` is set for paths that are no resources, and nothing else then."""
+
+    user: User
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    version: str = ""
+
+    @property
+    def combined(self) -> str:
+        """`resource/subresource`, as rules name it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+def of_request(ctx: RequestContext, verb: str, name: str = "") -> Attributes:
+    """The question behind a request. name: of the one object that a list or watch selects."""
+    resource, name = ctx.resource, ctx.name or name
+    # A namespace is inside itself, so that a RoleBinding in it can grant reading it.
+    namespace = name if (resource.group, resource.plural) == ("", "namespaces") else ctx.namespace
+    return Attributes(
+        ctx.user, verb, resource.group, resource.plural, ctx.subresource, namespace, name, version=resource.version
+    )
+
+
+def quoted(text: str) -> str:
+    """As Go's %q writes it, for the texts that occur in names."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in escaped)
+    return f'"{plain}"'
+
+
+def sentence(asked: Attributes) -> str:
+    """`User "x" cannot list resource "y" in API group "z" ...`."""
+    who = f"User {quoted(asked.user.name)} cannot {asked.verb}"
+    if asked.path:
+        return f"{who} path {quoted(asked.path)}"
+    what = f"{who} resource {quoted(asked.combined)} in API group {quoted(asked.group)}"
+    if asked.namespace:
+        return f"{what} in the namespace {quoted(asked.namespace)}"
+    return f"{what} at the cluster scope"
+
+
+def refusal(asked: Attributes, reason: str = "") -> StatusError:
+    """403. reason: what went wrong while roles were looked up."""
+    told = sentence(asked).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return forbidden(asked.group, asked.resource, asked.name, f"{told}: {reason}" if reason else told)
+
+
+def forbidden(group: str, resource: str, name: str, why: str) -> StatusError:
+    """403 about an object, a resource, or a path that is neither."""
+    details = {key: value for key, value in (("name", name), ("group", group), ("kind", resource)) if value}
+    if not resource:
+        return StatusError(403, "Forbidden", f"forbidden: {why}", details)
+    qualified = f"{resource}.{group}" if group else resource
+    subject = f'{qualified} "{name}"' if name else qualified
+    return StatusError(403, "Forbidden", f"{subject} is forbidden: {why}", details)
+
+
+def selected(fields: str) -> str:
+    """The one name that a field selector asks for, or the empty text; so rules with resourceNames cover lists."""
+    if "metadata.name" not in fields:
+        return ""
+    try:
+        terms = selectors.field_terms(fields)
+    except selectors.BadSelector:
+        return ""
+    return next((term.value for term in terms if term.path == "metadata.name" and term.equal), "")

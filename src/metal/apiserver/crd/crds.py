@@ -1,0 +1,214 @@
+"""CustomResourceDefinitions: the kind itself, and the resources that one defines."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache, partial
+from typing import Any
+
+from metal.apiserver.crd import validation
+from metal.apiserver.kinds import builtin_schemas as schemas
+from metal.apiserver.machinery.causes import Cause, invalid
+from metal.apiserver.machinery.metadata import timestamp
+from metal.apiserver.machinery.records import CRDS, ResourceKey
+from metal.apiserver.machinery.resources import Registry, Resource, Strategy
+from metal.apiserver.printing.builtin_columns import builtin_columns
+from metal.apiserver.printing.table import columns_for
+from metal.apiserver.schema.schema import Compiled
+from metal.kube.meta.clock import Clock
+
+Obj = dict[str, Any]
+
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""Of custom resources, in the order in which a cluster tells them."""
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> Compiled:
+    # CRDs are installed anew at every start, and by hundreds of tests; compiling one takes milliseconds.
+    return Compiled(json.loads(text))
+
+
+def resources_of(crd: Obj) -> list[Resource]:
+    """What an established CRD serves: one resource a served version."""
+    stored = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), "")
+    # A CRD that goes away takes no new objects.
+    verbs = tuple(v for v in VERBS if v != "create" or "deletionTimestamp" not in crd["metadata"])
+    served = [version for version in crd["spec"]["versions"] if version.get("served")]
+    return [replace(_resource(crd["spec"], version, stored), verbs=verbs) for version in served]
+
+
+def _resource(spec: Obj, version: Obj, stored: str) -> Resource:
+    names = spec["names"]
+    openapi = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    return Resource(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        schema=_compiled(json.dumps(openapi, sort_keys=False)),
+        openapi=openapi,
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names.get("singular") or names["kind"].lower(),
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        columns=columns_for(version),
+        deprecated=_warning(spec, version),
+        status="status" in (version.get("subresources") or {}),
+        stored_as=stored,
+        strategy=Strategy(selectable=_selectable(version)),
+    )
+
+
+def _warning(spec: Obj, version: Obj) -> str:
+    if not version.get("deprecated"):
+        return ""
+    told = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    return str(version.get("deprecationWarning") or told)
+
+
+def _selectable(version: Obj) -> frozenset[str]:
+    return frozenset(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ())
+
+
+def established(crd: Obj) -> bool:
+    """Whether the CRD's names were accepted and it is served."""
+    return any(
+        c.get("type") == "Established" and c.get("status") == "True"
+        for c in (crd.get("status") or {}).get("conditions") or ()
+    )
+
+
+def definition(registry: Registry, clock: Clock) -> Resource:
+    """The resource `customresourcedefinitions` itself."""
+    return Resource(
+        group=CRDS.group,
+        version="v1",
+        kind="CustomResourceDefinition",
+        plural=CRDS.plural,
+        schema=Compiled(schemas.CRD),
+        openapi=schemas.CRD,
+        namespaced=False,
+        singular="customresourcedefinition",
+        list_kind="CustomResourceDefinitionList",
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        columns=builtin_columns("CustomResourceDefinition"),
+        custom=False,
+        strategy=Strategy(
+            prepare=partial(_prepare, registry, clock),
+            check=partial(_check, registry),
+            deleted=partial(_terminate, clock),
+            finalizers=(CLEANUP,),
+            generations=True,
+        ),
+    )
+
+
+def _check(registry: Registry, obj: Obj, old: Obj | None) -> list[Cause]:
+    spec = obj.get("spec")
+    group = str(spec.get("group", "")) if isinstance(spec, dict) else ""
+    taken = [invalid("spec.group", group, "is a group of the API itself")] if registry.owns(group) else []
+    return taken + validation.check(obj, old)
+
+
+def _prepare(registry: Registry, clock: Clock, obj: Obj, old: Obj | None) -> None:
+    """Names are filled in and accepted or refused in the same write, so that nobody waits for Established."""
+    spec = obj.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
+        return
+    names = spec["names"]
+    names.setdefault("singular", str(names.get("kind", "")).lower())
+    names.setdefault("listKind", f"{names.get('kind', '')}List")
+    spec.setdefault("conversion", {"strategy": "None"})
+    before = {} if old is None else old.get("status") or {}
+    obj["status"] = _status(obj, before, _conflicts(registry, spec), clock())
+
+
+def _status(obj: Obj, before: Obj, conflicts: dict[str, str], now: datetime) -> Obj:
+    conflict = ", ".join(dict.fromkeys(f'"{name}" is already in use' for name in conflicts.values()))
+    versions = [v for v in obj["spec"].get("versions") or () if isinstance(v, dict)]
+    stored = [v["name"] for v in versions if v.get("storage") is True and "name" in v]
+    accepted = not conflict
+    reason = _REASONS[next(iter(conflicts))] if conflicts else "NoConflicts"
+    names = _condition("NamesAccepted", accepted, reason, conflict)
+    names["message"] = conflict or "no conflicts found"
+    ready = _condition("Established", accepted, "InitialNamesAccepted" if accepted else "NotAccepted", "")
+    ready["message"] = "the initial names have been accepted" if accepted else "not all names are accepted"
+    others = [c for c in before.get("conditions") or () if c.get("type") not in ("NamesAccepted", "Established")]
+    return {
+        "acceptedNames": _accepted(obj["spec"]["names"], before.get("acceptedNames") or {}, conflicts),
+        "conditions": [_dated(c, before, now) for c in (names, ready)] + others,
+        "storedVersions": list(dict.fromkeys([*(before.get("storedVersions") or ()), *stored])),
+    }
+
+
+def _condition(name: str, true: bool, reason: str, message: str) -> Obj:
+    return {"type": name, "status": "True" if true else "False", "reason": reason, "message": message}
+
+
+def _dated(condition: Obj, before: Obj, now: datetime) -> Obj:
+    for old in before.get("conditions") or ():
+        if old.get("type") == condition["type"] and old.get("status") == condition["status"]:
+            return {"lastTransitionTime": old.get("lastTransitionTime") or timestamp(now), **condition}
+    return {"lastTransitionTime": timestamp(now), **condition}
+
+
+_REASONS = {
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+
+
+def _accepted(wanted: Obj, before: Obj, conflicts: dict[str, str]) -> Obj:
+    """The names that are free; in place of a taken one what was accepted before."""
+    accepted = {key: value for key, value in wanted.items() if key not in conflicts}
+    return accepted | {key: before[key] for key in conflicts if before.get(key)}
+
+
+def _conflicts(registry: Registry, spec: Obj) -> dict[str, str]:
+    """Wanted names that others of the group have, by what they are to be."""
+    wanted = spec["names"]
+    others = [r for r in registry if r.group == spec.get("group") and r.plural != wanted.get("plural")]
+    taken = {name for other in others for name in (other.plural, other.singular, *other.short_names)}
+    kinds = {name for other in others for name in (other.kind, other.list_kind)}
+    found = {}
+    for key in ("plural", "singular"):
+        if wanted.get(key) in taken:
+            found[key] = wanted[key]
+    for name in wanted.get("shortNames") or ():
+        if name in taken:
+            found["shortNames"] = name
+    for key in ("kind", "listKind"):
+        if wanted.get(key) in kinds:
+            found[key] = wanted[key]
+    return found
+
+
+def _terminate(clock: Clock, obj: Obj) -> None:
+    status = obj.setdefault("status", {})
+    told = _condition(
+        "Terminating",
+        True,
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    )
+    status["conditions"] = [*status.get("conditions", ()), {"lastTransitionTime": timestamp(clock()), **told}]
+
+
+def collection_of(crd: Obj) -> ResourceKey:
+    """Where the objects of a CRD live."""
+    return ResourceKey(crd["spec"]["group"], crd["spec"]["names"]["plural"])
+
+
+def serve(registry: Registry, crd: Obj) -> None:
+    """Make the registry serve what a created or changed CRD says."""
+    registry.remove(collection_of(crd))
+    if established(crd) and not registry.owns(crd["spec"]["group"]):
+        for resource in resources_of(crd):
+            registry.add(resource)

@@ -1,0 +1,220 @@
+"""metadata of every object: its schema, and the rules for names and labels (Kubernetes API conventions)."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from metal.apiserver.machinery.causes import Cause, forbidden, invalid, required, show, too_long
+from metal.apiserver.machinery.structural import Node, compile_node
+
+_STRING_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
+_OWNER = {
+    "type": "object",
+    "x-kubernetes-map-type": "atomic",
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "name": {"type": "string"},
+        "uid": {"type": "string"},
+        "controller": {"type": "boolean"},
+        "blockOwnerDeletion": {"type": "boolean"},
+    },
+}
+_MANAGED = {
+    "type": "object",
+    "properties": {
+        **{
+            name: {"type": "string"}
+            for name in ("manager", "operation", "apiVersion", "fieldsType", "subresource", "time")
+        },
+        "fieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "generateName": {"type": "string"},
+        "namespace": {"type": "string"},
+        "uid": {"type": "string"},
+        "resourceVersion": {"type": "string"},
+        "generation": {"type": "integer", "format": "int64"},
+        "creationTimestamp": {"type": "string", "format": "date-time", "nullable": True},
+        "deletionTimestamp": {"type": "string", "format": "date-time", "nullable": True},
+        "deletionGracePeriodSeconds": {"type": "integer", "format": "int64", "nullable": True},
+        "selfLink": {"type": "string"},
+        "labels": {**_STRING_MAP, "nullable": True},
+        "annotations": {**_STRING_MAP, "nullable": True},
+        "finalizers": {"type": "array", "items": {"type": "string"}, "nullable": True, "x-kubernetes-list-type": "set"},
+        "ownerReferences": {
+            "type": "array",
+            "items": _OWNER,
+            "nullable": True,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["uid"],
+        },
+        "managedFields": {"type": "array", "items": _MANAGED, "nullable": True},
+    },
+}
+"""metadata as a structural schema; what it does not name is pruned."""
+
+NODE: Node = compile_node(SCHEMA)
+
+_SUBDOMAIN_RE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL_RE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_VALUE_RE = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+_NAME_RE = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_RE}')"
+)
+LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_RE}')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'{_VALUE_RE}')"
+)
+_NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_RE}')"
+)
+_MAX_ANNOTATIONS = 256 * 1024
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether text is an RFC 1123 subdomain of at most 253 characters."""
+    return len(text) <= 253 and re.fullmatch(_SUBDOMAIN_RE, text) is not None
+
+
+def is_label(text: str) -> bool:
+    """Whether text is an RFC 1123 label of at most 63 characters."""
+    return len(text) <= 63 and re.fullmatch(_LABEL_RE, text) is not None
+
+
+def path_name_faults(name: str) -> list[str]:
+    """Why a name does not fit into a path; names of roles must only do that."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
+
+
+def validate_metadata(
+    meta: Mapping[str, Any], *, namespaced: bool, old: Mapping[str, Any] | None = None, path_names: bool = False
+) -> list[Cause]:
+    """What is wrong with metadata; with `old`, also whether something immutable changed.
+
+    path_names: the name is anything that fits into a path.
+    """
+    causes = _names(meta, namespaced, path_names)
+    causes += _labels(meta.get("labels") or {})
+    causes += _annotations(meta.get("annotations") or {})
+    causes += _finalizers(meta.get("finalizers") or ())
+    causes += _owners(meta.get("ownerReferences") or ())
+    if old is not None:
+        causes += _immutable(meta, old)
+    return causes
+
+
+def _names(meta: Mapping[str, Any], namespaced: bool, path_names: bool = False) -> list[Cause]:
+    causes = []
+    name, prefix = str(meta.get("name") or ""), str(meta.get("generateName") or "")
+    if not name and not prefix:
+        causes.append(required("metadata.name", "name or generateName is required"))
+    if prefix and not path_names and not is_subdomain(prefix.rstrip("-.") or "-"):
+        causes.append(invalid("metadata.generateName", prefix, SUBDOMAIN_RULE))
+    if name and path_names:
+        causes += [invalid("metadata.name", name, fault) for fault in path_name_faults(name)]
+    elif name and not is_subdomain(name):
+        causes.append(invalid("metadata.name", name, SUBDOMAIN_RULE if len(name) <= 253 else _LONG_NAME))
+    namespace = str(meta.get("namespace") or "")
+    if namespace and not namespaced:
+        causes.append(forbidden("metadata.namespace", "not allowed on this type"))
+    elif namespace and not is_label(namespace):
+        causes.append(invalid("metadata.namespace", namespace, LABEL_RULE))
+    return causes
+
+
+_LONG_NAME = "must be no more than 253 characters"
+
+
+def _limit(length: int) -> str:
+    return f"must be no more than {length} bytes"
+
+
+def _qualified_name(field: str, key: str) -> list[Cause]:
+    prefix, slash, name = key.rpartition("/")
+    if not name:
+        return [invalid(field, key, "name part must be non-empty")]
+    if slash and not is_subdomain(prefix):
+        return [invalid(field, key, f"prefix part {SUBDOMAIN_RULE}")]
+    if len(name) > 63:
+        return [invalid(field, key, f"name part {_limit(63)}")]
+    if not re.fullmatch(_NAME_RE, name):
+        return [invalid(field, key, _NAME_RULE)]
+    return []
+
+
+def _labels(labels: Mapping[str, str]) -> list[Cause]:
+    causes = []
+    for key, value in labels.items():
+        causes += _qualified_name("metadata.labels", key)
+        if len(value) > 63:
+            causes.append(invalid("metadata.labels", value, _limit(63)))
+        elif not re.fullmatch(_VALUE_RE, value):
+            causes.append(invalid("metadata.labels", value, _VALUE_RULE))
+    return causes
+
+
+def _annotations(annotations: Mapping[str, str]) -> list[Cause]:
+    causes: list[Cause] = []
+    for key in annotations:
+        causes += _qualified_name("metadata.annotations", key.lower())
+    if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > _MAX_ANNOTATIONS:
+        causes.append(too_long("metadata.annotations", _MAX_ANNOTATIONS))
+    return causes
+
+
+def _finalizers(finalizers: Any) -> list[Cause]:
+    causes: list[Cause] = []
+    for name in finalizers:
+        causes += _qualified_name("metadata.finalizers", name)
+    return causes
+
+
+_EMPTY = {"apiVersion": "version must not be empty"}
+
+
+def _owners(owners: Any) -> list[Cause]:
+    causes = []
+    controllers = 0
+    for owner in owners:
+        causes += [
+            invalid(f"metadata.ownerReferences.{key}", owner.get(key, ""), _EMPTY.get(key, "must not be empty"))
+            for key in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(key)
+        ]
+        controllers += bool(owner.get("controller"))
+    if controllers > 1:
+        causes.append(
+            invalid("metadata.ownerReferences", controllers, "Only one reference can have Controller set to true")
+        )
+    return causes
+
+
+def _immutable(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+    causes = [
+        invalid(f"metadata.{key}", meta[key], "field is immutable")
+        for key in ("name", "namespace", "uid", "creationTimestamp")
+        if meta.get(key) and meta[key] != old.get(key)
+    ]
+    if old.get("deletionTimestamp"):
+        added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if added:
+            listed = ", ".join(show(name) for name in added)
+            told = "no new finalizers can be added if the object is being deleted"
+            detail = f"{told}, found new finalizers []string{{{listed}}}"
+            causes.append(forbidden("metadata.finalizers", detail))
+    return causes

@@ -1,0 +1,46 @@
+"""Ratcheting: on update, a fault in a value that did not change is let pass (KEP-4008)."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from metal.apiserver.machinery.causes import Cause
+from metal.apiserver.machinery.structural import Node, item_key
+
+_PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+_MISSING: Any = object()
+
+
+def unchanged_paths(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], causes: list[Cause]) -> list[Cause]:
+    """The causes whose values did change."""
+    return [cause for cause in causes if not _was_there(root, obj, old, cause.field)]
+
+
+def _was_there(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], field: str) -> bool:
+    node: Node | None = root
+    new_value: Any = obj
+    old_value: Any = old
+    parts = _PART.findall(field)
+    for index, name in parts:
+        if isinstance(new_value, dict) and name not in new_value:
+            break
+        if new_value == old_value:
+            return True
+        old_value, new_value, node = _step(node, old_value, new_value, int(index) if index else name)
+        if old_value is _MISSING or new_value is _MISSING:
+            return False
+    return bool(new_value == old_value)
+
+
+def _step(node: Node | None, old: Any, new: Any, part: str | int) -> tuple[Any, Any, Node | None]:
+    if isinstance(part, str):
+        if not isinstance(new, dict) or not isinstance(old, dict):
+            return _MISSING, _MISSING, None
+        return old.get(part, _MISSING), new.get(part, _MISSING), node.child(part) if node else None
+    if not isinstance(new, list) or not isinstance(old, list) or part >= len(new):
+        return _MISSING, _MISSING, None
+    if node is None or node.list_type != "map":
+        return _MISSING, new[part], None
+    key = item_key(node, new[part])
+    match = next((item for item in old if key is not None and item_key(node, item) == key), _MISSING)
+    return match, new[part], node.items

@@ -1,0 +1,66 @@
+"""A CRD version's schema, compiled: pruning, defaulting, validation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from metal.apiserver.cel.cel import check_rules
+from metal.apiserver.machinery import object_meta
+from metal.apiserver.machinery.causes import BLOCKING, INVALID, Cause
+from metal.apiserver.machinery.structural import IDENTITY, Node, compile_node
+from metal.apiserver.schema import defaults, prune
+from metal.apiserver.schema.list_types import check_lists
+from metal.apiserver.schema.ratchet import unchanged_paths
+from metal.apiserver.schema.values import Values
+
+__all__ = ["Cause", "Compiled"]
+
+_UNCHECKED = Cause(
+    "<nil>",
+    INVALID,
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+class Compiled:
+    """An openAPIV3Schema, ready for use. Inputs are never changed. A rule that does not compile raises RuleError."""
+
+    def __init__(self, openapi_schema: Mapping[str, Any]) -> None:
+        self.schema: Mapping[str, Any] = openapi_schema
+        self.root: Node = compile_node(openapi_schema)
+        self._values = Values(_with_metadata(openapi_schema))
+
+    def prune(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """The object without the fields that the schema does not know."""
+        return prune.prune(self.root, obj)
+
+    def unknown_fields(self, obj: Mapping[str, Any]) -> list[str]:
+        """Paths of what `prune` would drop, such as `spec.list[0].bar`."""
+        return prune.unknown_fields(self.root, obj)
+
+    def default(self, obj: Mapping[str, Any], *, applied: bool = False) -> dict[str, Any]:
+        """The object with defaults, and, unless it was applied, without null where null is not allowed."""
+        return defaults.default(self.root, obj, applied=applied)
+
+    def validate(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Cause]:
+        """What is wrong. With `old`, transition rules run too, and faults that were there before are let pass."""
+        causes = self._values.check(obj)
+        causes += check_lists(self.root, {key: value for key, value in obj.items() if key not in IDENTITY})
+        if causes and old is not None:
+            causes = unchanged_paths(self.root, obj, old, causes)
+        if any(cause.reason in BLOCKING for cause in causes):
+            return [*causes, _UNCHECKED] if self.root.any_rules else causes
+        if self.root.any_rules:
+            causes += check_rules(self.root, obj) if old is None else check_rules(self.root, obj, old)
+        return causes
+
+
+def _with_metadata(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a whole resource: apiVersion, kind and metadata are typed even if the CRD leaves that open."""
+    properties = dict(schema.get("properties") or {})
+    own = dict(properties.get("metadata") or {})
+    merged = {**object_meta.SCHEMA["properties"], **(own.get("properties") or {})}
+    properties["metadata"] = {**object_meta.SCHEMA, **own, "properties": merged}
+    for name in ("apiVersion", "kind"):
+        properties.setdefault(name, {"type": "string"})
+    return {**schema, "properties": properties}

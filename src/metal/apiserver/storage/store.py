@@ -1,0 +1,248 @@
+"""Every object, in memory and in the journal, under one increasing resourceVersion."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import structlog
+
+from metal.apiserver.machinery.records import Change, Event, ObjectKey, Record, ResourceKey, encode, order
+from metal.apiserver.machinery.status import unavailable
+from metal.apiserver.storage.hub import Hub
+from metal.apiserver.storage.journal import Change as JournalChange
+from metal.apiserver.storage.journal import Journal, JournalError
+
+log = structlog.get_logger("metal.apiserver")
+
+FIRST = 2
+"""Version of an empty store: the one before it is already forgotten, as in a cluster whose cache begins later."""
+
+Listener = Callable[[Event], None]
+Bucket = dict[str, dict[str, Record]]
+
+
+class _Staged(NamedTuple):
+    """One change on its way to the journal. shown: what watchers hear of it."""
+
+    key: ObjectKey
+    version: int
+    before: Record | None
+    after: Record | None
+    shown: Record
+
+    def for_journal(self) -> JournalChange:
+        resource, namespace, name = self.key
+        body = None if self.after is None else self.after.body
+        return JournalChange(resource.group, resource.plural, namespace, name, self.version, body)
+
+
+class Store:
+    """Reads see what is committed; writers see what was staged before them, so that none is lost between.
+
+    A write returns only after the journal made it durable, and watchers hear of it at the same moment. When the
+    journal fails, everything staged fails and is forgotten.
+    """
+
+    def __init__(self, journal: Journal, *, history: int = 5_000) -> None:
+        self.hub = Hub(history)
+        self._journal = journal
+        self._buckets: dict[ResourceKey, Bucket] = {}
+        self._staged: dict[ObjectKey, tuple[int, Record | None]] = {}
+        self._by_uid: dict[str, ObjectKey] = {}
+        self._dependents: dict[str, set[ObjectKey]] = {}
+        self._listeners: list[Listener] = []
+        self._version = self._next = FIRST
+
+    async def open(self) -> None:
+        """Load what the journal remembers. Raises JournalError."""
+        loaded = await self._journal.open()
+        for change in loaded.objects:
+            if change.body is not None:
+                self._index(Record.parse(ResourceKey(change.group, change.plural), change.body))
+        self._version = self._next = max(FIRST, loaded.resource_version)
+        self.hub.start(self._version)
+
+    async def close(self) -> None:
+        """End every watch and finish the journal."""
+        self.hub.close()
+        await self._journal.close()
+
+    @property
+    def version(self) -> int:
+        """The newest committed resourceVersion."""
+        return self._version
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener` with every committed event, in order."""
+        self._listeners.append(listener)
+
+    # --- reading what is committed -----------------------------------------------------------------------------
+
+    def get(self, key: ObjectKey) -> Record | None:
+        """The committed object, or None."""
+        return self._buckets.get(key.resource, {}).get(key.namespace, {}).get(key.name)
+
+    def collection(self, resource: ResourceKey, namespace: str = "") -> list[Record]:
+        """Committed objects of a collection, in the order of `records.order`."""
+        bucket = self._buckets.get(resource, {})
+        spaces = [namespace] if namespace else sorted(bucket, key=lambda space: f"{space}/")
+        return [objects[name] for space in spaces if (objects := bucket.get(space)) for name in sorted(objects)]
+
+    def collection_at(self, resource: ResourceKey, namespace: str, version: int) -> list[Record]:
+        """The collection as it was at a version. Raises StatusError 410 when the history does not reach so far."""
+        changed: dict[tuple[str, str], Record | None] = {}
+        for event in self.hub.log(resource).since(version):
+            # What stood before the first change after the version is what stood at the version.
+            changed.setdefault((event.record.key.namespace, event.record.key.name), event.previous)
+        now = self.collection(resource, namespace)
+        if not changed:
+            return now
+        stayed = [r for r in now if (r.key.namespace, r.key.name) not in changed]
+        undone = [r for r in changed.values() if r is not None and (not namespace or r.key.namespace == namespace)]
+        return sorted(stayed + undone, key=order)
+
+    def resources(self) -> list[ResourceKey]:
+        """Collections that hold at least one object."""
+        return [key for key, bucket in self._buckets.items() if any(bucket.values())]
+
+    def by_uid(self, uid: str) -> ObjectKey | None:
+        """Where the object with this uid lives, or None."""
+        return self._by_uid.get(uid)
+
+    def dependents(self, uid: str) -> list[ObjectKey]:
+        """Objects that name this uid as their owner."""
+        return sorted(self._dependents.get(uid, ()))
+
+    def records(self) -> Iterator[Record]:
+        """Every committed object."""
+        for bucket in list(self._buckets.values()):
+            for objects in list(bucket.values()):
+                yield from list(objects.values())
+
+    def every_key(self) -> set[ObjectKey]:
+        """Every object that a writer must reckon with: committed, or staged before it."""
+        staged = {key for key, (_, after) in self._staged.items() if after is not None}
+        return {key for record in self.records() if self.newest(key := record.key) is not None} | staged
+
+    def refresh(self, resource: ResourceKey, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Show every object of a collection as `change` makes it: no write, no event, the same versions.
+
+        Lasts until the process ends; a write makes it last.
+        """
+        for record in self.collection(resource):
+            obj = record.decode()
+            changed = change(obj)
+            if changed != obj:
+                key = record.key
+                self._buckets[resource][key.namespace][key.name] = replace(record, body=encode(changed))
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def newest(self, key: ObjectKey) -> Record | None:
+        """What a writer must build upon: the staged version if there is one, else the committed one."""
+        staged = self._staged.get(key)
+        return staged[1] if staged is not None else self.get(key)
+
+    async def write(self, resource: ResourceKey, obj: dict[str, Any]) -> Record:
+        """Store a new version of an object. Stages before the first await. Raises StatusError 503."""
+        change = self._stage_write(resource, obj)
+        await self._append([change])
+        return change.shown
+
+    async def remove(self, key: ObjectKey) -> Record:
+        """Remove an object; returns its last state, stamped with the version of the removal. Raises StatusError 503."""
+        change = self._stage_removal(key)
+        await self._append([change])
+        return change.shown
+
+    async def replace(self, gone: Iterable[ObjectKey], written: Iterable[tuple[ResourceKey, dict[str, Any]]]) -> int:
+        """Remove and write many objects at once, all of them or none; returns how many changed. Raises StatusError."""
+        changes = [self._stage_write(resource, obj) for resource, obj in written]
+        changes += [self._stage_removal(key) for key in gone]
+        if changes:
+            await self._append(changes)
+        return len(changes)
+
+    def _stage_write(self, resource: ResourceKey, obj: dict[str, Any]) -> _Staged:
+        version = self._next + 1
+        obj["metadata"]["resourceVersion"] = str(version)
+        record = Record.parse(resource, encode(obj))
+        return self._stage(_Staged(record.key, version, self.newest(record.key), record, record))
+
+    def _stage_removal(self, key: ObjectKey) -> _Staged:
+        current = self.newest(key)
+        if current is None:
+            raise KeyError(key)
+        version = self._next + 1
+        return self._stage(_Staged(key, version, current, None, current.at_version(version)))
+
+    def _stage(self, change: _Staged) -> _Staged:
+        self._next = change.version
+        self._staged[change.key] = (change.version, change.after)
+        return change
+
+    async def _append(self, changes: list[_Staged]) -> None:
+        done = asyncio.get_running_loop().create_future()
+
+        def settle(error: BaseException | None) -> None:
+            if error is None:
+                for change in changes:
+                    self._commit(change)
+            else:
+                self._forget()
+            if done.done():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        self._journal.append(settle, *(change.for_journal() for change in changes))
+        try:
+            await done
+        except JournalError as lost:
+            raise unavailable(str(lost)) from lost
+
+    def _commit(self, change: _Staged) -> None:
+        if self._staged.get(change.key, (0, None))[0] == change.version:
+            del self._staged[change.key]
+        if change.before is not None:
+            self._unindex(change.before)
+        if change.after is not None:
+            self._index(change.after)
+        self._version = change.version
+        kind = Change.DELETED if change.after is None else Change.ADDED if change.before is None else Change.MODIFIED
+        event = Event(kind, change.shown, change.before, change.version)
+        self.hub.publish(change.key.resource, event)
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:
+                # The write is done; whoever cannot follow it must not keep others from hearing of it.
+                log.exception("store.listener_failed", key=str(change.key))
+
+    def _forget(self) -> None:
+        self._staged.clear()
+        self._next = self._version
+
+    def _index(self, record: Record) -> None:
+        key = record.key
+        self._buckets.setdefault(key.resource, {}).setdefault(key.namespace, {})[key.name] = record
+        self._by_uid[record.uid] = key
+        for owner in record.owners:
+            self._dependents.setdefault(owner, set()).add(key)
+
+    def _unindex(self, record: Record) -> None:
+        key = record.key
+        space = self._buckets[key.resource][key.namespace]
+        del space[key.name]
+        if not space:
+            del self._buckets[key.resource][key.namespace]
+        self._by_uid.pop(record.uid, None)
+        for owner in record.owners:
+            holders = self._dependents.get(owner)
+            if holders is not None:
+                holders.discard(key)
+                if not holders:
+                    del self._dependents[owner]

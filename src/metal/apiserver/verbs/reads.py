@@ -1,0 +1,186 @@
+"""Get, list and watch."""
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.records import Change, Event, Record, order
+from metal.apiserver.machinery.requests import ItemType, Listing, ListOptions, RequestContext, WatchItem, WatchOptions
+from metal.apiserver.storage.continue_tokens import Mark, read_mark
+from metal.apiserver.storage.hub import Cursor
+from metal.apiserver.storage.store import Store
+from metal.apiserver.verbs.matching import Filter, parse_filter
+
+BOOKMARK_SECONDS = 45.0
+SNAPSHOTS = 64
+"""Paged lists whose past is kept ready; that of others is worked out from the history again."""
+
+_Question = tuple[int, str, str, str, str, str]
+
+
+class Reader:
+    """Answers reads from what is committed."""
+
+    def __init__(self, store: Store, rng: random.Random) -> None:
+        self._store = store
+        self._rng = rng
+        self._snapshots: OrderedDict[_Question, list[Record]] = OrderedDict()
+
+    def get(self, ctx: RequestContext, resource_version: str = "") -> Record:
+        """One object, not older than the version. Raises StatusError 404, 500 or 504."""
+        if _watched(resource_version) > self._store.version:
+            raise status.future_version(int(resource_version), self._store.version)
+        record = self._store.get(ctx.key)
+        if record is None:
+            raise status.not_found(ctx.who)
+        return record
+
+    def page(self, ctx: RequestContext, options: ListOptions) -> Listing:
+        """A page of the collection, consistent with the pages before it. Raises StatusError 400, 410 or 504."""
+        accepted = parse_filter(ctx, options.labels, options.fields)
+        if options.continue_:
+            return self._further(ctx, options, accepted)
+        asked = _number(options.resource_version)
+        exact = options.match == "Exact" or bool(options.limit and asked and not options.match)
+        version = asked if exact else max(asked, self._store.version)
+        return self._page(ctx, options, version, self._at(ctx, options, accepted, version))
+
+    def _further(self, ctx: RequestContext, options: ListOptions, accepted: Filter) -> Listing:
+        mark = read_mark(options.continue_)
+        if _number(options.resource_version):
+            raise status.bad_request("specifying resource version is not allowed when using continue")
+        version = self._store.version if mark.version < 0 else mark.version
+        try:
+            records = self._at(ctx, options, accepted, version)
+        except status.StatusError as refused:
+            if refused.code != 410:
+                raise
+            raise status.expired_page(str(Mark(-1, mark.start))) from refused
+        return self._page(ctx, options, version, [r for r in records if _place(ctx, r) >= mark.start])
+
+    def _at(self, ctx: RequestContext, options: ListOptions, accepted: Filter, version: int) -> list[Record]:
+        """What the question found at a version. Raises StatusError 410 when that is forgotten, 504 when yet to come."""
+        if version > self._store.version:
+            raise status.future_version(version, self._store.version)
+        if version == self._store.version and not options.limit:
+            return [r for r in self._store.collection(ctx.resource.key, ctx.namespace) if accepted(r)]
+        question = (version, *ctx.resource.key, ctx.namespace, options.labels, options.fields)
+        if (records := self._snapshots.get(question)) is None:
+            past = self._store.collection_at(ctx.resource.key, ctx.namespace, version)
+            records = self._snapshots[question] = [r for r in past if accepted(r)]
+        self._snapshots.move_to_end(question)
+        while len(self._snapshots) > SNAPSHOTS:
+            self._snapshots.popitem(last=False)
+        return records
+
+    def _page(self, ctx: RequestContext, options: ListOptions, version: int, records: list[Record]) -> Listing:
+        # "0" asks for whatever is at hand, and kube-apiserver's cache is always at hand as a whole.
+        limit = 0 if options.resource_version == "0" else options.limit
+        if not limit or len(records) <= limit:
+            return Listing(records, version)
+        page = records[:limit]
+        mark = Mark(version, _place(ctx, page[-1]) + "\0")
+        counted = None if options.labels or options.fields else len(records) - limit
+        return Listing(page, version, str(mark), counted)
+
+    def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
+        """Changes of the collection as they are committed, until the timeout.
+
+        Raises StatusError 400 and 500 at once, 410 and 504 from the iterator.
+        """
+        accepted = parse_filter(ctx, options.labels, options.fields)
+        return self._watch(ctx, options, accepted, _watched(options.resource_version))
+
+    async def _watch(
+        self, ctx: RequestContext, options: WatchOptions, accepted: Filter, asked: int
+    ) -> AsyncGenerator[WatchItem, None]:
+        if asked > self._store.version:
+            raise status.future_version(asked, self._store.version)
+        initial = asked == 0 if options.initial_events is None else options.initial_events
+        start = asked if asked and not initial else self._store.version
+        cursor = self._store.hub.open(ctx.resource.key, start)
+        try:
+            if initial:
+                for item in self._present(ctx, options, accepted, start):
+                    yield item
+            async for item in self._follow(cursor, options, accepted):
+                yield item
+        finally:
+            cursor.release()
+
+    def _present(self, ctx: RequestContext, options: WatchOptions, accepted: Filter, version: int) -> list[WatchItem]:
+        records = self._store.collection(ctx.resource.key, ctx.namespace)
+        items = [WatchItem(ItemType.ADDED, r, r.resource_version) for r in records if accepted(r)]
+        if options.initial_events and options.bookmarks:
+            items.append(WatchItem(ItemType.BOOKMARK, None, version, initial_end=True))
+        return items
+
+    async def _follow(self, cursor: Cursor, options: WatchOptions, accepted: Filter) -> AsyncGenerator[WatchItem, None]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (options.timeout or self._rng.uniform(1800, 3600))
+        while True:
+            cursor.changed.clear()
+            if events := cursor.take():
+                for event in events:
+                    if item := _seen(event, accepted):
+                        yield item
+                continue
+            remaining = deadline - loop.time()
+            if cursor.ended or remaining <= 0:
+                return
+            version = self._store.version
+            if await _idle(cursor.changed, min(remaining, BOOKMARK_SECONDS)) and options.bookmarks:
+                yield WatchItem(ItemType.BOOKMARK, None, version)
+
+
+async def _idle(changed: asyncio.Event, seconds: float) -> bool:
+    """Wait for a change; True when none came in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+    except TimeoutError:
+        return True
+    return False
+
+
+def _seen(event: Event, accepted: Filter) -> WatchItem | None:
+    """How an event looks through a filter: what stops matching is DELETED, what starts matching is ADDED."""
+    version = event.resource_version
+    before = event.previous if event.previous is not None and accepted(event.previous) else None
+    if event.type is Change.DELETED:
+        return WatchItem(ItemType.DELETED, event.record, version) if before else None
+    if accepted(event.record):
+        return WatchItem(ItemType.MODIFIED if before else ItemType.ADDED, event.record, version)
+    return WatchItem(ItemType.DELETED, before.at_version(version), version) if before else None
+
+
+def _number(version: str) -> int:
+    """The version of a list. Raises StatusError 400."""
+    try:
+        return _parsed(version)
+    except ValueError as garbled:
+        raise status.bad_request(f"invalid resource version: {garbled}") from None
+
+
+def _watched(version: str) -> int:
+    """The version of a watch or a get. Raises StatusError 500, as kube-apiserver does for these."""
+    try:
+        return _parsed(version)
+    except ValueError as garbled:
+        raise status.StatusError(500, "", str(garbled)) from None
+
+
+def _parsed(version: str) -> int:
+    if not version:
+        return 0
+    if not version.isascii() or not version.isdigit() or len(version) > 19:
+        told = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise ValueError(f'resourceVersion: Invalid value: "{version}": {told}')
+    return int(version)
+
+
+def _place(ctx: RequestContext, record: Record) -> str:
+    """Where a record stands in the order of its list."""
+    return record.key.name if ctx.namespace else order(record)

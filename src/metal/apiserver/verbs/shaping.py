@@ -1,0 +1,187 @@
+"""Pure steps on the way from a request's body to a stored object."""
+
+from typing import Any
+
+import structlog
+
+from metal.apiserver.machinery import metadata, status
+from metal.apiserver.machinery.causes import Cause
+from metal.apiserver.machinery.requests import PatchType, RequestContext
+from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.patching import patch
+from metal.apiserver.schema import go_types
+from metal.apiserver.verbs import decoding
+
+Obj = dict[str, Any]
+
+log = structlog.get_logger("metal.apiserver")
+
+_VERSION_NEEDED = Cause(
+    "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
+)
+
+
+def body(ctx: RequestContext, obj: Any) -> Obj:
+    """The object of a create or an update. Raises StatusError 400."""
+    return decoding.posted(ctx, obj)
+
+
+def at_version(resource: Resource, obj: Obj) -> Obj:
+    """A stored object as this version of the resource shows it (conversion strategy None: the apiVersion differs)."""
+    if resource.show is not None and obj.get("apiVersion") != resource.api_version:
+        return resource.show(obj)
+    obj["apiVersion"] = resource.api_version
+    return obj
+
+
+def stored(resource: Resource, obj: Obj) -> Obj:
+    """An object of this version as it is stored."""
+    if resource.keep is not None:
+        obj = resource.keep(obj)
+    obj["apiVersion"] = resource.storage_api_version
+    return obj
+
+
+def changed(ctx: RequestContext, current: Obj, kind: PatchType, change: Any) -> Any:
+    """The object after a patch, not yet checked. Raises StatusError 400, 413, 422 or 500."""
+    if kind is PatchType.JSON:
+        return _json_patched(current, change)
+    if not isinstance(change, dict):
+        told = f"json: cannot unmarshal {go_types.json_name(change)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(told if kind is PatchType.STRATEGIC else f"error decoding patch: {told}")
+    if kind is PatchType.MERGE:
+        return patch.json_merge(current, change)
+    try:
+        return patch.strategic_merge(current, change, ctx.resource.kind)
+    except patch.FormatError as refused:
+        raise status.bad_request(str(refused)) from refused
+    except patch.PatchError as refused:
+        raise status.unexplained(str(refused)) from refused
+
+
+def _json_patched(current: Obj, change: Any) -> Any:
+    wrong = change if not isinstance(change, list) else next((op for op in change if not isinstance(op, dict)), None)
+    if wrong is not None:
+        target = "handlers.jsonPatchOp" if isinstance(change, list) else "[]handlers.jsonPatchOp"
+        told = f"json: cannot unmarshal {go_types.json_name(wrong)} into Go value of type {target}"
+        raise status.bad_request(f"error decoding patch: {told}")
+    if len(change or ()) > patch.MAX_OPERATIONS:
+        told = f"The allowed maximum operations in a JSON patch is {patch.MAX_OPERATIONS}, got {len(change)}"
+        raise status.too_large(told)
+    try:
+        return patch.json_patch(current, change or [])
+    except patch.PatchError as refused:
+        # kube-apiserver keeps the reason to itself; who runs this API finds it in the log.
+        log.info("patch.rejected", why=str(refused))
+        raise status.rejected() from refused
+
+
+def check_version(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
+    """Raises StatusError when a body speaks of no version where it must (422), or of another one (409)."""
+    check_number(meta)
+    version = meta.get("resourceVersion", "").lstrip("0")
+    if not version and not ctx.resource.strategy.unconditional:
+        resource = ctx.resource
+        raise status.invalid(status.Who(resource.group, kind=resource.plural, name=ctx.name), [_VERSION_NEEDED])
+    if version and version != stored.get("resourceVersion", ""):
+        raise status.conflict(ctx.who, status.MODIFIED)
+
+
+def check_number(meta: Obj) -> None:
+    """Raises StatusError 500 when the resourceVersion of a body is none."""
+    version = meta.get("resourceVersion", "")
+    if version and not (version.isascii() and version.isdigit()):
+        raise status.unexplained(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+
+
+def check_uid(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
+    """Raises StatusError 409 when the body of an update speaks of an object that is gone."""
+    uid = meta.get("uid")
+    if uid and uid != stored["uid"]:
+        parts = (ctx.resource.group if ctx.resource.custom else "", ctx.resource.plural, ctx.namespace, ctx.name)
+        told = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
+        key = "/".join(("/registry", *filter(None, parts)))
+        stale = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {told}"
+        raise status.conflict(ctx.who, stale)
+
+
+def with_other_half(ctx: RequestContext, obj: Obj, old: Obj, *, applied: bool) -> Obj:
+    """The new object with what this endpoint may not change taken from the old: status, or everything but status.
+
+    applied: managedFields were computed already and stand. Else a client may still hand over or reset ([{}]) them.
+    """
+    managed = obj["metadata"].get("managedFields")
+    if not applied and (ctx.subresource or not managed):
+        managed = old["metadata"].get("managedFields")
+    if ctx.subresource == "status":
+        wanted, nothing = obj.get("status"), applied and "status" in obj
+        obj = {**old, "metadata": dict(old["metadata"])}
+        _put(obj, "status", wanted)
+        if nothing and wanted is None:
+            # What an apply has emptied is for validation to find.
+            obj["status"] = None
+    else:
+        metadata.carry(obj["metadata"], old["metadata"])
+        if ctx.resource.status:
+            _put(obj, "status", old.get("status"))
+    _put(obj["metadata"], "managedFields", managed)
+    return obj
+
+
+def check_type(resource: Resource, obj: Obj) -> None:
+    """Raises StatusError 422 when a custom object says that it is of another kind or version."""
+    if resource.custom and (causes := decoding.type_causes(resource, obj)):
+        group = obj["apiVersion"].rpartition("/")[0]
+        raise status.invalid(status.Who(group, kind=obj["kind"], name=obj["metadata"].get("name", "")), causes)
+
+
+def claimed(ctx: RequestContext, obj: Obj, old: Obj) -> Obj | None:
+    """The metadata that a write to a subresource asks for in vain, None if it asks for nothing new.
+
+    It is not stored, but the writer becomes its owner: so does kube-apiserver.
+    """
+    if not ctx.subresource:
+        return None
+    meta = dict(obj["metadata"])
+    metadata.carry(meta, old["metadata"])
+    meta = {key: value for key, value in meta.items() if key != "managedFields"}
+    stored = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
+    return None if meta == stored else meta
+
+
+def with_managed(obj: Obj, entries: Any) -> Obj:
+    """The object with these managedFields."""
+    out = {**obj, "metadata": dict(obj["metadata"])}
+    _put(out["metadata"], "managedFields", entries)
+    return out
+
+
+def of_part(ctx: RequestContext, causes: list[Cause]) -> list[Cause]:
+    """Causes as a write to the status subresource tells them: sentences begin at the status."""
+    if ctx.subresource != "status":
+        return causes
+    return [
+        cause._replace(message=cause.message.replace(f"{cause.field} in body", f"{cause.field[7:]} in body"))
+        if cause.field.partition(".")[0] == "status"
+        else cause
+        for cause in causes
+    ]
+
+
+def _put(obj: Obj, name: str, value: Any) -> None:
+    if value is None:
+        obj.pop(name, None)
+    else:
+        obj[name] = value
+
+
+def shaped(resource: Resource, obj: Obj, old: Obj | None, *, applied: bool = False) -> Obj:
+    """Adjusted by the resource's strategy, pruned and defaulted."""
+    resource.strategy.prepare(obj, old)
+    return resource.schema.default(resource.schema.prune(obj), applied=applied)
+
+
+def intent_changed(resource: Resource, obj: Obj, old: Obj) -> bool:
+    """Whether anything but metadata, and status where it is a subresource, differs: what generation counts."""
+    aside = {"metadata", "apiVersion", "kind", "status"} if resource.status else {"metadata", "apiVersion", "kind"}
+    return any(obj.get(name) != old.get(name) for name in (obj.keys() | old.keys()) - aside)

@@ -1,0 +1,40 @@
+"""Fields that are unknown or given twice (fieldValidation), and names that a writer is warned of."""
+
+from typing import Any
+
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.object_meta import is_subdomain
+from metal.apiserver.machinery.requests import FieldValidation, RequestContext
+from metal.apiserver.verbs import decoding
+
+Obj = dict[str, Any]
+
+_PREFER = "prefer a domain-qualified finalizer name"
+_WHY = "to avoid accidental conflicts with other finalizer writers"
+
+
+def check(ctx: RequestContext, obj: Obj, *, patch: bool = False) -> None:
+    """Warn of such fields, or refuse them: 400, and 422 when a patch brought them in."""
+    mode, resource = ctx.options.field_validation, ctx.resource
+    if mode is FieldValidation.IGNORE:
+        return
+    names = resource.schema.unknown_fields(obj)
+    found = [*ctx.duplicates, *(f'unknown field "{name}"' for name in (sorted(names) if resource.custom else names))]
+    if found and mode is FieldValidation.STRICT:
+        if patch:
+            why = f"strict decoding error: {', '.join(found)}"
+            raise status.invalid(status.Who(), [decoding.refused_patch(resource, obj, why)])
+        raise decoding.strict(resource, found)
+    ctx.warnings.extend(found)
+
+
+def warn_finalizers(ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
+    """Warn of new finalizers of a custom object that another program could choose too."""
+    if not ctx.resource.custom or ctx.subresource:
+        return
+    before = set(old["metadata"].get("finalizers", ()) if old else ())
+    for name in sorted(set(obj["metadata"].get("finalizers", ())) - before):
+        if "/" in name:
+            continue
+        told = f"{_PREFER} including a path (/) {_WHY}" if "." in name and is_subdomain(name) else f"{_PREFER} {_WHY}"
+        ctx.warnings.append(f'metadata.finalizers: "{name}": {told}')

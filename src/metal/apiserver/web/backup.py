@@ -1,0 +1,82 @@
+"""/snapshot: GET answers with a copy of everything that the API holds, PUT puts a copy in its place.
+
+A path beside the Kubernetes API, for administrators. The path alone (nonResourceURLs in RBAC) is not enough: whoever
+reads a copy reads every Secret, and whoever puts one writes every role. `PUT /snapshot?dryRun=All` only counts.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from aiohttp import web
+
+from metal.apiserver.auth.access import Attributes
+from metal.apiserver.auth.authorizer import Authorizer
+from metal.apiserver.machinery import status
+from metal.apiserver.storage import backup
+from metal.apiserver.storage.journal import JournalError
+from metal.apiserver.storage.store import Store
+from metal.apiserver.web import render
+from metal.apiserver.web.handler import USER, answer
+from metal.apiserver.web.negotiate import Form
+
+PATH = "/snapshot"
+MEDIA_TYPE = "application/vnd.sqlite3"
+CHUNK = 1 << 20
+_NEEDED = {"GET": "list", "PUT": "*"}
+"""What must be allowed on everything."""
+KEEP_FREE = 64 << 20
+"""Bytes of the disk that an upload leaves: the API must go on writing."""
+
+
+class Snapshots:
+    """Answers /snapshot. folder: where copies are kept while they travel; private to us."""
+
+    def __init__(self, store: Store, authorizer: Authorizer, folder: Path) -> None:
+        self._store, self._authorizer, self._folder = store, authorizer, folder
+        for left in folder.glob(".snapshot-*"):  # of a process that was killed: it holds every Secret
+            left.unlink(missing_ok=True)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Raises StatusError 400, 403, 405, 503 and 507."""
+        if request.method not in _NEEDED:
+            raise status.method_not_allowed()
+        self._authorizer.check(Attributes(request[USER], _NEEDED[request.method], "*", "*"))
+        path = self._folder / f".snapshot-{secrets.token_hex(8)}"
+        try:
+            return await (self._send(request, path) if request.method == "GET" else self._take(request, path))
+        except JournalError as refused:
+            raise status.bad_request(str(refused).replace(str(path), "the copy")) from refused
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def _send(self, request: web.Request, path: Path) -> web.StreamResponse:
+        records, version = list(self._store.records()), self._store.version
+        try:
+            await asyncio.to_thread(backup.save, path, version, records)
+        except JournalError as full:
+            raise status.unavailable(str(full).replace(str(path), "the copy")) from full
+        response = web.StreamResponse(headers={"Content-Type": MEDIA_TYPE, "X-Resource-Version": str(version)})
+        with path.open("rb") as copy:
+            response.content_length = os.fstat(copy.fileno()).st_size
+            await response.prepare(request)
+            while chunk := await asyncio.to_thread(copy.read, CHUNK):
+                await response.write(chunk)
+        await response.write_eof()
+        return response
+
+    async def _take(self, request: web.Request, path: Path) -> web.StreamResponse:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+            async for chunk in request.content.iter_chunked(CHUNK):
+                if shutil.disk_usage(self._folder).free < KEEP_FREE:
+                    raise status.unavailable("the disk of the data folder is almost full; make room and try again")
+                await asyncio.to_thread(copy.write, chunk)
+        loaded = await asyncio.to_thread(backup.load, path)
+        # No await between looking and staging: nothing is written in between that the restore does not know.
+        restoration = backup.Restoration(self._store, loaded)
+        dry = request.query.get("dryRun") == "All"
+        done = restoration.summary if dry else await restoration.run()
+        body = {"written": done.written, "removed": done.removed, "resourceVersion": str(self._store.version)}
+        return answer(render.encode(body, Form()), Form())
