@@ -28,8 +28,8 @@ from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import load
 from metal.kube.client.protocol import EventType
-from metal.sim.fleet import Fleet
 from metal.sim.options import Options
+from metal.sim.sites.fleet import Fleet
 
 METALCTL = Path(sys.executable).with_name("metalctl")
 API, BOOT, REGISTRY, METRICS, IMAGES, BMCS = range(18100, 18106)

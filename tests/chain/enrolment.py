@@ -16,11 +16,11 @@ from metal.api.kinds import kinds
 from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import load
-from metal.sim.fleet import Fleet, FleetSettings
-from metal.sim.images import ImageRegistry
+from metal.sim.images.registry import ImageRegistry
 from metal.sim.invariants import check_all
 from metal.sim.options import Options
-from metal.sim.watching import ObjectHistory, watched
+from metal.sim.sites.fleet import Fleet, FleetSettings
+from metal.sim.sites.watching import ObjectHistory, watched
 from tests.chain.etcd_history import EtcdHistory
 from tests.chain.installed import install
 from tests.chain.proxy import Counts, Proxy

@@ -20,13 +20,13 @@ from metal.api.server import Server
 from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import load
-from metal.sim.fleet import Fleet, FleetSettings
-from metal.sim.images import ImageRegistry
+from metal.sim.images.registry import ImageRegistry
 from metal.sim.invariants import check_all
-from metal.sim.machine import Machine
-from metal.sim.network import Reply, SocketNetwork, Unreachable
+from metal.sim.machine.machine import Machine
+from metal.sim.machine.network import Reply, SocketNetwork, Unreachable
 from metal.sim.options import Options
-from metal.sim.watching import ObjectHistory, watched
+from metal.sim.sites.fleet import Fleet, FleetSettings
+from metal.sim.sites.watching import ObjectHistory, watched
 from tests.chain.cable import Cable
 from tests.chain.installed import install, kubectl
 from tests.kubeapi.cluster import KubeCluster, free_ports

@@ -20,8 +20,8 @@ from metal.kube.meta.objects import Kind, Object
 from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.registry.routes import routes as registry_routes
 from metal.manager import Manager, Parts
-from metal.sim.localimages import LocalImages
-from metal.sim.network import InProcessNetwork, Reply, Unreachable
+from metal.sim.images.local import LocalImages
+from metal.sim.machine.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options
 from tests.sim.plane import CONFIG, OPTIONS, Plane
 

@@ -15,8 +15,8 @@ from metal.api.core import CONFIG_MAP, CRD, NAMESPACE, SECRET
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
 from metal.kube.client.protocol import Client
-from metal.sim.machine import Machine
-from metal.sim.state import OS, Disk
+from metal.sim.machine.machine import Machine
+from metal.sim.machine.state import OS, Disk
 
 KINDS = kinds()
 TEMPLATES = Path(__file__).with_name("left-by-go.yaml")

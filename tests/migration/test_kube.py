@@ -19,9 +19,9 @@ from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
 from metal.kube.meta.conditions import is_true
 from metal.manager import Manager, Parts
-from metal.sim.fleet import Fleet
-from metal.sim.localimages import LocalImages
+from metal.sim.images.local import LocalImages
 from metal.sim.options import Options
+from metal.sim.sites.fleet import Fleet
 from tests.kubeapi.cluster import KubeCluster
 from tests.migration.site import ALL, KINDS, LEFT, everything, go_crds, install, leave, read, server_name
 from tests.sim.plane import CONFIG

@@ -18,7 +18,7 @@ from metal.manager import Manager, Parts
 from metal.move.homes import Home
 from metal.move.mover import Mover
 from metal.move.pause import PausedClient
-from metal.sim.localimages import LocalImages
+from metal.sim.images.local import LocalImages
 from tests.sim.plane import CONFIG, OPTIONS, Plane
 
 

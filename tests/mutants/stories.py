@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from metal.kube.client.errors import AlreadyExists, ApiError, NotFound
-from metal.sim.machine import Machine
+from metal.sim.machine.machine import Machine
 from tests.sim.plane import KINDS, Plane, is_ready
 
 Story = Callable[[Plane], Awaitable[None]]

@@ -18,11 +18,11 @@ from metal.bmc.protocols import Shell, ShellAccess
 from metal.codegen.crd import crds
 from metal.config.options import Sanitization, Timeouts
 from metal.kube.client.protocol import Client
-from metal.sim.localimages import LocalImages
-from metal.sim.machine import Machine
-from metal.sim.network import InProcessNetwork, Reply, Unreachable
+from metal.sim.images.local import LocalImages
+from metal.sim.machine.machine import Machine
+from metal.sim.machine.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options
-from metal.sim.watching import ObjectHistory, watched
+from metal.sim.sites.watching import ObjectHistory, watched
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
 from tests.mutants.stories import discovered, release

@@ -28,13 +28,13 @@ from metal.machineapi.bmcevents.routes import routes as event_routes
 from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.registry.routes import routes as registry_routes
 from metal.manager import Manager, Parts
-from metal.sim.fleet import Fleet, FleetSettings
+from metal.sim.images.local import LocalImages
 from metal.sim.invariants import check_all
-from metal.sim.localimages import LocalImages
-from metal.sim.machine import Machine
-from metal.sim.network import InProcessNetwork
+from metal.sim.machine.machine import Machine
+from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Options
-from metal.sim.watching import ObjectHistory, watched
+from metal.sim.sites.fleet import Fleet, FleetSettings
+from metal.sim.sites.watching import ObjectHistory, watched
 
 KINDS = kinds()
 START = datetime(2026, 1, 1, tzinfo=UTC)

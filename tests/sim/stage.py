@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 from metal.config.options import Sanitization
 from metal.controllers.server.tenancy.sanitization import ACCEPT
 from metal.kube.client.errors import ApiError, NotFound
-from metal.sim.machine import Machine
+from metal.sim.machine.machine import Machine
 from tests.chain.proxy import Trouble
 from tests.chain.shakyplane import ShakyPlane
 from tests.mutants.stories import Restless, restless

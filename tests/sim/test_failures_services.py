@@ -6,7 +6,7 @@ import pytest
 
 from metal.api.core import SECRET
 from metal.boot.errors import ImageError
-from metal.sim.machine import Machine
+from metal.sim.machine.machine import Machine
 from tests.sim.failing import ERASED, Act, FailingPlane, Fault, Row, at
 from tests.sim.failures import check, live
 from tests.sim.plane import IGNITION, KINDS

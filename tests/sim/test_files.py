@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from metal.sim.http import allow_files
+from metal.sim.bmc.http import allow_files
 
 
 @pytest.mark.parametrize(

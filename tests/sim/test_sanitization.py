@@ -14,7 +14,7 @@ from metal.api.server import Server
 from metal.config.options import Sanitization
 from metal.evidence.keys import public_keys
 from metal.evidence.signing import DoesNotHold, verify
-from metal.sim.machine import Machine
+from metal.sim.machine.machine import Machine
 from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]

@@ -6,7 +6,7 @@ import pytest
 
 from metal.api.core import EVENT
 from metal.api.server import Server
-from metal.sim.machine import Machine
+from metal.sim.machine.machine import Machine
 from tests.sim.plane import Plane, is_ready, plane
 from tests.sim.steps import TEMPLATE, approve, maintain, operate, rule, until_server
 

@@ -16,9 +16,9 @@ from sushy import exceptions
 import redfish
 from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import Access
-from metal.sim.fleet import Fleet, FleetSettings
-from metal.sim.machine import Machine
+from metal.sim.machine.machine import Machine
 from metal.sim.options import Options
+from metal.sim.sites.fleet import Fleet, FleetSettings
 
 pytestmark = pytest.mark.wire
 T = TypeVar("T")

@@ -17,11 +17,11 @@ from metal.cli.connection import connect, connection_options, missing
 from metal.kube.client.errors import ApiError, NotFound
 from metal.kube.client.protocol import Client
 from metal.sim import faults
-from metal.sim.fleet import Fleet, FleetSettings
-from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
-from metal.sim.images import ImageRegistry
+from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
+from metal.sim.images.registry import ImageRegistry
+from metal.sim.machine.store import Unreadable
 from metal.sim.options import DEFAULT_PORT, Options
-from metal.sim.store import Unreadable
+from metal.sim.sites.fleet import Fleet, FleetSettings
 
 _log = structlog.get_logger("metal.sim")
 _RETRY = 2.0

@@ -10,12 +10,12 @@ from metal.api.kinds import Kinds
 from metal.config import Config
 from metal.controllers.endpoint.mac_prefixes import Prefixes, parse
 from metal.kube.client.protocol import Client
-from metal.sim.fleet import Fleet, FleetSettings
-from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
-from metal.sim.images import ImageRegistry
+from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
+from metal.sim.images.registry import ImageRegistry
+from metal.sim.machine.store import Unreadable
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
 from metal.sim.options import Options
-from metal.sim.store import Unreadable
+from metal.sim.sites.fleet import Fleet, FleetSettings
 
 _log = structlog.get_logger("metal.sim")
 _SAVE_EVERY = 2.0

@@ -18,7 +18,7 @@ from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.cache.informer import Informer
 from metal.kube.meta.clock import system_clock
 from metal.manager import Manager, Parts
-from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
+from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 
 _log = structlog.get_logger("metal")
 

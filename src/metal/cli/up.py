@@ -19,8 +19,8 @@ from metal.cli.simulated import FleetWish
 from metal.cli.standalone import Standalone
 from metal.cli.watching import narrate, table
 from metal.config import Config, ConfigError, check, load
-from metal.sim.http import allow_files
-from metal.sim.images import DEFAULT_PORT as IMAGES_PORT
+from metal.sim.bmc.http import allow_files
+from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
 
 _FILES = 1 << 16

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from metal.sim import redfisherrors as errors
-from metal.sim.machine import Machine
-from metal.sim.state import BIOS_DEFAULTS
+from metal.sim.bmc import redfish_errors as errors
+from metal.sim.machine.machine import Machine
+from metal.sim.machine.state import BIOS_DEFAULTS
 
 
 def ask_for_defaults(machine: Machine) -> None:

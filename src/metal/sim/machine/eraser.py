@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from metal.sim.hardware import Disk as Drive
-from metal.sim.network import AnswerLost, Unreachable
-from metal.sim.report import drive_name
-from metal.sim.state import OS, Disk
+from metal.sim.machine.hardware import Disk as Drive
+from metal.sim.machine.network import AnswerLost, Unreachable
+from metal.sim.machine.report import drive_name
+from metal.sim.machine.state import OS, Disk
 
 if TYPE_CHECKING:
-    from metal.sim.machine import Machine
+    from metal.sim.machine.machine import Machine
 
 _STEPS = 4
 """Into so many steps an erasure is divided; after each one there is a report."""

@@ -7,17 +7,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from metal.sim import ipxe
-from metal.sim.eraser import Eraser
-from metal.sim.ignition import IgnitionError
-from metal.sim.ipxe import Loaded
-from metal.sim.network import AnswerLost, Reply, Unreachable
-from metal.sim.report import report
-from metal.sim.state import OS, Disk, Override
-from metal.sim.userdata import operating_system
+from metal.sim.machine import ipxe
+from metal.sim.machine.eraser import Eraser
+from metal.sim.machine.ignition import IgnitionError
+from metal.sim.machine.ipxe import Loaded
+from metal.sim.machine.network import AnswerLost, Reply, Unreachable
+from metal.sim.machine.report import report
+from metal.sim.machine.state import OS, Disk, Override
+from metal.sim.machine.user_data import operating_system
 
 if TYPE_CHECKING:
-    from metal.sim.machine import Machine
+    from metal.sim.machine.machine import Machine
 
 _POST, _KERNEL, _SERVICES = 0.6, 0.25, 0.15
 """How a boot's time is divided: before the network, until Ignition runs, until services run."""

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from metal.kube.meta.clock import Clock, system_clock
-from metal.sim.boot import Firmware
 from metal.sim.faults import Faults
-from metal.sim.hardware import Disk, hardware
 from metal.sim.history import History
-from metal.sim.identity import Identity
-from metal.sim.network import AnswerLost, Network, Reply, Unreachable
+from metal.sim.machine.boot import Firmware
+from metal.sim.machine.hardware import Disk, hardware
+from metal.sim.machine.identity import Identity
+from metal.sim.machine.network import AnswerLost, Network, Reply, Unreachable
+from metal.sim.machine.state import BIOS_DEFAULTS, State
 from metal.sim.options import Options
-from metal.sim.state import BIOS_DEFAULTS, State
 
 RESETS = (
     "On", "ForceOn", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle",

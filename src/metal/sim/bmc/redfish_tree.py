@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from metal.sim.hardware import BIOS_VERSION, MANUFACTURER
-from metal.sim.machine import RESETS, Machine
+from metal.sim.machine.hardware import BIOS_VERSION, MANUFACTURER
+from metal.sim.machine.machine import RESETS, Machine
 
 JSON = dict[str, Any]
 ROOT = "/redfish/v1"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from metal.sim.faults import NAMES
-from metal.sim.machine import RESETS, Busy
+from metal.sim.machine.machine import RESETS, Busy
 from tests.sim.site import OPTIONS, TENANT, Bench, probe_ignition
 
 pytestmark = pytest.mark.looptime

@@ -15,16 +15,17 @@ from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock, system_clock
 from metal.redfish.transport import Transport
-from metal.sim import store, tls
-from metal.sim.bmcmodel import SimBMC
+from metal.sim.bmc import tls
+from metal.sim.bmc.http import BMCServer
+from metal.sim.bmc.in_process import transport_factory
+from metal.sim.bmc.model import SimBMC
 from metal.sim.history import History
-from metal.sim.http import BMCServer
-from metal.sim.identity import BMC_OUI, identity
-from metal.sim.inprocess import transport_factory
-from metal.sim.leases import Leases
-from metal.sim.machine import Machine, Site
-from metal.sim.network import Network, SocketNetwork
+from metal.sim.machine import store
+from metal.sim.machine.identity import BMC_OUI, identity
+from metal.sim.machine.machine import Machine, Site
+from metal.sim.machine.network import Network, SocketNetwork
 from metal.sim.options import Options
+from metal.sim.sites.leases import Leases
 
 _log = structlog.get_logger(__name__)
 RENEWAL = 60.0

@@ -22,10 +22,10 @@ from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.server import Request, Route
 from metal.redfish import RedfishClient
 from metal.redfish.transport import Response
-from metal.sim.bmcmodel import SimBMC
-from metal.sim.fleet import Fleet, FleetSettings
-from metal.sim.network import InProcessNetwork
+from metal.sim.bmc.model import SimBMC
+from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Options
+from metal.sim.sites.fleet import Fleet, FleetSettings
 
 pytestmark = pytest.mark.looptime
 OPTIONS = Options(power=3.0, boot=5.0, shutdown=2.0, latency=0.03, password="made-up-pass", max_sessions=2)

@@ -17,16 +17,16 @@ from metal.boot.errors import ImageError
 from metal.codegen.crd import crds
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.kube.meta.clock import LoopClock
-from metal.sim.fleet import RENEWAL, Fleet, FleetSettings
-from metal.sim.hardware import hardware
-from metal.sim.identity import MOST, identity
-from metal.sim.images import NAMES, FakeImage, ImageStore, fake_image
-from metal.sim.latency import Latency
-from metal.sim.localimages import LocalImages
-from metal.sim.network import InProcessNetwork
+from metal.sim.bmc.latency import Latency
+from metal.sim.images.local import LocalImages
+from metal.sim.images.registry import NAMES, FakeImage, ImageStore, fake_image
+from metal.sim.machine.hardware import hardware
+from metal.sim.machine.identity import MOST, identity
+from metal.sim.machine.network import InProcessNetwork
+from metal.sim.machine.store import Unreadable
 from metal.sim.options import Options
-from metal.sim.store import Unreadable
-from metal.sim.watching import ObjectHistory
+from metal.sim.sites.fleet import RENEWAL, Fleet, FleetSettings
+from metal.sim.sites.watching import ObjectHistory
 from tests.sim.plane import START
 from tests.sim.site import BOOT, OPTIONS, TENANT, BootServer, probe_ignition
 

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from metal.sim.identity import Identity
+from metal.sim.machine.identity import Identity
 
 GIB = 1 << 30
 BIOS_VERSION = "1.4.2"

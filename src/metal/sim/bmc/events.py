@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from metal.sim import redfisherrors as errors
-from metal.sim import redfishtree as tree
-from metal.sim.machine import Machine
-from metal.sim.network import Unreachable
+from metal.sim.bmc import redfish_errors as errors
+from metal.sim.bmc import redfish_tree as tree
+from metal.sim.machine.machine import Machine
+from metal.sim.machine.network import Unreachable
 
 _MOST = 8
 """Subscriptions that one BMC holds."""

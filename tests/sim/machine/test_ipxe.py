@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metal.boot.errors import ScriptError as GeneratorError
 from metal.boot.script import Boot, chainload
-from metal.sim.ipxe import Interpreter, Loaded, ScriptError, parse
+from metal.sim.machine.ipxe import Interpreter, Loaded, ScriptError, parse
 from tests.kube.virtual import run
 
 SETTINGS = {"uuid": "u-1", "net0/mac": "02:05:e0:00:00:01", "net0/mac:hexhyp": "02-05-e0-00-00-01"}

@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from metal.redfish.transport import Response
-from metal.sim import bios
-from metal.sim import redfisherrors as errors
-from metal.sim import redfishtree as tree
-from metal.sim.events import SimEvents
-from metal.sim.latency import Latency
-from metal.sim.machine import RESETS, Busy, Machine
-from metal.sim.redfisherrors import Refusal
-from metal.sim.sessions import Full, Sessions
-from metal.sim.state import Override
+from metal.sim.bmc import bios
+from metal.sim.bmc import redfish_errors as errors
+from metal.sim.bmc import redfish_tree as tree
+from metal.sim.bmc.events import SimEvents
+from metal.sim.bmc.latency import Latency
+from metal.sim.bmc.redfish_errors import Refusal
+from metal.sim.bmc.sessions import Full, Sessions
+from metal.sim.machine.machine import RESETS, Busy, Machine
+from metal.sim.machine.state import Override
 
 _HEADERS = {"content-type": "application/json", "odata-version": "4.0", "cache-control": "no-cache"}
 _BOOT_VALUES = {

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from metal.sim.hardware import BIOS_VERSION, GIB, MANUFACTURER, Disk, Hardware
-from metal.sim.identity import Identity
+from metal.sim.machine.hardware import BIOS_VERSION, GIB, MANUFACTURER, Disk, Hardware
+from metal.sim.machine.identity import Identity
 
 
 def report(

@@ -14,7 +14,7 @@ from metal.boot.images import Image, Progress
 from metal.boot.manifest import Document
 from metal.boot.oci import BadReference, parse
 from metal.boot.plan import Blob
-from metal.sim.images import ImageStore
+from metal.sim.images.registry import ImageStore
 
 
 class LocalImages:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from metal.sim.machine import Machine
-from metal.sim.state import State
+from metal.sim.machine.machine import Machine
+from metal.sim.machine.state import State
 
 
 class Saved(msgspec.Struct, kw_only=True):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from metal.sim.machine.state import Disk
 from metal.sim.options import Options
-from metal.sim.state import Disk
 from tests.sim.site import REGISTRY, Bench, BootServer
 
 pytestmark = pytest.mark.looptime

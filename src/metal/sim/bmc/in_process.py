@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from metal.bmc.protocols import Access
 from metal.redfish.errors import BMCCertificateChanged, BMCTimeout, BMCUnreachable
 from metal.redfish.transport import Response, Transport
-from metal.sim.bmcmodel import SimBMC
+from metal.sim.bmc.model import SimBMC
 
 
 class SimTransport:

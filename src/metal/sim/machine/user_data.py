@@ -2,8 +2,8 @@
 
 import hashlib
 
-from metal.sim.ignition import read
-from metal.sim.state import OS
+from metal.sim.machine.ignition import read
+from metal.sim.machine.state import OS
 
 
 def operating_system(ignition: bytes | None, image: str) -> OS:
