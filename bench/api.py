@@ -40,7 +40,7 @@ import asyncio, signal, sys
 from pathlib import Path
 import uvloop
 from metal.apiserver.server import EmbeddedAPI
-from metal.cli.collecting import collect_seldom
+from metal.cli.run.garbage import collect_seldom
 from metal.kube.meta.clock import system_clock
 
 async def main():

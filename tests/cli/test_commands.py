@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from metal.cli.connection import missing
-from metal.cli.datadir import InUse, locked
 from metal.cli.main import COMMANDS, main
+from metal.cli.support.connection import missing
+from metal.cli.support.datadir import InUse, locked
 from metal.config import Config, parse
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.live import KINDS, Live
-from tests.cli.test_up import IGNITION, Up, all_available, running, servers, until
+from tests.cli.run.test_up import IGNITION, Up, all_available, running, servers, until
 
 pytestmark = pytest.mark.life
 

@@ -11,7 +11,7 @@ import pytest
 
 from metal.kube.client.protocol import Client
 from tests.cli.live import KINDS, METALCTL, api
-from tests.cli.test_up import free_ports
+from tests.cli.run.test_up import free_ports
 
 pytestmark = pytest.mark.life
 

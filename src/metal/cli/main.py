@@ -7,10 +7,10 @@ import click
 import metal
 
 COMMANDS = {
-    "up": ("metal.cli.up", "Run everything here: embedded API, controllers, boot server, registry."),
-    "manager": ("metal.cli.manager", "Run controllers, boot server and registry against a Kubernetes cluster."),
-    "sim": ("metal.cli.sim", "Run simulated BMCs and machines against a control plane."),
-    "status": ("metal.cli.status", "Show every server: state, since when, power, and what it waits for."),
+    "up": ("metal.cli.run.up", "Run everything here: embedded API, controllers, boot server, registry."),
+    "manager": ("metal.cli.run.manager", "Run controllers, boot server and registry against a Kubernetes cluster."),
+    "sim": ("metal.cli.run.sim", "Run simulated BMCs and machines against a control plane."),
+    "status": ("metal.cli.machines.status", "Show every server: state, since when, power, and what it waits for."),
     "why": ("metal.cli.why.command", "Say what a server or claim waits for, what was tried, and what to do."),
     "get": ("metal.cli.objects.get", "Show objects of any kind."),
     "describe": ("metal.cli.objects.describe", "Show everything about an object, and what happened to it."),
@@ -27,12 +27,15 @@ COMMANDS = {
     "unpark": ("metal.cli.machines.park:unpark", "Manage parked servers again."),
     "maintain": ("metal.cli.machines.maintain", "Take servers into maintenance, or end it."),
     "approve": ("metal.cli.machines.approve", "Let maintenances have the servers of your claims."),
-    "evidence": ("metal.cli.evidence", "List, show and verify evidence of what became of tenants' data."),
-    "move": ("metal.cli.move", "Move all objects from one API to another, such as from `metalctl up` into a cluster."),
-    "config": ("metal.cli.config", "Print every configuration option with its meaning, or check a file."),
-    "backup": ("metal.cli.backup", "Copy everything that an embedded API holds to a file, while it works."),
-    "restore": ("metal.cli.restore", "Put such a copy in place of what an embedded API holds."),
-    "lease-hook": ("metal.cli.lease_hook", "Tell the control plane of a DHCP lease (called by a DHCP server)."),
+    "evidence": ("metal.cli.data.evidence", "List, show and verify evidence of what became of tenants' data."),
+    "move": (
+        "metal.cli.data.move",
+        "Move all objects to another API, such as from `metalctl up` into a cluster.",
+    ),
+    "config": ("metal.cli.run.config", "Print every configuration option with its meaning, or check a file."),
+    "backup": ("metal.cli.data.backup", "Copy everything that an embedded API holds to a file, while it works."),
+    "restore": ("metal.cli.data.restore", "Put such a copy in place of what an embedded API holds."),
+    "lease-hook": ("metal.cli.run.lease_hook", "Tell the control plane of a DHCP lease (called by a DHCP server)."),
     "completion": ("metal.cli.completion", "Have bash or zsh complete commands and names."),
 }
 """Where each command is (`command` in the module, or what is named behind the colon), and what it does."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from metal.cli.completing import SERVER
-from metal.cli.exits import EXITS
 from metal.cli.machines.targets import target
-from metal.cli.onapi import Desk, on_api
+from metal.cli.support.completing import SERVER
+from metal.cli.support.context import Desk, on_api
+from metal.cli.support.exits import EXITS
 from metal.kube.meta.clock import system_clock
 
 
@@ -33,7 +33,7 @@ async def command(desk: Desk, server: str, typed: str | None, record: Path | Non
     one is written; another one is refused before the password is sent, until operation=accept-host-key. A recording
     holds what was shown, not what was typed.
     """
-    from metal.cli.console.way import find  # what it imports takes its time to load
+    from metal.cli.console.target import find
 
     way = await find(desk, await target(desk, server))
     await _converse(desk, server, way, way.command if typed is None else typed, record)

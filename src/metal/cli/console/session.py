@@ -10,12 +10,12 @@ import click
 from metal.bmc.errors import BMCAuthError, BMCError, BMCHostKeyChanged
 from metal.bmc.protocols import ShellAccess
 from metal.bmc.ssh import connect
-from metal.cli.console import hostkey
+from metal.cli.console import host_key
 from metal.cli.console.asciicast import Recording
 from metal.cli.console.escape import HELP, Escape
+from metal.cli.console.target import Way
 from metal.cli.console.terminal import Local
-from metal.cli.console.way import Way
-from metal.cli.onapi import Desk
+from metal.cli.support.context import Desk
 
 _ALIVE = 15.0
 """Seconds of silence after which the BMC is asked whether it is still there; three times, then the session ends."""
@@ -27,20 +27,20 @@ _PORTION = 65536
 @asynccontextmanager
 async def connected(desk: Desk, way: Way) -> AsyncIterator[asyncssh.SSHClientConnection]:
     """A connection that was logged in, to the host key that is pinned. Raises click.ClickException and ApiError."""
-    access = ShellAccess(way.address, way.port, way.username, way.password, await hostkey.pinned(desk, way))
+    access = ShellAccess(way.address, way.port, way.username, way.password, await host_key.pinned(desk, way))
     try:
         connection = await connect(access, _LOGIN, keepalive=_ALIVE)
     except BMCHostKeyChanged as exc:
-        raise await hostkey.changed(desk, way, access.host_key, exc) from None
+        raise await host_key.changed(desk, way, access.host_key, exc) from None
     except BMCAuthError:
         raise click.ClickException(
             f"the BMC at {way.address} refused user name and password of BMCSecret {way.secret} over SSH: may this "
             "account use SSH?"
         ) from None
     except BMCError as exc:
-        raise hostkey.unreachable(way, exc) from None
+        raise host_key.unreachable(way, exc) from None
     async with connection:
-        await hostkey.shown(desk, way)
+        await host_key.shown(desk, way)
         yield connection
 
 

@@ -3,14 +3,14 @@
 import click
 
 from metal.api.claim import ServerClaim
-from metal.cli.completing import CLAIM
-from metal.cli.exits import EXITS
 from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded
-from metal.cli.objects import plain
-from metal.cli.objects.output import output_option
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, in_namespace
+from metal.cli.support import plain
+from metal.cli.support.completing import CLAIM
+from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.exits import EXITS
+from metal.cli.support.output import output_option
+from metal.cli.support.plain import Obj
 from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, is_approved
 
 

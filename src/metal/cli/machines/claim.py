@@ -9,17 +9,17 @@ import click
 
 from metal.api.claim import ServerClaim
 from metal.api.core import SECRET
-from metal.cli.completing import SERVER
-from metal.cli.exits import EXITS
-from metal.cli.machines.progress import Progress
+from metal.cli.machines.claim_options import Selector, Toleration, ignition
 from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, target
-from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
-from metal.cli.machines.wishes import Selector, Toleration, ignition
-from metal.cli.objects import plain
-from metal.cli.objects.output import output_option
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, in_namespace
+from metal.cli.support import plain
+from metal.cli.support.completing import SERVER
+from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.exits import EXITS
+from metal.cli.support.output import output_option
+from metal.cli.support.plain import Obj
+from metal.cli.support.progress import Progress
+from metal.cli.support.until import Awaited, timeout_option, until, wait_option
 from metal.kube.client.errors import ApiError
 from metal.kube.meta import conditions
 from metal.kube.meta.ownership import controller_reference

@@ -2,13 +2,13 @@
 
 import click
 
-from metal.cli.exits import EXITS
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import target
-from metal.cli.objects import plain
-from metal.cli.objects.output import output_option
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, on_api
+from metal.cli.support import plain
+from metal.cli.support.context import Desk, on_api
+from metal.cli.support.exits import EXITS
+from metal.cli.support.output import output_option
+from metal.cli.support.plain import Obj
 
 
 @click.command("cordon", epilog=EXITS)

@@ -9,15 +9,15 @@ import click
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Kind
 from metal.api.server import Server, State
-from metal.cli.exits import EXITS, Missing
-from metal.cli.machines.progress import Progress
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, failed_since, target
-from metal.cli.machines.until import Awaited, timeout_option, until, until_gone, wait_option
-from metal.cli.objects import plain
-from metal.cli.objects.output import output_option
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, in_namespace
+from metal.cli.support import plain
+from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.exits import EXITS, Missing
+from metal.cli.support.output import output_option
+from metal.cli.support.plain import Obj
+from metal.cli.support.progress import Progress
+from metal.cli.support.until import Awaited, timeout_option, until, until_gone, wait_option
 from metal.kube.client.errors import NotFound
 
 

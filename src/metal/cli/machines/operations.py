@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import click
 
-from metal.cli.machines.progress import Progress
 from metal.cli.machines.targets import Target, target
-from metal.cli.machines.until import until
-from metal.cli.objects import events, plain
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk
+from metal.cli.objects import events
+from metal.cli.support import plain
+from metal.cli.support.context import Desk
+from metal.cli.support.plain import Obj
+from metal.cli.support.progress import Progress
+from metal.cli.support.until import until
 from metal.kube.client.errors import Conflict
 
 REFUSALS = ("UnsupportedOperation", "ParkedOperationDropped", "OperationRefused")

@@ -5,15 +5,15 @@ from datetime import timedelta
 import click
 
 from metal.api.server import Server, State
-from metal.cli.exits import EXITS
 from metal.cli.machines import operations
-from metal.cli.machines.progress import Progress
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, in_error, target
-from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
-from metal.cli.objects.output import output_option
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, on_api
+from metal.cli.support.context import Desk, on_api
+from metal.cli.support.exits import EXITS
+from metal.cli.support.output import output_option
+from metal.cli.support.plain import Obj
+from metal.cli.support.progress import Progress
+from metal.cli.support.until import Awaited, timeout_option, until, wait_option
 
 
 @click.command("park", epilog=EXITS)

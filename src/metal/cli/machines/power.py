@@ -5,19 +5,19 @@ from datetime import datetime, timedelta
 import click
 
 from metal.api.server import Server
-from metal.cli.columns import aligned
-from metal.cli.completing import SERVER
-from metal.cli.exits import EXITS
 from metal.cli.machines import operations
-from metal.cli.machines.progress import Progress
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import Target, all_servers, claim_of, decoded, in_error, target
-from metal.cli.machines.until import Awaited, timeout_option, until, wait_option
-from metal.cli.objects import plain
-from metal.cli.objects.output import emit, output_option
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk, each, on_api
-from metal.cli.table import rows
+from metal.cli.support import plain
+from metal.cli.support.columns import aligned
+from metal.cli.support.completing import SERVER
+from metal.cli.support.context import Desk, each, on_api
+from metal.cli.support.exits import EXITS
+from metal.cli.support.output import emit, output_option
+from metal.cli.support.plain import Obj
+from metal.cli.support.progress import Progress
+from metal.cli.support.table import rows
+from metal.cli.support.until import Awaited, timeout_option, until, wait_option
 from metal.kube.meta.clock import system_clock
 
 

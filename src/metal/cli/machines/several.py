@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import click
 
-from metal.cli.completing import SERVER
-from metal.cli.objects.output import emit
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import each
+from metal.cli.support.completing import SERVER
+from metal.cli.support.context import each
+from metal.cli.support.output import emit
+from metal.cli.support.plain import Obj
 
 servers_argument = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
 

@@ -8,9 +8,9 @@ import msgspec
 
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
-from metal.cli.objects import plain
-from metal.cli.objects.plain import Obj
-from metal.cli.onapi import Desk
+from metal.cli.support import plain
+from metal.cli.support.context import Desk
+from metal.cli.support.plain import Obj
 from metal.kube.client.errors import NotFound
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import click
 
-from metal.cli.exits import EXITS, Missing, failure
-from metal.cli.objects import plain
 from metal.cli.objects.manifests import Manifest, file_option, read
-from metal.cli.objects.output import emit, name_of, output_option
-from metal.cli.objects.plain import Obj
-from metal.cli.objects.resources import discover, of_object
-from metal.cli.onapi import Desk, in_namespace
+from metal.cli.support import plain
+from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.exits import EXITS, Missing, failure
+from metal.cli.support.output import emit, name_of, output_option
+from metal.cli.support.plain import Obj
+from metal.cli.support.resources import discover, of_object
 from metal.kube.client.errors import ApiError, Conflict, NotFound
 from metal.kube.client.resources import Resource
 

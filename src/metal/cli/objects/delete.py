@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import click
 
-from metal.cli.completing import KIND_OR_OBJECT
-from metal.cli.exits import EXITS
-from metal.cli.machines.progress import Progress
-from metal.cli.machines.until import timeout_option, until_gone
-from metal.cli.objects import plain
 from metal.cli.objects.manifests import file_option, read
 from metal.cli.objects.references import Reference, kind_name, named
-from metal.cli.objects.resources import discover, of_object
-from metal.cli.onapi import Desk, each, in_namespace
+from metal.cli.support import plain
+from metal.cli.support.completing import KIND_OR_OBJECT
+from metal.cli.support.context import Desk, each, in_namespace
+from metal.cli.support.exits import EXITS
+from metal.cli.support.progress import Progress
+from metal.cli.support.resources import discover, of_object
+from metal.cli.support.until import timeout_option, until_gone
 from metal.kube.client.errors import NotFound
 
 

@@ -6,16 +6,17 @@ from typing import Any
 
 import click
 
-from metal.cli.columns import aligned
-from metal.cli.completing import KIND_OR_OBJECT
-from metal.cli.exits import EXITS
-from metal.cli.objects import events, plain
+from metal.cli.objects import events
 from metal.cli.objects.events import Happening, moment
-from metal.cli.objects.output import dumped
-from metal.cli.objects.plain import Obj
 from metal.cli.objects.references import Reference, named
-from metal.cli.onapi import Desk, in_namespace
-from metal.cli.table import age, printable
+from metal.cli.support import plain
+from metal.cli.support.columns import aligned
+from metal.cli.support.completing import KIND_OR_OBJECT
+from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.exits import EXITS
+from metal.cli.support.output import dumped
+from metal.cli.support.plain import Obj
+from metal.cli.support.table import age, printable
 from metal.kube.meta.clock import system_clock
 
 _SECRET_FIELDS = ("data", "stringData")

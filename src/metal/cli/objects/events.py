@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from metal.api.core import EVENT
-from metal.cli.columns import aligned
-from metal.cli.objects import plain
-from metal.cli.objects.plain import Obj
-from metal.cli.table import age, printable
+from metal.cli.support import plain
+from metal.cli.support.columns import aligned
+from metal.cli.support.plain import Obj
+from metal.cli.support.table import age, printable
 from metal.kube.client.errors import Forbidden
 from metal.kube.client.http import HTTPClient
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from metal.cli.completing import KIND_OR_OBJECT
-from metal.cli.exits import EXITS
-from metal.cli.objects import plain
-from metal.cli.objects.output import dumped, emit, name_of, without_bookkeeping
-from metal.cli.objects.plain import Obj
 from metal.cli.objects.references import Reference, kind_name, one_namespace, read
-from metal.cli.objects.resources import discover
 from metal.cli.objects.tables import Printed, is_empty
-from metal.cli.onapi import Desk, in_namespace
+from metal.cli.support import plain
+from metal.cli.support.completing import KIND_OR_OBJECT
+from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.exits import EXITS
+from metal.cli.support.output import dumped, emit, name_of, without_bookkeeping
+from metal.cli.support.plain import Obj
+from metal.cli.support.resources import discover
 from metal.kube.client.errors import Expired, Unavailable
 
 _AGAIN = 1.0

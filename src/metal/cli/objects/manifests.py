@@ -9,7 +9,7 @@ from typing import Any
 import click
 import yaml
 
-from metal.cli.objects.plain import Obj
+from metal.cli.support.plain import Obj
 
 _ENDINGS = (".yaml", ".yml", ".json")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import click
 
-from metal.cli.exits import Missing
-from metal.cli.objects.resources import discover, find
-from metal.cli.onapi import Desk
+from metal.cli.support.context import Desk
+from metal.cli.support.exits import Missing
+from metal.cli.support.resources import discover, find
 from metal.kube.client.resources import Resource
 
 

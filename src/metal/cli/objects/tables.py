@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from metal.cli.columns import aligned, line, widths
-from metal.cli.objects.plain import Obj
-from metal.cli.table import printable
+from metal.cli.support.columns import aligned, line, widths
+from metal.cli.support.plain import Obj
+from metal.cli.support.table import printable
 
 
 @dataclass

@@ -5,12 +5,13 @@ import json
 import click
 
 from metal.api.claim import ServerClaim
-from metal.cli.completing import WHY
-from metal.cli.exits import EXITS
+from metal.cli.machines.status import PAUSES
 from metal.cli.machines.targets import all_servers, decoded, target
-from metal.cli.objects import events, plain
-from metal.cli.onapi import Desk, each, in_namespace
-from metal.cli.status import PAUSES
+from metal.cli.objects import events
+from metal.cli.support import plain
+from metal.cli.support.completing import WHY
+from metal.cli.support.context import Desk, each, in_namespace
+from metal.cli.support.exits import EXITS
 from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
 from metal.cli.why.story import Story

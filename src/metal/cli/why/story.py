@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from metal.cli.objects.events import Happening, sentence
-from metal.cli.table import age, printable
+from metal.cli.support.table import age, printable
 
 _EVENTS = 8
 """How many of the last Events people are shown."""

@@ -1,0 +1,125 @@
+"""Where a server's console is, and who may open it: from Server, BMC, Endpoint and BMCSecret."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from metal.api.bmc import BMC, BMCSecret, ConsoleProtocol
+from metal.api.common import LocalRef
+from metal.api.endpoint import Endpoint
+from metal.api.server import Server
+from metal.cli.machines.targets import Target, decoded
+from metal.cli.support import plain
+from metal.cli.support.context import Desk
+from metal.cli.support.plain import Obj
+from metal.controllers.shared.bmc_endpoint import Problem, credentials, endpoint_address
+from metal.kube.client.errors import NotFound
+
+SSH_PORT = 22
+_SPOKEN = ("SSH", "SSHLenovo")
+_COMMANDS = {"Dell": "console com2", "HPE": "vsp", "Hewlett Packard": "vsp"}
+"""What opens the serial console at the BMC's shell, by the beginning of the manufacturer's name."""
+_USUAL = "console 1"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A console: address, login, the command that opens it, and the object whose status holds the host key."""
+
+    address: str
+    port: int
+    username: str = field(repr=False)
+    password: str = field(repr=False)
+    secret: str
+    command: str
+    keeper_kind: Any
+    keeper: Obj = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """What a BMC object or a Server's own spec.bmc says."""
+
+    where: str
+    address: str
+    endpoint: LocalRef | None
+    secret: str
+    protocol: ConsoleProtocol | None
+    manufacturer: str
+    keeper_kind: Any
+    keeper: Obj
+
+
+async def find(desk: Desk, found: Target) -> Way:
+    """The way to the console. Raises click.ClickException that names the object and the fix."""
+    spec = await _spec(desk, found)
+    protocol = spec.protocol
+    if protocol is not None and protocol.name not in _SPOKEN:
+        raise click.ClickException(
+            f"{spec.where} has the console protocol {protocol.name}, and only SSH is spoken here: set "
+            "consoleProtocol.name to SSH where the BMC has it"
+        )
+    address = await _address(desk, spec)
+    login = credentials(spec.secret, await _read(desk, desk.kinds.bmc_secret, spec.secret, BMCSecret))
+    if isinstance(login, Problem):
+        raise click.ClickException(login.message)
+    port = protocol.port if protocol is not None else SSH_PORT
+    command = _command(protocol, spec.manufacturer)
+    return Way(
+        address, port, login.username, login.password, spec.secret, command, spec.keeper_kind, spec.keeper
+    )  # fmt: skip
+
+
+async def _spec(desk: Desk, found: Target) -> _Spec:
+    server: Server = found.server
+    inline, ref = server.spec.bmc, server.spec.bmc_ref
+    if ref is not None:
+        obj = await _object(desk, desk.kinds.bmc, ref.name)
+        if obj is None:
+            raise click.ClickException(f"BMC {ref.name} does not exist: create it or correct spec.bmcRef")
+        bmc: BMC = decoded(obj, BMC)
+        address = (bmc.spec.access.ip if bmc.spec.access else "") or ""
+        made_by = bmc.status.manufacturer or server.status.manufacturer
+        return _Spec(
+            f"BMC {ref.name}", address, bmc.spec.endpoint_ref, bmc.spec.bmc_secret_ref.name, bmc.spec.console_protocol,
+            made_by, desk.kinds.bmc, obj,
+        )  # fmt: skip
+    if inline is None:
+        raise click.ClickException(f"server {found.name} says nothing of its BMC: set spec.bmcRef or spec.bmc")
+    return _Spec(
+        f"server {found.name}", inline.address, inline.endpoint_ref, inline.bmc_secret_ref.name,
+        inline.console_protocol, server.status.manufacturer, desk.kinds.server, found.obj,
+    )  # fmt: skip
+
+
+async def _address(desk: Desk, spec: _Spec) -> str:
+    if spec.address:
+        return spec.address
+    if spec.endpoint is None:
+        raise click.ClickException(f"{spec.where} has no address: set it")
+    endpoint = await _read(desk, desk.kinds.endpoint, spec.endpoint.name, Endpoint)
+    address = endpoint_address(spec.endpoint.name, endpoint)
+    if isinstance(address, Problem):
+        raise click.ClickException(address.message)
+    return address
+
+
+def _command(protocol: ConsoleProtocol | None, manufacturer: str) -> str:
+    if protocol is not None and protocol.name == "SSHLenovo":
+        return _USUAL
+    return next((command for name, command in _COMMANDS.items() if manufacturer.startswith(name)), _USUAL)
+
+
+async def _read(desk: Desk, kind: Any, name: str, struct: type[Any]) -> Any:
+    obj = await _object(desk, kind, name) if name else None
+    return None if obj is None else decoded(obj, struct)
+
+
+async def _object(desk: Desk, kind: Any, name: str) -> Obj | None:
+    try:
+        return await plain.get(desk.http, kind, name, "")
+    except NotFound as exc:
+        if not exc.details.get("name"):
+            raise
+        return None

@@ -1,0 +1,249 @@
+"""metalctl evidence"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from metal.api.core import CONFIG_MAP
+from metal.api.kinds import Kinds, kinds
+from metal.api.sanitization import DriveErasure, EvidencePhase, Result, SanitizationEvidence
+from metal.cli.machines.status import WIDE
+from metal.cli.support.connection import connect, connection_options
+from metal.cli.support.durations import spoken
+from metal.cli.support.table import age, printable
+from metal.evidence.keys import LABEL, public_keys
+from metal.evidence.signing import DoesNotHold, KeyUnusable, PublicKey, load_public, verify
+from metal.kube.client.errors import ApiError, NotFound, Unavailable
+from metal.kube.client.protocol import Client
+from metal.kube.meta.clock import system_clock
+
+T = TypeVar("T")
+_OUTPUT = click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+_SERVER = click.option("--server", default="", metavar="NAME", help="Only evidence of this server.")
+_PUBLIC = click.option(
+    "--public-key", "public_key", type=click.Path(path_type=Path, dir_okay=False, exists=True), default=None,
+    help="File with the public key (PEM) that is trusted, instead of those that the API holds.",
+)  # fmt: skip
+_NAMESPACE = click.option("--namespace", default="metal-system", show_default=True, help="The managers' own namespace.")
+
+
+@click.group("evidence")
+def command() -> None:
+    """What became of the data that tenants left on servers' drives.
+
+    \b
+    Examples:
+      metalctl evidence list --server rack1-a-system-0
+      metalctl evidence show NAME -o json
+      metalctl evidence verify --public-key key.pem
+    """
+
+
+@command.command("list")
+@_SERVER
+@_OUTPUT
+@connection_options
+def list_command(server: str, output: str, kubeconfig: Path | None, context: str | None, api_group: str) -> None:
+    """Show all evidence, the oldest first: server, policy, phase, drives, and what is owed.
+
+    With -o json: a list of the objects as the API has them.
+    """
+    names = kinds(api_group)
+    found = _ask(kubeconfig, context, api_group, lambda client: _evidence(client, names, (), server))
+    if output == "json":
+        click.echo(json.dumps([_plain(one, names) for one in found], indent=2))
+    elif not found:
+        click.echo("no evidence yet: it begins when a machine erases its drives after a claim")
+    else:
+        _print(_overview(found, system_clock()))
+
+
+@command.command("show")
+@click.argument("name")
+@_OUTPUT
+@connection_options
+def show_command(name: str, output: str, kubeconfig: Path | None, context: str | None, api_group: str) -> None:
+    """Show one piece of evidence, drive by drive. With -o json: the object as the API has it."""
+    names = kinds(api_group)
+    (one,) = _ask(kubeconfig, context, api_group, lambda client: _evidence(client, names, (name,), ""))
+    if output == "json":
+        click.echo(json.dumps(_plain(one, names), indent=2))
+        return
+    status = one.status
+    click.echo(f"{one.metadata.name}: server {one.spec.server_ref.name}, policy {one.spec.policy}, {_phase(one)}")
+    for title, lines in (("owed", status.owed), ("remarks", status.remarks)):
+        for line in lines:
+            click.echo(f"{title}: {printable(line)}")
+    for reset in status.firmware:
+        click.echo(f"firmware: {reset.action} {reset.result}")
+    _print(_drives(one))
+
+
+@command.command("verify")
+@click.argument("chosen", metavar="[NAME]...", nargs=-1)
+@_SERVER
+@_PUBLIC
+@_NAMESPACE
+@_OUTPUT
+@connection_options
+def verify_command(
+    chosen: tuple[str, ...], server: str, public_key: Path | None, namespace: str, output: str,
+    kubeconfig: Path | None, context: str | None, api_group: str,
+) -> None:  # fmt: skip
+    """Check signatures: of the evidence that is named, or of all that has a verdict.
+
+    Trust --public-key FILE more than the API: whoever can change evidence there may change keys, too. With -o json: a
+    list of objects with name, server, holds, keyID and problem.
+
+    Exit codes: 0 every signature holds, 1 one does not (or there is none), 2 the command line is wrong.
+    """
+    names = kinds(api_group)
+    given = None if public_key is None else _load(public_key)
+
+    async def read(client: Client) -> list["_Checked"]:
+        keys = given if given is not None else await _keys(client, names, namespace)
+        found = await _evidence(client, names, chosen, server)
+        return [_check(one, keys) for one in found if chosen or one.status.phase != EvidencePhase.RUNNING]
+
+    checked = _ask(kubeconfig, context, api_group, read)
+    if output == "json":
+        click.echo(json.dumps([one.as_json() for one in checked], indent=2))
+    else:
+        for one in checked:
+            click.echo(f"{one.name}: {one.problem or f'holds, signed with {one.key}'}")
+    if broken := sum(bool(one.problem) for one in checked):
+        raise click.ClickException(f"{broken} of {len(checked)} signatures do not hold")
+    if output == "table":
+        click.echo(f"{len(checked)} signatures hold")
+
+
+@dataclass(frozen=True)
+class _Checked:
+    name: str
+    server: str
+    key: str
+    problem: str
+
+    def as_json(self) -> dict[str, Any]:
+        holds = not self.problem
+        return {
+            "name": self.name, "server": self.server, "holds": holds, "keyID": self.key, "problem": self.problem
+        }  # fmt: skip
+
+
+def _check(evidence: SanitizationEvidence, keys: dict[str, PublicKey]) -> _Checked:
+    problem = ""
+    try:
+        verify(evidence, keys)
+    except DoesNotHold as exc:
+        problem = str(exc)
+    signature = evidence.status.signature
+    key = signature.key_id if signature is not None else ""
+    return _Checked(evidence.metadata.name, evidence.spec.server_ref.name, printable(key), printable(problem))
+
+
+def _load(path: Path) -> dict[str, PublicKey]:
+    try:
+        key = load_public(path.read_bytes())
+    except (OSError, KeyUnusable) as exc:
+        raise click.UsageError(f"--public-key {path}: {exc}") from None
+    return {key.id: key}
+
+
+async def _keys(client: Client, names: Kinds, namespace: str) -> dict[str, PublicKey]:
+    found = await client.list(CONFIG_MAP, namespace, labels=f"{names.key(LABEL)}=public")
+    return public_keys(found.items)
+
+
+async def _evidence(client: Client, names: Kinds, chosen: tuple[str, ...], server: str) -> list[SanitizationEvidence]:
+    if chosen:
+        found = [await _one(client, names, name) for name in chosen]
+    else:
+        found = list((await client.list(names.evidence)).items)
+    wanted = [one for one in found if server in ("", one.spec.server_ref.name)]
+    return sorted(wanted, key=lambda one: (one.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC),
+                                           one.metadata.name))  # fmt: skip
+
+
+async def _one(client: Client, names: Kinds, name: str) -> SanitizationEvidence:
+    try:
+        return await client.get(names.evidence, name)
+    except NotFound:
+        raise click.ClickException(f"there is no evidence {name}; `metalctl evidence list` names all") from None
+
+
+def _ask(kubeconfig: Path | None, context: str | None, group: str, read: Callable[[Client], Awaitable[T]]) -> T:
+    async def asked() -> T:
+        client = connect(kubeconfig, context)
+        try:
+            return await read(client)
+        finally:
+            await client.aclose()
+
+    try:
+        return asyncio.run(asked())
+    except NotFound:
+        raise click.ClickException(f"the API has no kinds of group {group}; give --api-group") from None
+    except Unavailable as exc:
+        raise click.ClickException(f"the API did not answer: {exc.message}. Is `metalctl up` running?") from None
+    except ApiError as exc:
+        raise click.ClickException(f"the API refused: {exc.message}") from None
+
+
+def _plain(evidence: SanitizationEvidence, names: Kinds) -> dict[str, Any]:
+    kind = names.evidence
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **msgspec.to_builtins(evidence)}
+
+
+def _phase(evidence: SanitizationEvidence) -> str:
+    return f"{evidence.status.phase or 'empty'}{', accepted' if evidence.status.accepted_at else ''}"
+
+
+def _overview(found: list[SanitizationEvidence], now: datetime) -> Table:
+    table = _table("NAME", "SERVER", "POLICY", "PHASE", "DRIVES", "ENDED", "OWED")
+    for one in found:
+        status = one.status
+        table.add_row(
+            one.metadata.name, printable(one.spec.server_ref.name), one.spec.policy, _phase(one),
+            str(len(status.drives)), age(status.ended_at, now), printable("; ".join(status.owed)),
+        )  # fmt: skip
+    return table
+
+
+def _drives(evidence: SanitizationEvidence) -> Table:
+    table = _table("DRIVE", "SERIAL", "SLOT", "RESULT", "CLASS", "METHOD", "READ BACK", "MESSAGE")
+    for drive in evidence.status.drives:
+        read = f"{drive.samples_read}, {drive.samples_differ} differ" if drive.samples_read else "no"
+        told = (drive.name, drive.serial_number, drive.slot, _result(drive), drive.class_, drive.method, read)
+        table.add_row(*map(printable, told), printable(drive.message))
+    return table
+
+
+def _result(drive: DriveErasure) -> str:
+    """How far it is while it is being erased: machines say how long it takes once they can tell."""
+    if drive.result != Result.RUNNING:
+        return drive.result
+    left = "" if drive.seconds_left is None else f", {spoken(timedelta(seconds=drive.seconds_left))} left"
+    return f"{drive.result}, {drive.percent} %{left}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _print(table: Table) -> None:
+    console = Console(markup=False)
+    console.width = console.width if console.is_terminal else WIDE
+    console.print(table)

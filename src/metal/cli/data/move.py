@@ -1,0 +1,174 @@
+"""metalctl move"""
+
+import asyncio
+import json
+import socket
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metal.api.kinds import Kinds, kinds
+from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.storage.journal import JournalError
+from metal.cli.support.connection import connection, connection_options
+from metal.cli.support.datadir import Unusable, locked
+from metal.codegen.crd import crds
+from metal.kube.client.errors import ApiError, Unavailable
+from metal.kube.client.http import HTTPClient
+from metal.kube.meta.clock import system_clock
+from metal.move.homes import Home, Refused
+from metal.move.inventory import Inventory
+from metal.move.lock import alone
+from metal.move.mover import Mover
+
+_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """The command line."""
+
+    to_kubeconfig: Path | None
+    to_data: Path | None
+    to_context: str | None
+    data: Path | None
+    namespace: str
+    dry_run: bool
+    output: str
+    yes: bool
+    kubeconfig: Path | None
+    context: str | None
+    api_group: str
+
+
+@click.command("move")
+@click.option("--to-kubeconfig", type=_FILE, help="Kubeconfig of the API that gets the objects.")
+@click.option("--to-data", type=_FOLDER, help="Instead: folder of a stopped `metalctl up` that gets the objects.")
+@click.option("--to-context", default=None, help="Context of --to-kubeconfig; its current one by default.")
+@click.option("--data", type=_FOLDER, default=None, help="Instead of --kubeconfig: folder of a stopped `metalctl up`.")
+@click.option("--namespace", default="metal-system", show_default=True, help="The managers' own namespace.")
+@click.option("--dry-run", is_flag=True, help="Check both APIs and print what would be moved; change nothing.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--yes", is_flag=True, help="Do not ask before the first change.")
+@connection_options
+def command(**given: Any) -> None:
+    """Move all objects from one API to another: from `metalctl up` into a cluster, or back.
+
+    Managers on both sides stop and say so; objects, status and the Secrets they need are copied and read back; then the
+    managers of the target act, and those of the source stay paused. No machine is switched or booted. Interrupted at
+    any point, the same command goes on; with both sides exchanged it gives an unfinished move up, or moves back.
+
+    \b
+    Examples:
+      metalctl move --to-kubeconfig cluster.yaml --dry-run
+      metalctl move --kubeconfig .metal/kubeconfig --to-kubeconfig cluster.yaml
+      metalctl move --kubeconfig cluster.yaml --to-data .metal
+
+    Exit codes: 0 done, 1 it failed or may not begin (the sentence says why), 2 the command line is wrong.
+    """
+    wish = _Wish(**given)
+    if (wish.to_kubeconfig is None) == (wish.to_data is None):
+        raise click.UsageError("give exactly one of --to-kubeconfig and --to-data")
+    if wish.data is not None and wish.kubeconfig is not None:
+        raise click.UsageError("give --kubeconfig or --data, not both")
+    names = kinds(wish.api_group)
+    source = _way(wish.kubeconfig, wish.context, wish.data, names, wish.namespace)
+    target = _way(wish.to_kubeconfig, wish.to_context, wish.to_data, names, wish.namespace)
+    show = _Show(wish.output, dry_run=wish.dry_run, yes=wish.yes)
+    try:
+        asyncio.run(_run(source, target, show))
+    except Refused as exc:
+        raise click.ClickException(str(exc)) from None
+    except Unavailable as exc:
+        raise click.ClickException(f"an API did not answer: {exc.message}. Run the same command again") from None
+    except ApiError as exc:
+        raise click.ClickException(f"an API refused: {exc.message}. Run the same command again") from None
+    except (Unusable, JournalError, OSError) as exc:
+        raise click.ClickException(str(exc)) from None
+
+
+def _way(kubeconfig: Path | None, context: str | None, data: Path | None, names: Kinds, namespace: str) -> Any:
+    """How a home is opened: over its kubeconfig, or in its folder, where nobody else may be meanwhile."""
+    if data is not None:
+        return _in_folder(data, names, namespace)
+    return _over_api(kubeconfig, context, names, namespace)
+
+
+@asynccontextmanager
+async def _over_api(kubeconfig: Path | None, context: str | None, names: Kinds, namespace: str) -> AsyncIterator[Home]:
+    reached = connection(kubeconfig, context)
+    client = HTTPClient(reached)
+    try:
+        name = str(kubeconfig or reached.url)  # a default is not what somebody typed: he sees where it leads
+        yield Home(f"{name} ({context})" if context else name, client, names, namespace)
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def _in_folder(folder: Path, names: Kinds, namespace: str) -> AsyncIterator[Home]:
+    with locked(folder) as held:
+        held.keep_group(names.group)
+        api = EmbeddedAPI(folder, system_clock)
+        await api.start()
+        try:
+            await api.install_crds(crds(names))
+            yield Home(str(folder), api.client(), names, namespace, alone=True)
+        finally:
+            await api.stop()
+
+
+class _Show:
+    """What the person or the program that called gets to see."""
+
+    def __init__(self, output: str, *, dry_run: bool, yes: bool) -> None:
+        self.json, self.dry_run, self.yes = output == "json", dry_run, yes
+
+    def step(self, sentence: str) -> None:
+        """A step was done."""
+        click.echo(sentence, err=self.json)
+
+    def plan(self, mover: Mover, found: Inventory) -> None:
+        """What would be moved."""
+        if self.json:
+            click.echo(json.dumps({
+                "from": mover.source.name, "to": mover.target.name, "objects": found.counts(),
+                "loseOwners": [str(one) for one in found.orphaned()],
+            }, indent=2))  # fmt: skip
+            return
+        click.echo(f"from {mover.source.name} to {mover.target.name}:")
+        for kind, count in found.counts().items():
+            click.echo(f"  {count:6} {kind}")
+        for one in found.orphaned():
+            click.echo(f"  {one} loses an owner that does not move")
+
+
+def _agreed(here: Home, there: Home) -> bool:
+    return sys.stdin.isatty() and click.confirm(f"Move all objects from {here.name} to {there.name}?", err=True)
+
+
+async def _run(source: Any, target: Any, show: _Show) -> None:
+    async with source as here, target as there:
+        mover = Mover(here, there, show.step)
+        if show.dry_run:
+            show.plan(mover, await mover.plan())
+            return
+        if not show.yes and not await asyncio.to_thread(_agreed, here, there):
+            raise click.ClickException("nothing was changed; give --yes to move without a question")
+        for home in (here, there):
+            for other in await home.other_versions():
+                show.step(f"warning: the manager {other} at {home.name} is of another version than metalctl")
+        me = f"{socket.gethostname()}_{uuid.uuid4()}"
+        outcome = await alone((here, there), mover.run, identity=me, clock=system_clock)
+        if show.json:
+            click.echo(json.dumps({
+                "move": outcome.id, "from": here.name, "to": there.name, "objects": outcome.moved,
+                "stopped": outcome.stopped, "loseOwners": outcome.orphaned,
+            }, indent=2))  # fmt: skip

@@ -1,0 +1,188 @@
+"""metalctl manager: controllers, boot server and registry against a Kubernetes API that runs elsewhere."""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar, cast
+
+import click
+import structlog
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from metal.api.core import LEASE
+from metal.bmc.pool import RedfishPool
+from metal.cli.run import logs, watchdog
+from metal.cli.run.garbage import collect_seldom
+from metal.cli.support.datadir import Unusable, locked
+from metal.config import Config, ConfigError, load
+from metal.controllers.endpoint.mac_prefixes import PrefixError
+from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.kube.client import kubeconfig as kube
+from metal.kube.client.errors import (
+    ApiError,
+    Forbidden,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+from metal.kube.client.http import HTTPClient
+from metal.kube.controller.election import ElectionSettings, Elector, Lease
+from metal.kube.controller.tasks import Crashed
+from metal.kube.meta.clock import system_clock
+from metal.kube.meta.objects import Kind
+from metal.manager import Manager, Parts
+
+_log = structlog.get_logger("metal")
+_RETRY = 2.0
+"""Seconds between tries to reach an API that does not answer at the start."""
+_CONNECTIONS = 100
+"""Requests to the API at the same time: where each takes a second, no more than that many are answered in one."""
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_T = TypeVar("_T")
+
+
+@click.command("manager")
+@click.option("--kubeconfig", type=_FILE, help="Kubeconfig file; else $KUBECONFIG, else the pod's service account, "
+              "else ~/.kube/config.")  # fmt: skip
+@click.option("--context", help="Context of the kubeconfig; its current one by default.")
+@click.option("--config", "config_file", type=_FILE,
+              help="Configuration file; `metalctl config` prints one with every option.")  # fmt: skip
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), default=Path(".metal"), show_default=True,
+              help="Folder for the image cache; nothing in it is missed when it is gone.")  # fmt: skip
+@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
+              help="Let one of several managers act, chosen by a Lease. Without it, run only one.")  # fmt: skip
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Readable lines, or a JSON object a line.")  # fmt: skip
+def command(
+    kubeconfig: Path | None, context: str | None, config_file: Path | None, data: Path, leader_elect: bool,
+    log_format: str,
+) -> None:  # fmt: skip
+    """Run controllers, boot server and registry against a Kubernetes cluster.
+
+    \b
+    The cluster needs the namespace, the CRDs, and this account their rights, first:
+      kubectl create namespace metal-system
+      kubectl apply -f config/crd -f config/rbac
+
+    Several managers may run: boot server and registry answer in each, the controllers work in the one that holds the
+    Lease election.lease of the configuration. /healthz, /readyz and /metrics are on listen.metrics. SIGTERM drains:
+    work in progress ends, the Lease is given back, and another manager goes on at once.
+
+    Exit codes: 0 stopped by a signal, 1 it failed (the sentence says why), 2 the command line or configuration is
+    wrong.
+    """
+    config = _usable(lambda: load(config_file))
+    connection = _usable(lambda: kube.load(kubeconfig, context))
+    if log_format == "json":
+        logs.as_json(sys.stdout)
+    else:
+        logs.to_stream(sys.stdout, colours=False)
+    collect_seldom()
+    try:
+        with locked(data) as folder:
+            uvloop.run(_run(config, connection, folder.path / "images", elect=leader_elect))
+    except (ApiError, Crashed, OSError, PrefixError, Unusable) as exc:
+        raise click.ClickException(sentence(exc)) from None
+
+
+def _usable(read: Callable[[], _T]) -> _T:
+    try:
+        return read()
+    except (ConfigError, kube.KubeconfigError) as exc:
+        raise click.UsageError(str(exc)) from None
+
+
+def sentence(exc: Exception) -> str:
+    """Why the manager ended, with the way out."""
+    if isinstance(exc, Forbidden):
+        return f"{exc.message}; give this account the rights of config/rbac: kubectl apply -f config/rbac"
+    if isinstance(exc, NotFound):
+        return f"{exc.message}; the CRDs are missing: kubectl apply -f config/crd"
+    if isinstance(exc, Unauthorized):
+        return f"the API does not accept who we are ({exc.message}); check the kubeconfig or the service account"
+    if isinstance(exc, OSError) and exc.filename:
+        return f"{exc.filename}: {exc.strerror}; give this user access to it, or choose another --data"
+    if isinstance(exc, OSError):
+        return f"{exc.strerror or exc}; change listen in the configuration"
+    return str(exc)
+
+
+async def _run(config: Config, connection: kube.Connection, cache: Path, *, elect: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator")
+    lease_client = HTTPClient(
+        connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election"
+    )
+    try:
+        async with watchdog.watched():
+            elector = elector_of(config, lease_client) if elect else None
+            await _serve(_manager(config, client, cache, elector), config, stop)
+    finally:
+        await lease_client.aclose()
+        await client.aclose()
+
+
+def elector_of(config: Config, client: HTTPClient) -> Elector:
+    """This process as a candidate, under a name that no other process ever has."""
+    options = config.election
+    settings = ElectionSettings(
+        name=options.lease, namespace=config.namespace, identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        lease_duration=options.lease_duration, renew_deadline=options.renew_deadline,
+        retry_period=options.retry_period,
+    )  # fmt: skip
+    return Elector(client, cast("Kind[Lease]", LEASE), settings, clock=system_clock, rng=random.Random())
+
+
+def _manager(config: Config, client: HTTPClient, cache: Path, elector: Elector | None) -> Manager:
+    registry = CollectorRegistry()
+    pool = RedfishPool(permit=elector.require, registry=registry) if elector else RedfishPool(registry=registry)
+    prefixes = PrefixFile(Path(config.mac_prefixes_file) if config.mac_prefixes_file else None)
+    return Manager(Parts(client, pool, config, prefixes, cache, registry=registry, elector=elector))
+
+
+async def _serve(manager: Manager, config: Config, stop: asyncio.Event) -> None:
+    try:
+        await manager.listen()
+        if await _started(manager, stop):
+            _log.info("manager is up", role=manager.role, pid=os.getpid(), boot=config.boot_url)
+            await manager.run(stop)
+            _log.info("stopping", role=manager.role)
+    finally:
+        await manager.stop(grace=config.election.drain)
+
+
+async def _started(manager: Manager, stop: asyncio.Event) -> bool:
+    """False when it was told to stop before. An API that does not answer yet is waited for."""
+    starting = asyncio.ensure_future(_patiently(manager))
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+        return starting.done()
+    finally:
+        for task in (starting, stopped):
+            task.cancel()
+        await asyncio.gather(starting, stopped, return_exceptions=True)
+
+
+async def _patiently(manager: Manager) -> None:
+    while True:
+        try:
+            await manager.start()
+        except (Unavailable, ServerError, TooManyRequests) as exc:
+            _log.warning("the API does not answer yet", error=exc.message)
+            await asyncio.sleep(_RETRY)
+        else:
+            return

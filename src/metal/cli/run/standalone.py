@@ -1,0 +1,85 @@
+"""A control plane with its own API in this process, with or without a simulated fleet."""
+
+import sys
+from pathlib import Path
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from metal.api.kinds import METAL_GROUP, kinds
+from metal.api.server import Server
+from metal.apiserver.server import EmbeddedAPI
+from metal.bmc.pool import RedfishPool
+from metal.cli.run.simulated import FleetWish, Simulated
+from metal.codegen.crd import crds
+from metal.config import Config
+from metal.config.check import split_listen
+from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.kube.cache.informer import Informer
+from metal.kube.meta.clock import system_clock
+from metal.manager import Manager, Parts
+from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
+
+_log = structlog.get_logger("metal")
+
+
+class Standalone:
+    """Everything of `metalctl up`: `start`, then look at `servers`, in the end `stop`."""
+
+    def __init__(self, data: Path, config: Config, fleet: FleetWish) -> None:
+        self.simulated = Simulated(fleet, data, config) if fleet.machines else None
+        config = self.simulated.adapt(config) if self.simulated else config
+        self.data, self.config = data, config
+        self.api = EmbeddedAPI(data, system_clock)
+        file = Path(config.mac_prefixes_file) if config.mac_prefixes_file else None
+        prefixes = PrefixFile(file, extra=self.simulated.prefixes() if self.simulated else None)
+        registry = CollectorRegistry()
+        pool = RedfishPool(registry=registry)
+        self.manager = Manager(Parts(self.api.client(), pool, config, prefixes, data / "images", registry=registry))
+
+    @property
+    def servers(self) -> Informer[Server]:
+        """All servers, live."""
+        return self.manager.runtime.informer(self.manager.kinds.server)
+
+    async def start(self) -> None:
+        """Start the parts in the order in which they need each other. Raises OSError when an address is taken."""
+        await self.api.start()
+        await self.api.install_crds(crds(kinds(self.config.api_group, self.config.boot_group)))
+        await self.api.listen(*split_listen(self.config.listen.api))
+        if self.simulated is not None:
+            await self.simulated.start()
+        await self.manager.listen()
+        await self.manager.start()
+        _log.info("control plane is up", api=self.api.url, boot=self.config.boot_url, registry=self.config.registry_url)
+        if self.simulated is not None:
+            await self.simulated.run(self.api.client("metal-sim"), self.manager.kinds)
+
+    async def stop(self) -> None:
+        """Stop the parts in the reverse order; what was acknowledged is kept."""
+        await self.manager.stop()
+        if self.simulated is not None:
+            await self.simulated.stop()
+        await self.api.stop()
+
+    def greeting(self) -> str:
+        """Where the kubeconfig is, and what to try next."""
+        path, group = self.api.kubeconfig, self.config.api_group
+        other_group = "" if group == METAL_GROUP else f" --api-group {group}"
+        sample_fits = self.simulated is not None and self.simulated.images.port == IMAGES_PORT and not other_group
+        then = "apply -f config/samples/first-claim.yaml" if sample_fits else "get bmcs,endpoints"
+        return (
+            f"\nkubeconfig: {path}   (Ctrl-C stops; the same command continues)\ntry:\n"
+            f"  kubectl --kubeconfig {path} get servers -w\n"
+            f"  kubectl --kubeconfig {path} {then}\n"
+            f"  {_metalctl()} status --kubeconfig {path}{other_group}"
+        )
+
+
+def _metalctl() -> str:
+    """How the reader calls this very program from another terminal in the same folder."""
+    program = Path(sys.argv[0])
+    if program.name != "metalctl":
+        return "metalctl"
+    here = Path.cwd()
+    return str(program.relative_to(here)) if program.is_relative_to(here) else str(program)

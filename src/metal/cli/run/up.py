@@ -1,0 +1,142 @@
+"""metalctl up: the whole control plane in one process, in the foreground."""
+
+import asyncio
+import dataclasses
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from metal.cli.run import logs
+from metal.cli.run.garbage import collect_seldom
+from metal.cli.run.live_table import narrate, table
+from metal.cli.run.simulated import FleetWish
+from metal.cli.run.standalone import Standalone
+from metal.cli.run.start_failures import EXPECTED, NotStarted, sentence
+from metal.cli.support.datadir import DataDir, locked
+from metal.cli.support.options import address, api_group
+from metal.config import Config, ConfigError, check, load
+from metal.sim.bmc.http import allow_files
+from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
+from metal.sim.options import DEFAULT_PORT as BMC_PORT
+
+_FILES = 1 << 16
+"""Files that the process may open, where it is allowed so many: the usual 1024 are few for as many BMCs."""
+
+
+@click.command("up")
+@click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), default=Path(".metal"), show_default=True,
+    help="Folder for everything that is kept: objects, keys, images.",
+)  # fmt: skip
+@click.option("--fleet", type=click.IntRange(0, 5000), default=0, show_default=True, help="Simulated servers to run.")
+@click.option(
+    "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
+    help="Configuration file; `metalctl config` prints one with every option.",
+)  # fmt: skip
+@click.option("--bmc-port", type=click.IntRange(1, 65535), default=BMC_PORT, show_default=True,
+              help="Port of the simulated servers' BMCs, each on an address of its own.")  # fmt: skip
+@click.option("--images-port", type=click.IntRange(1, 65535), default=IMAGES_PORT, show_default=True,
+              help="Port of the registry that has the simulated servers' images.")  # fmt: skip
+@click.option(
+    "--api-group", callback=api_group, default=None, help="API group of the kinds, such as metal.openkcm.dev."
+)
+@click.option("--api-listen", callback=address, default=None, help="Address:port of the API [127.0.0.1:8443].")
+@click.option("--boot-listen", callback=address, default=None, help="Address:port of the boot server [127.0.0.1:8082].")
+@click.option(
+    "--registry-listen", callback=address, default=None, help="Address:port of the registry [127.0.0.1:10000]."
+)
+def command(
+    data: Path,
+    fleet: int,
+    bmc_port: int,
+    images_port: int,
+    config_file: Path | None,
+    api_group: str | None,
+    **addresses: str | None,
+) -> None:
+    """Run everything on this machine: embedded API, controllers, boot server and registry.
+
+    With --fleet N also N simulated servers, which walk to Available by themselves. Ctrl-C stops it; started again with
+    the same --data, everything is as it was.
+    """
+    config = _load(config_file)
+    given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
+    listen = dataclasses.replace(config.listen, **given)
+    config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
+    if problem := check.whole(config):
+        raise click.UsageError(problem)
+    allow_files(_FILES)
+    collect_seldom()
+    try:
+        with locked(data) as folder:
+            _hold(folder, FleetWish(fleet, bmc_port, images_port), config)
+    except NotStarted as exc:
+        raise click.ClickException(str(exc)) from None
+    except EXPECTED as exc:
+        raise click.ClickException(sentence(exc)) from None
+
+
+def _hold(folder: DataDir, fleet: FleetWish, config: Config) -> None:
+    try:
+        folder.keep_group(config.api_group)
+        uvloop.run(_run(folder.path, fleet, config))
+    except NotStarted:
+        folder.undo()
+        raise
+
+
+def _load(path: Path | None) -> Config:
+    try:
+        return load(path)
+    except ConfigError as exc:
+        raise click.UsageError(str(exc)) from None
+
+
+async def _run(data: Path, fleet: FleetWish, config: Config) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    interactive = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    stream = logs.to_file(data / "log") if interactive else None
+    if stream is None:
+        logs.to_stream(sys.stdout, colours=False)
+    try:
+        await _run_until(stop, data, fleet, config, interactive=interactive)
+    finally:
+        if stream is not None:
+            stream.close()
+
+
+async def _run_until(stop: asyncio.Event, data: Path, fleet: FleetWish, config: Config, *, interactive: bool) -> None:
+    try:
+        plane = Standalone(data, config, fleet)
+    except EXPECTED as exc:
+        raise NotStarted(sentence(exc)) from None
+    try:
+        await _start(plane)
+        await _show(plane, stop, interactive=interactive)
+        click.echo(f"stopping; everything is kept in {data}")
+    finally:
+        await plane.stop()
+
+
+async def _start(plane: Standalone) -> None:
+    try:
+        await plane.start()
+    except EXPECTED as exc:
+        raise NotStarted(sentence(exc)) from None
+
+
+async def _show(plane: Standalone, stop: asyncio.Event, *, interactive: bool) -> None:
+    if not interactive:
+        narrate(plane.servers)
+        click.echo(plane.greeting())
+        await stop.wait()
+        return
+    with table(plane.servers, plane.greeting()):
+        await stop.wait()

@@ -1,0 +1,92 @@
+"""Waits until an object is as it should be: what is awaited is told, and a deadline ends it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from metal.cli.support import plain
+from metal.cli.support.durations import Duration, spoken
+from metal.cli.support.exits import Late
+from metal.cli.support.plain import Obj
+from metal.cli.support.progress import Progress
+from metal.kube.client.errors import Expired, Unavailable
+from metal.kube.client.http import HTTPClient
+
+_AGAIN = 1.0
+"""Seconds before an API that went away is asked again."""
+
+Awaited = Callable[[Obj | None], str]
+"""What is still awaited of an object (None when it is gone); empty when nothing is. May raise click.ClickException."""
+
+wait_option = click.option("--wait", is_flag=True, help="Wait until it is done, and show what is awaited.")
+timeout_option = click.option(
+    "--timeout", type=Duration(), default="30m", show_default=True, help="How long --wait waits; then exit code 4."
+)
+
+
+async def versions(http: HTTPClient, kind: Any, name: str, namespace: str = "") -> AsyncGenerator[Obj | None, None]:
+    """The object as it is, and each time it changes; None while it does not exist. Goes on without end."""
+    fields = f"metadata.name={name}"
+    where = namespace if kind.namespaced else ""
+    while True:
+        now = await plain.listed(http, kind, where, fields=fields)
+        yield now["items"][0] if now["items"] else None
+        try:
+            watch = plain.watched(http, kind, where, now["metadata"]["resourceVersion"], fields=fields)
+            async with aclosing(watch) as events:
+                async for event in events:
+                    yield None if event["type"] == "DELETED" else event["object"]
+        except (Expired, Unavailable):
+            await asyncio.sleep(_AGAIN)
+
+
+async def until(
+    http: HTTPClient, kind: Any, name: str, namespace: str, awaited: Awaited, timeout: timedelta, progress: Progress
+) -> Obj | None:
+    """The object once nothing is awaited of it. Raises Late, and what `awaited` raises."""
+    label = f"{kind.kind.lower()}/{name}"
+    last = "the API"
+    try:
+        async with asyncio.timeout(timeout.total_seconds()), aclosing(_steady(http, kind, name, namespace)) as seen:
+            async for obj in seen:
+                last = awaited(obj)
+                if not last:
+                    return obj
+                progress.show(label, last)
+    except TimeoutError:
+        raise Late(f"{label}: not done within {spoken(timeout)}; it still waits for {last}") from None
+    finally:
+        progress.done(label)
+    raise AssertionError("a watch goes on without end")
+
+
+async def _steady(http: HTTPClient, kind: Any, name: str, namespace: str) -> AsyncGenerator[Obj | None, None]:
+    """Versions, also across a restart of the API once it has answered."""
+    answered = False
+    while True:
+        try:
+            async with aclosing(versions(http, kind, name, namespace)) as seen:
+                async for obj in seen:
+                    answered = True
+                    yield obj
+        except Unavailable:
+            if not answered:
+                raise
+            await asyncio.sleep(_AGAIN)
+
+
+async def until_gone(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, progress: Progress) -> None:
+    """Return once this very object does not exist any more. Raises Late."""
+    meta = obj["metadata"]
+
+    def awaited(now: Obj | None) -> str:
+        if now is None or now["metadata"]["uid"] != meta["uid"]:
+            return ""
+        holders = ", ".join(now["metadata"].get("finalizers") or ())
+        return f"its deletion (finalizers {holders})" if holders else "its deletion"
+
+    await until(http, kind, meta["name"], meta.get("namespace", ""), awaited, timeout, progress)

@@ -1,0 +1,220 @@
+"""metalctl backup and restore: against a control plane that runs, and on the folder of one that does not."""
+
+import asyncio
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from metal.api.core import CONFIG_MAP
+from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.storage import backup
+from metal.cli.main import main
+from metal.cli.support.datadir import locked
+from metal.kube.meta.clock import system_clock
+from tests.cli.live import Live, api
+
+pytestmark = pytest.mark.life
+
+
+def metalctl(*args: str) -> Result:
+    """A run in this process."""
+    return CliRunner().invoke(main, list(args))
+
+
+async def names(live: Live) -> list[str]:
+    """ConfigMaps of the default namespace."""
+    return [found.metadata.name for found in (await live.client.list(CONFIG_MAP, "default")).items]
+
+
+async def make(live: Live, name: str) -> None:
+    """A ConfigMap."""
+    await live.client.create(CONFIG_MAP, {"metadata": {"name": name, "namespace": "default"}})
+
+
+async def test_a_copy_is_taken_and_put_back_while_the_api_works(tmp_path: Path) -> None:
+    """What was removed since the copy is back, what was made since is gone, and the command says how much."""
+    copy = tmp_path / "copy.db"
+    async with api(tmp_path / "data") as live:
+        await make(live, "kept")
+        code, out, _ = await live.metalctl("backup", str(copy))
+        assert (code, out.startswith(f"{copy}: ")) == (0, True)
+        assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+        await live.client.delete(CONFIG_MAP, "kept", "default")
+        await make(live, "new")
+
+        code, out, _ = await live.metalctl("restore", str(copy), "--yes")
+
+        assert code == 0
+        assert out.splitlines()[-1] == "restored: 1 written, 1 removed"
+        assert await names(live) == ["kept"]
+
+
+async def test_without_yes_nobody_is_asked_where_nobody_sits(tmp_path: Path) -> None:
+    """In a script, a restore without --yes changes nothing, says what it would have done, and how to do it."""
+    copy = tmp_path / "copy.db"
+    async with api(tmp_path / "data") as live:
+        await live.metalctl("backup", str(copy))
+        await make(live, "new")
+        code, out, err = await live.metalctl("restore", str(copy))
+        assert (code, await names(live)) == (1, ["new"])
+        assert "0 objects to write, 1 to remove" in out
+        assert "give --yes" in err
+
+
+async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    """It ends with 0 and the figures."""
+    copy = tmp_path / "copy.db"
+    async with api(tmp_path / "data") as live:
+        await live.metalctl("backup", str(copy))
+        await make(live, "new")
+        code, out, _ = await live.metalctl("restore", str(copy), "--dry-run")
+        assert (code, await names(live)) == (0, ["new"])
+        assert "0 objects to write, 1 to remove" in out
+
+
+async def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    """The sentence names it; its content stays."""
+    copy = tmp_path / "copy.db"
+    copy.write_text("dear")
+    async with api(tmp_path / "data") as live:
+        code, _, err = await live.metalctl("backup", str(copy))
+    assert (code, copy.read_text()) == (1, "dear")
+    assert "is there already; name another file" in err
+
+
+async def test_a_file_that_somebody_laid_in_the_way_gets_nothing(tmp_path: Path) -> None:
+    """In a folder that others write to, a draft of a known name would be theirs to read, or a link to what is ours."""
+    ours, laid = tmp_path / "ours", tmp_path / ".copy.db.part"
+    ours.write_text("precious")
+    laid.symlink_to(ours)
+    async with api(tmp_path / "data") as live:
+        code, _, _ = await live.metalctl("backup", str(tmp_path / "copy.db"))
+    assert (code, ours.read_text()) == (0, "precious")
+    assert laid.is_symlink()
+
+
+async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """The sentence names the file and says what is wrong with it."""
+    async with api(tmp_path / "data") as live:
+        code, _, err = await live.metalctl("backup", str(tmp_path / "nowhere" / "copy.db"))
+    assert code == 1
+    assert "No such file or directory" in err
+
+
+async def test_a_file_that_is_no_copy_is_refused(tmp_path: Path) -> None:
+    """The API's own words reach the user, and nothing changes."""
+    file = tmp_path / "letter"
+    file.write_text("not a database " * 100)
+    async with api(tmp_path / "data") as live:
+        await make(live, "kept")
+        code, _, err = await live.metalctl("restore", str(file), "--yes")
+        assert (code, await names(live)) == (1, ["kept"])
+    assert "the API refused: the copy: damaged" in err
+
+
+def test_an_api_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    """With the way out."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_bytes(asyncio.run(_kubeconfig_of_the_past(tmp_path)))
+    result = metalctl("backup", str(tmp_path / "copy.db"), "--kubeconfig", str(kubeconfig))
+    assert result.exit_code == 1
+    assert "the API did not answer" in result.output
+    assert not (tmp_path / "copy.db").exists()
+
+
+async def _kubeconfig_of_the_past(folder: Path) -> bytes:
+    async with api(folder / "data") as live:
+        return live.kubeconfig.read_bytes()
+
+
+_KILLED = """
+import asyncio, sys
+from pathlib import Path
+from metal.api.core import CONFIG_MAP
+from metal.apiserver.server import EmbeddedAPI
+from metal.kube.meta.clock import system_clock
+
+async def main():
+    api = EmbeddedAPI(Path(sys.argv[1]), system_clock)
+    await api.start()
+    await api.client().create(CONFIG_MAP, {"metadata": {"name": "written", "namespace": "default"}})
+    print("written", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def crashed(tmp_path: Path) -> Path:
+    """The data folder of an API that was killed with SIGKILL."""
+    data = tmp_path / "data"
+    process = subprocess.Popen([sys.executable, "-c", _KILLED, str(data)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "written\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return data
+
+
+async def _found(data: Path) -> tuple[list[str], int]:
+    server = EmbeddedAPI(data, system_clock)
+    await server.start()
+    listed = await server.client().list(CONFIG_MAP, "default")
+    await server.stop()
+    return [item.metadata.name for item in listed.items], int(listed.resource_version)
+
+
+def test_a_crashed_folder_is_copied_and_begun_anew_elsewhere(crashed: Path, tmp_path: Path) -> None:
+    """Everything acknowledged before the crash is in the copy, and another folder can begin with it."""
+    copy, other = tmp_path / "copy.db", tmp_path / "other"
+    assert metalctl("backup", str(copy), "--data", str(crashed)).exit_code == 0
+    assert metalctl("restore", str(copy), "--data", str(other)).exit_code == 0
+    assert asyncio.run(_found(other))[0] == ["written"]
+
+
+def test_a_folder_keeps_what_a_restore_replaced(crashed: Path, tmp_path: Path) -> None:
+    """The former objects are beside it, and versions go on increasing."""
+    empty = tmp_path / "empty.db"
+    backup.save(empty, 1, [])
+    before = asyncio.run(_found(crashed))[1]
+    result = metalctl("restore", str(empty), "--data", str(crashed))
+    assert result.exit_code == 0, result.output
+    assert "state.db.before-restore" in result.output
+    found, version = asyncio.run(_found(crashed))
+    assert (found, version > before) == ([], True)
+    back = metalctl("restore", str(crashed / "state.db.before-restore"), "--data", str(tmp_path / "other"))
+    assert back.exit_code == 0
+    assert asyncio.run(_found(tmp_path / "other"))[0] == ["written"]
+
+
+def test_a_restore_that_dies_before_it_replaced_anything_has_lost_nothing(
+    crashed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written last stands in the write-ahead log, which goes before the database does."""
+    empty = tmp_path / "empty.db"
+    backup.save(empty, 1, [])
+
+    def dies(self: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", dies)
+        assert metalctl("restore", str(empty), "--data", str(crashed)).exit_code != 0
+    assert asyncio.run(_found(crashed))[0] == ["written"]
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
+    """Another metalctl has it: neither copied nor replaced behind its back."""
+    asyncio.run(_found(tmp_path / "data"))
+    copy = tmp_path / "copy.db"
+    backup.save(copy, 1, [])
+    with locked(tmp_path / "data"):
+        result = metalctl("restore", str(copy), "--data", str(tmp_path / "data"))
+    assert result.exit_code == 1
+    assert "is in use by another metalctl" in result.output

@@ -1,0 +1,50 @@
+"""What `metalctl status` says of BMCs that gave no server."""
+
+from typing import Any
+
+from metal.api.bmc import BMC, BMCSpec, BMCStatus, Protocol
+from metal.api.common import LocalRef
+from metal.api.endpoint import Endpoint, EndpointStatus
+from metal.api.meta import Condition, ObjectMeta
+from metal.api.server import Server, ServerSpec
+from metal.cli.machines.unenrolled import unenrolled
+
+SPEC = BMCSpec(protocol=Protocol(name="Redfish", port=443))
+
+
+def _bmc(name: str, **status: Any) -> BMC:
+    return BMC(metadata=ObjectMeta(name=name), spec=SPEC, status=BMCStatus(**status))
+
+
+def _endpoint(name: str, **status: Any) -> Endpoint:
+    return Endpoint(metadata=ObjectMeta(name=name), status=EndpointStatus(**status))
+
+
+def test_nothing_is_said_when_everything_has_its_server() -> None:
+    """A BMC that a Server names, an Endpoint that is ready, one that is no BMC."""
+    server = Server(metadata=ObjectMeta(name="s"), spec=ServerSpec(bmc_ref=LocalRef(name="a")))
+    endpoints = [_endpoint("e", state="Ready"), _endpoint("f", state="Ignored")]
+    assert unenrolled([_bmc("a", state="Enabled")], endpoints, [server]) == []
+
+
+def test_each_is_named_with_its_reason() -> None:
+    """What it waits for; else what its conditions say; else its state."""
+    refused = Condition(type="Ready", status="False", message="credentials refused")
+    fine = Condition(type="Reset", status="True", message="never shown")
+    bmcs = [_bmc("b", conditions=(fine, refused)), _bmc("a", waiting_for="an address"), _bmc("c")]
+    assert unenrolled(bmcs, [_endpoint("e", state="Error", waiting_for="no \x1b[31mlogin")], []) == [
+        "3 BMCs have no server yet: kubectl get bmcs",
+        "  a: an address",
+        "  b: credentials refused",
+        "  c: state Pending",
+        "1 Endpoint has no BMC yet: kubectl get mep",
+        "  e: no  [31mlogin",
+    ]
+
+
+def test_five_are_named_and_the_rest_is_counted() -> None:
+    """A thousand unreachable BMCs do not scroll the table away."""
+    lines = unenrolled([_bmc(f"b{n:04}") for n in range(1000)], [], [])
+    assert lines[0] == "1000 BMCs have no server yet: kubectl get bmcs"
+    assert lines[5].startswith("  b0004: ")
+    assert lines[6:] == ["  … and 995 more"]

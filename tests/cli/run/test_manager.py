@@ -1,0 +1,195 @@
+"""`metalctl manager` as a process of its own, against an API that listens. Seconds here are real ones."""
+
+import asyncio
+import json
+import signal
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from metal.api.core import LEASE, Lease
+from metal.apiserver.server import EmbeddedAPI
+from metal.cli.main import main
+from metal.cli.run.manager import sentence
+from metal.kube.client.errors import Forbidden, NotFound, Unauthorized
+from metal.kube.meta.clock import system_clock
+from tests.cli.live import METALCTL, Live, api
+from tests.cli.run.test_up import free_ports
+
+pytestmark = pytest.mark.life
+
+
+class Managed:
+    """A `metalctl manager` and what it printed."""
+
+    def __init__(self, folder: Path, kubeconfig: Path, *options: str, election: str = "") -> None:
+        folder.mkdir()
+        boot, registry, self.metrics = free_ports(3)
+        config = folder / "config.yaml"
+        config.write_text(
+            f'listen:\n  boot: "127.0.0.1:{boot}"\n  registry: "127.0.0.1:{registry}"\n'
+            f'  metrics: "127.0.0.1:{self.metrics}"\n{election}'
+        )
+        self.command: list[str | Path] = [
+            METALCTL, "manager", "--kubeconfig", kubeconfig, "--config", config, "--data", folder / "data", *options,
+        ]  # fmt: skip
+        self.log = folder / "log"
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> "Managed":
+        with self.log.open("wb") as log:
+            self.process = await asyncio.create_subprocess_exec(*self.command, stdout=log, stderr=log)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self.process is not None
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+    async def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """Exit code, and the seconds that it took."""
+        assert self.process is not None
+        begun = time.monotonic()
+        self.process.send_signal(how)
+        code = await asyncio.wait_for(self.process.wait(), 15)
+        return code, time.monotonic() - begun
+
+    async def code(self) -> int:
+        """Exit code of one that ends by itself."""
+        assert self.process is not None
+        return await asyncio.wait_for(self.process.wait(), 20)
+
+    def printed(self) -> str:
+        return self.log.read_text()
+
+    async def probe(self, path: str) -> tuple[int, str]:
+        """Status and text; 0 while nobody listens."""
+        return await asyncio.to_thread(self._probe, path)
+
+    def _probe(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as exc:
+            with exc:
+                return exc.code, exc.read().decode()
+        except OSError as exc:
+            return 0, str(exc)
+
+    async def until(self, wanted: tuple[int, str], path: str = "/readyz") -> None:
+        async with asyncio.timeout(20):
+            while True:
+                if await self.probe(path) == wanted:
+                    return
+                await asyncio.sleep(0.05)
+
+
+async def _lease(live: Live) -> Lease:
+    return await live.client.get(LEASE, "metal-operator", "metal-system")
+
+
+QUICK = "election:\n  leaseDuration: 2\n  renewDeadline: 1.5\n  retryPeriod: 300ms\n  drain: 500ms\n"
+
+
+async def test_of_two_managers_one_leads_and_the_other_takes_over_at_once(tmp_path: Path) -> None:
+    """Both are ready, and say as what; SIGTERM gives the Lease back, ends with 0, and the standby leads."""
+    async with api(tmp_path / "api") as live, Managed(tmp_path / "a", live.kubeconfig, election=QUICK) as first:
+        await first.until((200, "ok leader"))
+        async with Managed(tmp_path / "b", live.kubeconfig, election=QUICK) as second:
+            await second.until((200, "ok standby"))
+            held = await _lease(live)
+            code, took = await first.end()
+            begun = time.monotonic()
+            await second.until((200, "ok leader"))
+            assert (code, time.monotonic() - begun < 3, took < 3) == (0, True, True)
+            taken = await _lease(live)
+            assert held.spec.holder_identity != taken.spec.holder_identity
+            assert taken.spec.lease_transitions == held.spec.lease_transitions + 1
+            assert (await second.probe("/healthz"))[0] == 200
+            assert (await second.end())[0] == 0
+        assert (await _lease(live)).spec.holder_identity == ""
+
+
+async def test_without_election_it_leads_at_once_and_logs_json_where_asked(tmp_path: Path) -> None:
+    """No Lease is made; each line of the log is an object."""
+    async with api(tmp_path / "api") as live:
+        options = ("--no-leader-elect", "--log-format", "json")
+        async with Managed(tmp_path / "a", live.kubeconfig, *options) as manager:
+            await manager.until((200, "ok leader"))
+            assert (await manager.end(signal.SIGINT))[0] == 0
+        assert not (await live.client.list(LEASE, "metal-system")).items
+        lines = [json.loads(line) for line in manager.printed().splitlines()]
+        assert "manager is up" in [line["event"] for line in lines]
+
+
+async def test_missing_kinds_end_it_with_the_way_out(tmp_path: Path) -> None:
+    """An API without the CRDs is named, with what to apply; code 1."""
+    server = EmbeddedAPI(tmp_path / "api", system_clock)
+    await server.start()
+    try:
+        await server.listen(port=0)
+        async with Managed(tmp_path / "a", server.kubeconfig) as manager:
+            assert await manager.code() == 1
+        assert "metal.ironcore.dev: " in manager.printed()
+        assert "the CRDs are missing: kubectl apply -f config/crd" in manager.printed()
+        assert "Traceback" not in manager.printed()
+    finally:
+        await server.stop()
+
+
+async def test_an_api_that_is_away_is_waited_for(tmp_path: Path) -> None:
+    """It listens for probes, says that it is starting, and is ready when the API has come; SIGTERM ends it before."""
+    port = free_ports(1)[0]
+    server = EmbeddedAPI(tmp_path / "api", system_clock)
+    await server.start()
+    await server.listen(port=port)
+    await server.stop()
+    async with Managed(tmp_path / "a", server.kubeconfig) as manager:
+        await manager.until((503, "starting"))
+        assert (await manager.probe("/healthz"))[0] == 200
+        code, took = await manager.end()
+        assert (code, took < 3) == (0, True)
+    assert "the API does not answer yet" in manager.printed()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Forbidden("servers is forbidden"), "servers is forbidden; give this account the rights of config/rbac"),
+        (NotFound("servers.metal: no"), "servers.metal: no; the CRDs are missing"),
+        (Unauthorized("who?"), "does not accept who we are"),
+        (PermissionError(13, "Permission denied", "/data"), "/data: Permission denied; give this user access"),
+        (OSError(98, "address in use"), "address in use; change listen in the configuration"),
+    ],
+)
+def test_every_failure_has_a_way_out(error: Exception, words: str) -> None:
+    """One sentence says what to do."""
+    assert words in sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("election:\n  leaseDuration: 5\n", "leaseDuration must be longer than renewDeadline"),
+        ("election:\n  leaseDuration: 10.5\n", "write whole seconds"),
+        ("election:\n  lease: A\n", "write a DNS name"),
+    ],
+)
+def test_times_that_would_let_two_lead_are_refused(text: str, words: str, tmp_path: Path) -> None:
+    """The command line is wrong: code 2, before anything is started."""
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    result = CliRunner().invoke(main, ["manager", "--config", str(config)])
+    assert (result.exit_code, words in result.output) == (2, True)
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Code 2, and the file."""
+    result = CliRunner().invoke(main, ["manager", "--kubeconfig", str(tmp_path / "none")])
+    assert result.exit_code == 2
+    assert f"{tmp_path / 'none'}: No such file or directory" in result.output

@@ -1,0 +1,31 @@
+"""A process whose loop hangs ends by itself, with its stacks on stderr."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import asyncio, time
+from metal.cli.run.watchdog import watched
+
+async def main():
+    async with watched(0.5):
+        {inside}
+    time.sleep(1)  # outside, nobody watches
+
+asyncio.run(main())
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "code"), [("time.sleep(30)", 1), ("await asyncio.sleep(1.5)", 0), ("await asyncio.sleep(0)", 0)]
+)
+def test_a_loop_that_hangs_ends_the_process(inside: str, code: int) -> None:
+    """A blocked loop: code 1 and the place where it hangs. A busy or a finished one is left alone."""
+    program = [sys.executable, "-c", PROGRAM.format(inside=inside)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=20, check=False)
+    assert ended.returncode == code
+    assert ("in main" in ended.stderr) == bool(code)
+    assert ended.stdout == ("" if code else "done\n")
