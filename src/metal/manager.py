@@ -29,7 +29,7 @@ from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
 from metal.controllers.setup import Environment, setup_claims, setup_servers
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
 from metal.controllers.shared.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
@@ -39,7 +39,7 @@ from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.controller.tasks import Crashed, Tasks, first
 from metal.kube.meta.clock import Clock, system_clock
-from metal.kube.meta.permissions import Access, Where
+from metal.kube.meta.permissions import Permission, Where
 from metal.machine.directory import CachedDirectory
 from metal.machineapi.bmcevents.receiver import EventReceiver
 from metal.machineapi.bmcevents.routes import routes as event_routes
@@ -191,10 +191,10 @@ class Manager:
             runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
         )
 
-    def _access_defaults(self) -> AccessDefaults:
+    def _access_defaults(self) -> BMCEndpointDefaults:
         options = self.config.bmc
         pem = Path(options.ca_file).read_text() if options.ca_file else ""
-        return AccessDefaults(
+        return BMCEndpointDefaults(
             scheme=options.scheme, verify=options.verify, trust_on_first_use=options.trust_on_first_use, ca_pem=pem
         )
 
@@ -296,8 +296,8 @@ class Manager:
             await self.parts.elector.release()
 
 
-def access(namespace: str) -> tuple[Access, ...]:
+def required_permissions(namespace: str) -> tuple[Permission, ...]:
     """What the manager itself does with the API."""
     return (
-        Access(NAMESPACE, ("get",), "makes sure that its namespace is there", where=Where.HOME, names=(namespace,)),
+        Permission(NAMESPACE, ("get",), "makes sure that its namespace is there", where=Where.HOME, names=(namespace,)),
     )

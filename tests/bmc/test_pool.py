@@ -8,12 +8,12 @@ from prometheus_client import CollectorRegistry
 
 from metal.bmc import RedfishPool, http_transport
 from metal.bmc.errors import BMCAuthError, BMCUnreachable
-from metal.bmc.protocols import Access, Pool
+from metal.bmc.protocols import BMCEndpoint, Pool
 from tests.bmc.machine import fake
 from tests.redfish.fakes import HANG, PASSWORD, SESSIONS, SYSTEM, USER, FakeBMC
 
 pytestmark = pytest.mark.looptime
-ACCESS = Access("bmc-1", "10.0.0.1", username=USER, password=PASSWORD)
+ACCESS = BMCEndpoint("bmc-1", "10.0.0.1", username=USER, password=PASSWORD)
 
 
 class Fleet:
@@ -21,9 +21,9 @@ class Fleet:
 
     def __init__(self) -> None:
         self.bmcs: dict[str, FakeBMC] = {}
-        self.made: list[Access] = []
+        self.made: list[BMCEndpoint] = []
 
-    def __call__(self, access: Access) -> FakeBMC:
+    def __call__(self, access: BMCEndpoint) -> FakeBMC:
         self.made.append(access)
         return self.bmcs.setdefault(access.address, fake())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from metal.bmc.errors import BMCError, BMCNotFound
 from metal.bmc.protocols import (
     BMC,
-    Access,
+    BMCEndpoint,
     BootOverride,
     BootTarget,
     Inventory,
@@ -229,9 +229,9 @@ class FakePool:
     """Hands out one BMC for each address."""
 
     bmcs: dict[str, FakeBMC]
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[BMCEndpoint] = field(default_factory=list)
 
-    def get(self, access: Access) -> BMC:
+    def get(self, access: BMCEndpoint) -> BMC:
         self.accesses.append(access)
         return self.bmcs[access.address]
 

@@ -16,7 +16,7 @@ from metal.api.meta import Condition, Kind
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.errors import BMCAuthError, BMCCertificateChanged, BMCError, BMCHostKeyChanged
-from metal.bmc.protocols import Access, ManagerInfo, PowerState, ShellAccess, SystemInfo
+from metal.bmc.protocols import BMCEndpoint, ManagerInfo, PowerState, ShellAccess, SystemInfo
 from metal.codegen.crd import crds
 from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.bmc import secret_reconciler
@@ -24,7 +24,7 @@ from metal.controllers.bmc.dns_template import Template
 from metal.controllers.endpoint import reconciler as endpoint
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
 from metal.controllers.shared.settings import BMCSettings, EndpointSettings
 from metal.kube.client.errors import NotFound
@@ -115,7 +115,7 @@ class RackPool:
     drop_hangs: bool = False
     looks: list[str] = field(default_factory=list)
 
-    def get(self, access: Access) -> RackBMC:
+    def get(self, access: BMCEndpoint) -> RackBMC:
         found = self.bmcs.setdefault(access.address, RackBMC(hangs=True))
         found.offered, found.held_to = access.password, access.fingerprint
         return found
@@ -169,7 +169,7 @@ class Rack:
         self.pool, self.shell = RackPool(), FakeShell()
         self.prefixes = PrefixFile(extra=parse(PREFIXES))
         self.endpoint_settings, self.bmc_settings = EndpointSettings(), BMCSettings(namespace=NS)
-        self.defaults = AccessDefaults()
+        self.defaults = BMCEndpointDefaults()
         self.template: Template | None = None
         self.runtime = Runtime(self.client)
 

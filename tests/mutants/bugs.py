@@ -132,7 +132,7 @@ def _same_name(claim: Any, server: Any) -> bool:
 @bug(stories.plain_life, "without a Cleanup|became Available while|is Reserved|which is gone")
 def skips_cleanup(patch: pytest.MonkeyPatch) -> None:
     """The Go operator has no Cleanup: Reserved goes to Available."""
-    go = Scope.go
+    go = Scope.transition
 
     def shortcut(self: Scope, state: State, message: str, *, warning: bool = False) -> Requeue:
         if state is State.CLEANUP:
@@ -141,7 +141,7 @@ def skips_cleanup(patch: pytest.MonkeyPatch) -> None:
         go(self, state, message, warning=warning)
         return Requeue(10)
 
-    patch.setattr(Scope, "go", shortcut)
+    patch.setattr(Scope, "transition", shortcut)
 
 
 @bug(stories.kept_away, "it was cordoned", 2)
@@ -319,7 +319,7 @@ def discovers_a_tenants_server_after_its_maintenance(patch: pytest.MonkeyPatch) 
     """#264, #455: what ends a maintenance forgets whose server it was."""
 
     async def leave(scope: Scope) -> Requeue:
-        return scope.go(State.INITIAL, "ended")
+        return scope.transition(State.INITIAL, "ended")
 
     patch.setattr(maintenance, "_leave", leave)
 

@@ -15,7 +15,7 @@ from sushy import exceptions
 
 import redfish
 from metal.bmc.pool import RedfishPool
-from metal.bmc.protocols import Access
+from metal.bmc.protocols import BMCEndpoint
 from metal.sim.machine.machine import Machine
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
@@ -260,7 +260,7 @@ async def test_sushy_and_redfish_know_our_event_subscriptions(fleet: Fleet, mach
     """One client subscribes, our own finds it and the other removes it: the same resource for all three."""
     there = "https://192.0.2.9/events/b1/t"
     options = machine.site.options
-    access = Access(
+    access = BMCEndpoint(
         "b", machine.identity.bmc_ip, options.port, options.scheme, options.username, options.password,
         ca_pem=fleet.ca_pem,
     )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from metal.bmc import RedfishPool
 from metal.bmc.errors import BMCAuthError, BMCNotFound, BMCNotSupported, BMCTLSError
-from metal.bmc.protocols import BMC, Access, BootTarget, PowerState, ResetType
+from metal.bmc.protocols import BMC, BMCEndpoint, BootTarget, PowerState, ResetType
 from tests.kube.client.pki import Authority
 from tests.wire.emulator import OFF, ON, PASSWORD, USER, Emulator, password_file, running
 
@@ -52,13 +52,13 @@ async def pool() -> AsyncIterator[RedfishPool]:
 
 @pytest.fixture
 def bmc(pool: RedfishPool, plain: Emulator) -> BMC:
-    return pool.get(Access("plain", "127.0.0.1", plain.port, scheme="http"))
+    return pool.get(BMCEndpoint("plain", "127.0.0.1", plain.port, scheme="http"))
 
 
 @pytest.fixture
-def access(guarded: Emulator, authority: Authority) -> Access:
+def access(guarded: Emulator, authority: Authority) -> BMCEndpoint:
     ca = authority.pem.decode()
-    return Access("guarded", "127.0.0.1", guarded.port, username=USER, password=PASSWORD, ca_pem=ca)
+    return BMCEndpoint("guarded", "127.0.0.1", guarded.port, username=USER, password=PASSWORD, ca_pem=ca)
 
 
 async def test_systems_are_listed_with_their_state(bmc: BMC) -> None:
@@ -154,14 +154,14 @@ async def test_an_alias_is_followed_within_the_bmc(bmc: BMC) -> None:
     assert (await bmc.system("/redfish/v1/Systems/on")).uuid == ON
 
 
-async def test_over_verified_tls_with_basic_authentication(pool: RedfishPool, access: Access) -> None:
+async def test_over_verified_tls_with_basic_authentication(pool: RedfishPool, access: BMCEndpoint) -> None:
     """The emulator has no session service; reads and writes work all the same."""
     bmc = pool.get(access)
     assert len(await bmc.systems()) == 2
     assert (await bmc.set_network_boot(SYSTEM_OFF)).is_network
 
 
-async def test_a_wrong_password_is_refused_and_not_repeated(pool: RedfishPool, access: Access) -> None:
+async def test_a_wrong_password_is_refused_and_not_repeated(pool: RedfishPool, access: BMCEndpoint) -> None:
     """The second question does not even reach the emulator."""
     bmc = pool.get(replace(access, password="wrong"))
     with pytest.raises(BMCAuthError, match="refused the user name or password"):
@@ -172,7 +172,7 @@ async def test_a_wrong_password_is_refused_and_not_repeated(pool: RedfishPool, a
     assert pool.total_requests == before
 
 
-async def test_a_certificate_of_another_ca_is_refused(pool: RedfishPool, access: Access) -> None:
+async def test_a_certificate_of_another_ca_is_refused(pool: RedfishPool, access: BMCEndpoint) -> None:
     """Before any credentials are sent; unverified only when asked."""
     with pytest.raises(BMCTLSError, match="is not trusted"):
         await pool.get(replace(access, ca_pem=Authority().pem.decode())).systems()

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter
 
-from metal.bmc.protocols import BMC, Access
+from metal.bmc.protocols import BMC, BMCEndpoint
 from metal.bmc.redfish import RedfishBMC
 from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
 from metal.redfish.tls import first_fingerprint
 
-TransportFactory = Callable[[Access], Transport]
+TransportFactory = Callable[[BMCEndpoint], Transport]
 CertificateOf = Callable[[str, int], Awaitable[str]]
 """SHA-256 of the certificate at an address and port."""
 CLOSE_DEADLINE = 1.8
 """Seconds that closing everything may take; a process that is told to stop has about two."""
 
 
-def http_transport(access: Access) -> Transport:
+def http_transport(access: BMCEndpoint) -> Transport:
     """The transport over real sockets for this access.
 
     Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
@@ -33,7 +33,7 @@ def http_transport(access: Access) -> Transport:
 
 @dataclass(frozen=True)
 class _Entry:
-    access: Access
+    access: BMCEndpoint
     client: RedfishClient
     bmc: RedfishBMC
 
@@ -79,7 +79,7 @@ class RedfishPool:
         """Requests sent so far."""
         return sum(self._requests.values())
 
-    def get(self, access: Access) -> BMC:
+    def get(self, access: BMCEndpoint) -> BMC:
         """The client for this access; one for another access of the same key is logged out in the background.
 
         Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
@@ -114,7 +114,7 @@ class RedfishPool:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    def _connect(self, access: Access) -> _Entry:
+    def _connect(self, access: BMCEndpoint) -> _Entry:
         address = f"[{access.address}]" if ":" in access.address else access.address
         client = RedfishClient(
             self._make_transport(access),

@@ -195,7 +195,7 @@ class Inventory:
 
 
 @dataclass(frozen=True)
-class Access:
+class BMCEndpoint:
     """How to reach one BMC. `key` names it in pools and logs (the BMC object's name)."""
 
     key: str
@@ -355,7 +355,7 @@ class BMC(Power, Boot, Systems, Firmware, Indicator, ManagerControl, Events, Pro
 class Pool(Protocol):
     """Hands out one shared BMC client for each access; a changed access replaces the old session."""
 
-    def get(self, access: Access) -> BMC:
+    def get(self, access: BMCEndpoint) -> BMC:
         """The client for this access, connected lazily; never blocks."""
         ...
 

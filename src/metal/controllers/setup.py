@@ -16,8 +16,8 @@ from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.server.tenancy.tenancy import BY_SERVER
 from metal.controllers.shared import bmc_events
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
-from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
 from metal.controllers.shared.settings import ClaimSettings, ServerSettings
 from metal.evidence.keys import KeyStore
@@ -52,7 +52,7 @@ class Environment:
     context: Context
     runtime: Runtime
     pool: Pool
-    access_defaults: AccessDefaults = field(default_factory=AccessDefaults)
+    access_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
 
 
 def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 64) -> ServerReconciler:
@@ -77,7 +77,7 @@ def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 
     controller.watches(deps.servers)
     controller.watches(deps.configs, _server_of_config)
     controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim), _is_order)
-    controller.watches(deps.maintenances, lambda one: (Key(one.spec.server_ref.name),), matters)
+    controller.watches(deps.maintenances, lambda one: (Key(one.spec.server_ref.name),), spec_or_metadata_changed)
     controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
     controller.watches_changes(deps.bmcs, lambda old, new: _servers_of_bmc(deps, old, new))
     return reconciler

@@ -8,7 +8,7 @@ from metal.api.kinds import Kinds
 from metal.evidence.signing import KeyUnusable, PublicKey, SigningKey, load_private, load_public
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
-from metal.kube.meta.permissions import APPLY, Access, Where
+from metal.kube.meta.permissions import APPLY, Permission, Where
 
 PRIVATE = "private.pem"
 LABEL = "evidence-key"
@@ -85,11 +85,11 @@ def public_keys(maps: tuple[ConfigMap, ...]) -> dict[str, PublicKey]:
     return found
 
 
-def access() -> tuple[Access, ...]:
+def required_permissions() -> tuple[Permission, ...]:
     """What the key store does with the API. The Secret's name is a setting."""
     home = Where.HOME
     return (
-        Access(SECRET, ("get",), "signs evidence of sanitization", where=home),
-        Access(SECRET, ("create",), "makes the key that signs evidence, once", where=home),
-        Access(CONFIG_MAP, ("get", *APPLY), "publishes the key that evidence is verified with", where=home),
+        Permission(SECRET, ("get",), "signs evidence of sanitization", where=home),
+        Permission(SECRET, ("create",), "makes the key that signs evidence, once", where=home),
+        Permission(CONFIG_MAP, ("get", *APPLY), "publishes the key that evidence is verified with", where=home),
     )

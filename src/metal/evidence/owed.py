@@ -14,7 +14,7 @@ from metal.evidence import record
 from metal.evidence.signing import SigningKey
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 from metal.machine.report import drives_in
 
 LABEL = "owed-by"
@@ -81,9 +81,9 @@ async def settle(
     await client.patch(kinds.evidence, evidence.metadata.name, labels)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What is done with evidence of what is owed, beyond what is done with any."""
     return (
-        Access(kinds.evidence, ("list",), "finds what a machine owes whose Server is made anew"),
-        Access(kinds.evidence, ("patch",), "takes the label from what is owed no more"),
+        Permission(kinds.evidence, ("list",), "finds what a machine owes whose Server is made anew"),
+        Permission(kinds.evidence, ("patch",), "takes the label from what is owed no more"),
     )

@@ -21,7 +21,7 @@ from metal.evidence.verdict import Verdict
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.meta import mergepatch
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 THROTTLE = timedelta(seconds=10)
 """Least time between two progress reports that are written down."""
@@ -135,9 +135,9 @@ async def write(
     return await client.patch_status(kinds.evidence, evidence.metadata.name, body)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What is done with evidence. Nothing of ours ever deletes any."""
     return (
-        Access(kinds.evidence, ("get", "create"), "keeps evidence of sanitization"),
-        Access(kinds.evidence, ("patch",), "writes down what became of each drive, and the verdict", "status"),
+        Permission(kinds.evidence, ("get", "create"), "keeps evidence of sanitization"),
+        Permission(kinds.evidence, ("patch",), "writes down what became of each drive, and the verdict", "status"),
     )

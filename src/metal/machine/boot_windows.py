@@ -15,7 +15,7 @@ from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import UNCERTAIN
 from metal.kube.meta import mergepatch
 from metal.kube.meta.clock import Clock
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 from metal.machine.directory import Directory
 
 Step = Callable[[BootWindow | None], BootWindow]
@@ -99,9 +99,9 @@ def window_patch(old: BootWindow | None, new: BootWindow) -> dict[str, Any]:
     return mergepatch.diff(before, msgspec.to_builtins(new))
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What boot server and registry do with boot windows."""
     return (
-        Access(kinds.server, ("get",), "looks at the newest boot window of a machine"),
-        Access(kinds.server, ("patch",), "notes what a machine was served and what it reported", "status"),
+        Permission(kinds.server, ("get",), "looks at the newest boot window of a machine"),
+        Permission(kinds.server, ("patch",), "notes what a machine was served and what it reported", "status"),
     )

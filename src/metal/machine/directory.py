@@ -10,7 +10,7 @@ from metal.api.server import Server
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Unavailable
 from metal.kube.client.protocol import Client
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 from metal.machine.report import normal_mac
 from metal.machine.uuids import spellings
 
@@ -102,6 +102,6 @@ def addresses(endpoints: Iterable[Endpoint]) -> frozenset[str]:
     return frozenset(found)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What is followed to know machines by UUID and by address."""
     return follows(kinds.server, kinds.endpoint, why="machines are known by UUID and by address")

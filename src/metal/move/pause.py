@@ -21,7 +21,7 @@ from metal.kube.client.resources import Resource
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Kind, Object
-from metal.kube.meta.permissions import Access, Where
+from metal.kube.meta.permissions import Permission, Where
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T", bound=Object)
@@ -255,11 +255,11 @@ class Pause:
                 await self._client.create(CONFIG_MAP, {"metadata": meta, "data": {self._identity: entry or "-"}})
 
 
-def access() -> tuple[Access, ...]:
+def required_permissions() -> tuple[Permission, ...]:
     """What a manager does with the API for a pause."""
     return (
-        Access(CONFIG_MAP, ("get",), "looks for a pause", where=Where.HOME, names=(MARK,)),
-        Access(CONFIG_MAP, ("patch",), "says that it lives, and that it has stopped", where=Where.HOME,
+        Permission(CONFIG_MAP, ("get",), "looks for a pause", where=Where.HOME, names=(MARK,)),
+        Permission(CONFIG_MAP, ("patch",), "says that it lives, and that it has stopped", where=Where.HOME,
                names=(MANAGERS,)),
-        Access(CONFIG_MAP, ("create",), "begins the list of managers", where=Where.HOME),
+        Permission(CONFIG_MAP, ("create",), "begins the list of managers", where=Where.HOME),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCUnreachable
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from tests.controllers.rack import KINDS, Rack, condition, rack, ready, soon
 
 pytestmark = pytest.mark.looptime
@@ -141,7 +141,7 @@ async def test_who_asks_for_an_authority_again_is_held_to_no_pin() -> None:
 async def test_the_setting_holds_for_those_that_say_nothing(tls: dict[str, Any] | None, pinned: str) -> None:
     """A policy of the BMC's own counts before it, also an empty one."""
     async with rack(started=False) as r:
-        r.defaults = AccessDefaults(trust_on_first_use=True)
+        r.defaults = BMCEndpointDefaults(trust_on_first_use=True)
         await r.start()
         r.plug(1)
         more: dict[str, Any] = {} if tls is None else {"tls": tls}
@@ -153,7 +153,7 @@ async def test_the_setting_holds_for_those_that_say_nothing(tls: dict[str, Any] 
 async def test_a_bmc_found_by_dhcp_is_held_to_the_certificate_that_its_factory_password_went_to() -> None:
     """Pinned before the first password is tried, kept with the BMC that is made."""
     async with rack(started=False) as r:
-        r.defaults = AccessDefaults(trust_on_first_use=True)
+        r.defaults = BMCEndpointDefaults(trust_on_first_use=True)
         await r.start()
         bmc = r.plug(1, password="pw-integrator")
         held: list[str] = []

@@ -8,11 +8,11 @@ import pytest
 from metal.api.bmc import BMC, BMCSecret, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
-from metal.bmc.protocols import Access
-from metal.controllers.shared.bmc_endpoint import AccessDefaults, Problem, access_for_bmc, access_for_inline
+from metal.bmc.protocols import BMCEndpoint
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, Problem, endpoint_for_bmc, endpoint_for_inline
 
 PROTOCOL = {"name": "Redfish", "port": 8443}
-DEFAULTS = AccessDefaults(ca_pem="OURS")
+DEFAULTS = BMCEndpointDefaults(ca_pem="OURS")
 
 
 def bmc(**spec: Any) -> BMC:
@@ -33,33 +33,33 @@ def server(**inline: Any) -> Server:
 ENDPOINT = msgspec.convert({"metadata": {"name": "e"}, "spec": {"ip": "192.0.2.2"}}, Endpoint)
 
 
-def made(found: Access | Problem) -> Access:
-    assert isinstance(found, Access), found
+def made(found: BMCEndpoint | Problem) -> BMCEndpoint:
+    assert isinstance(found, BMCEndpoint), found
     return found
 
 
-def refused(found: Access | Problem) -> Problem:
+def refused(found: BMCEndpoint | Problem) -> Problem:
     assert isinstance(found, Problem), found
     return found
 
 
 def test_an_inline_access_is_verified_https_by_default() -> None:
     """Nobody asked for anything else."""
-    access = made(access_for_bmc(bmc(), None, secret(), DEFAULTS))
-    assert access == Access("b", "192.0.2.1", 8443, "https", "root", "pw-1", verify=True, ca_pem="OURS")
+    access = made(endpoint_for_bmc(bmc(), None, secret(), DEFAULTS))
+    assert access == BMCEndpoint("b", "192.0.2.1", 8443, "https", "root", "pw-1", verify=True, ca_pem="OURS")
 
 
 def test_an_endpoint_gives_the_address() -> None:
     """endpointRef: the address is the Endpoint's, and follows it."""
     reference = {"access": None, "endpointRef": {"name": "e"}}
-    assert made(access_for_bmc(bmc(**reference), ENDPOINT, secret(), DEFAULTS)).address == "192.0.2.2"
+    assert made(endpoint_for_bmc(bmc(**reference), ENDPOINT, secret(), DEFAULTS)).address == "192.0.2.2"
 
 
 def test_an_inline_bmc_has_a_key_that_no_bmc_object_can_have() -> None:
     """A Server and a BMC of the same name never share a session by accident."""
-    access = made(access_for_inline(server(), None, secret(), DEFAULTS))
+    access = made(endpoint_for_inline(server(), None, secret(), DEFAULTS))
     assert (access.key, access.address) == ("server/srv", "192.0.2.3")
-    other = made(access_for_inline(server(address="", endpointRef={"name": "e"}), ENDPOINT, secret(), DEFAULTS))
+    other = made(endpoint_for_inline(server(address="", endpointRef={"name": "e"}), ENDPOINT, secret(), DEFAULTS))
     assert other.address == "192.0.2.2"
 
 
@@ -70,7 +70,7 @@ def test_an_inline_bmc_has_a_key_that_no_bmc_object_can_have() -> None:
 def test_plain_http_must_be_asked_for(scheme: str, default: str, expected: str) -> None:
     """The BMC's own scheme counts before the manager's."""
     spec = bmc(protocol={**PROTOCOL, "scheme": scheme})
-    assert made(access_for_bmc(spec, None, secret(), AccessDefaults(scheme=default))).scheme == expected
+    assert made(endpoint_for_bmc(spec, None, secret(), BMCEndpointDefaults(scheme=default))).scheme == expected
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_plain_http_must_be_asked_for(scheme: str, default: str, expected: str) 
 )
 def test_the_tls_policy_of_the_bmc_counts(policy: dict[str, Any], verify: bool, ca: str, fingerprint: str) -> None:
     """A policy replaces the manager's defaults, even lax ones: an empty policy means verified."""
-    defaults = AccessDefaults(verify=False, ca_pem="OURS", authorities={"ca": "THEIRS"})
-    access = made(access_for_bmc(bmc(tls=policy), None, secret(), defaults))
+    defaults = BMCEndpointDefaults(verify=False, ca_pem="OURS", authorities={"ca": "THEIRS"})
+    access = made(endpoint_for_bmc(bmc(tls=policy), None, secret(), defaults))
     assert (access.verify, access.ca_pem, access.fingerprint) == (verify, ca, fingerprint)
 
 
@@ -103,7 +103,7 @@ def test_the_tls_policy_of_the_bmc_counts(policy: dict[str, Any], verify: bool, 
 )
 def test_what_is_missing_is_named(change: dict[str, Any], endpoint: Endpoint | None, reason: str, words: str) -> None:
     """Each problem has a reason of its own, and a sentence with the object or the field."""
-    problem = refused(access_for_bmc(bmc(**change), endpoint, secret(), DEFAULTS))
+    problem = refused(endpoint_for_bmc(bmc(**change), endpoint, secret(), DEFAULTS))
     assert problem.reason == reason
     assert words in problem.message
 
@@ -120,7 +120,7 @@ def test_what_is_missing_is_named(change: dict[str, Any], endpoint: Endpoint | N
 )
 def test_incomplete_credentials_are_named_but_not_shown(data: dict[str, bytes], reason: str, words: str) -> None:
     """A line break at the end would cost a log-in attempt; the sentence says how to write it without."""
-    problem = refused(access_for_bmc(bmc(), None, secret(data=data), DEFAULTS))
+    problem = refused(endpoint_for_bmc(bmc(), None, secret(data=data), DEFAULTS))
     assert problem.reason == reason
     assert words in problem.message
     assert "root" not in problem.message
@@ -128,27 +128,27 @@ def test_incomplete_credentials_are_named_but_not_shown(data: dict[str, bytes], 
 
 def test_a_missing_secret_is_named() -> None:
     """With what it must hold."""
-    problem = refused(access_for_bmc(bmc(), None, None, DEFAULTS))
+    problem = refused(endpoint_for_bmc(bmc(), None, None, DEFAULTS))
     assert problem.reason == "SecretNotFound"
     assert "username and password" in problem.message
 
 
 def test_string_data_counts_before_data() -> None:
     """Who writes stringData over folded data means the new value, as with a core Secret."""
-    access = made(access_for_bmc(bmc(), None, secret(string_data={"password": "new"}), DEFAULTS))
+    access = made(endpoint_for_bmc(bmc(), None, secret(string_data={"password": "new"}), DEFAULTS))
     assert (access.username, access.password) == ("root", "new")
 
 
 def test_a_server_without_any_bmc_is_told_what_to_set() -> None:
     """Neither bmcRef nor bmc."""
     lonely = msgspec.convert({"metadata": {"name": "srv"}, "spec": {"uuid": "u"}}, Server)
-    assert refused(access_for_inline(lonely, None, None, DEFAULTS)).reason == "BMCNotSet"
+    assert refused(endpoint_for_inline(lonely, None, None, DEFAULTS)).reason == "BMCNotSet"
 
 
 def test_nothing_secret_shows_in_reprs() -> None:
     """Access, defaults and secrets hide user names, passwords and certificates."""
-    defaults = AccessDefaults(ca_pem="PEM-TEXT", authorities={"a": "PEM-TEXT"})
-    access = made(access_for_bmc(bmc(tls=None), None, secret(), defaults))
+    defaults = BMCEndpointDefaults(ca_pem="PEM-TEXT", authorities={"a": "PEM-TEXT"})
+    access = made(endpoint_for_bmc(bmc(tls=None), None, secret(), defaults))
     shown = repr(access) + repr(defaults) + repr(secret()) + repr(TLSPolicy())
     assert "pw-1" not in shown
     assert "root" not in shown

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from metal.kube.client.errors import Conflict, ServerError, TooManyRequests, Unavailable
-from metal.kube.client.retrying import PatientClient
+from metal.kube.client.retrying import RetryingClient
 from tests.kube.client.fakeapi import FakeAPI
 from tests.kube.things import THING
 
@@ -22,11 +22,11 @@ def api() -> FakeAPI:
 
 
 @pytest.fixture
-def patient(api: FakeAPI) -> PatientClient:
-    return PatientClient(api, within=8.0, rng=random.Random(1))
+def patient(api: FakeAPI) -> RetryingClient:
+    return RetryingClient(api, within=8.0, rng=random.Random(1))
 
 
-async def test_reads_are_tried_again(api: FakeAPI, patient: PatientClient) -> None:
+async def test_reads_are_tried_again(api: FakeAPI, patient: RetryingClient) -> None:
     """Refused, failed or unanswered: the answer comes when the API is back."""
     await api.create(THING, BODY)
     api.faults.next("get", Unavailable("gone"), ServerError("ill"), TooManyRequests("slow down"))
@@ -35,7 +35,7 @@ async def test_reads_are_tried_again(api: FakeAPI, patient: PatientClient) -> No
     assert len((await patient.list(THING, NS)).items) == 1
 
 
-async def test_patience_ends(api: FakeAPI, patient: PatientClient) -> None:
+async def test_patience_ends(api: FakeAPI, patient: RetryingClient) -> None:
     """After its seconds the last error is told."""
     api.faults.next("get", *[Unavailable("gone")] * 1000)
     begun = asyncio.get_running_loop().time()
@@ -45,7 +45,7 @@ async def test_patience_ends(api: FakeAPI, patient: PatientClient) -> None:
     assert len(api.calls) < 15
 
 
-async def test_retry_after_is_kept(api: FakeAPI, patient: PatientClient) -> None:
+async def test_retry_after_is_kept(api: FakeAPI, patient: RetryingClient) -> None:
     """An API that says when to come back is not asked before; one that says never so soon is not waited for."""
     await api.create(THING, BODY)
     begun = asyncio.get_running_loop().time()
@@ -55,14 +55,14 @@ async def test_retry_after_is_kept(api: FakeAPI, patient: PatientClient) -> None
     await _ends_at_once(api, patient)
 
 
-async def _ends_at_once(api: FakeAPI, patient: PatientClient) -> None:
-    impatient = PatientClient(api, within=1.0, rng=random.Random(1))
+async def _ends_at_once(api: FakeAPI, patient: RetryingClient) -> None:
+    impatient = RetryingClient(api, within=1.0, rng=random.Random(1))
     api.faults.next("get", TooManyRequests("slow down", retry_after=60.0))
     with pytest.raises(TooManyRequests):
         await impatient.get(THING, "a", NS)
 
 
-async def test_an_uncertain_write_is_not_repeated(api: FakeAPI, patient: PatientClient) -> None:
+async def test_an_uncertain_write_is_not_repeated(api: FakeAPI, patient: RetryingClient) -> None:
     """A write that may have happened is the caller's to judge; one that the API refused to take is sent again."""
     await api.create(THING, BODY)
     api.faults.next("patch", Unavailable("gone"))
@@ -72,7 +72,7 @@ async def test_an_uncertain_write_is_not_repeated(api: FakeAPI, patient: Patient
     assert (await patient.patch(THING, "a", {"metadata": {"labels": {"x": "z"}}}, NS)).metadata.labels == {"x": "z"}
 
 
-async def test_other_errors_are_told_at_once(api: FakeAPI, patient: PatientClient) -> None:
+async def test_other_errors_are_told_at_once(api: FakeAPI, patient: RetryingClient) -> None:
     """A conflict does not go away by waiting."""
     api.faults.next("get", Conflict("changed"))
     with pytest.raises(Conflict):

@@ -17,7 +17,7 @@ from metal.bmc.errors import (
     BMCUnreachable,
 )
 from metal.bmc.pool import RedfishPool
-from metal.bmc.protocols import BMC, Access, BootTarget, PowerState, ResetType
+from metal.bmc.protocols import BMC, BMCEndpoint, BootTarget, PowerState, ResetType
 from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.server import Request, Route
 from metal.redfish import RedfishClient
@@ -38,9 +38,9 @@ def rack(n: int = 1, options: Options = OPTIONS) -> Fleet:
     return Fleet(n, options=options, settings=FleetSettings("http://nowhere.test", InProcessNetwork()))
 
 
-def access(fleet: Fleet, *, password: str = OPTIONS.password, number: int = 0) -> Access:
+def access(fleet: Fleet, *, password: str = OPTIONS.password, number: int = 0) -> BMCEndpoint:
     """How to reach a BMC of the fleet."""
-    return Access("b", fleet.machines[number].identity.bmc_ip, 8000, "http", OPTIONS.username, password)
+    return BMCEndpoint("b", fleet.machines[number].identity.bmc_ip, 8000, "http", OPTIONS.username, password)
 
 
 def bmc(fleet: Fleet, **given: Any) -> BMC:
@@ -156,7 +156,7 @@ async def test_a_dead_bmc_is_unreachable_and_others_are_not() -> None:
         await bmc(fleet).systems()
     assert await bmc(fleet, number=1).systems()
     with pytest.raises(BMCUnreachable, match="nobody"):
-        await RedfishPool(fleet.transport_factory).get(Access("x", "127.99.0.1", 8000, "http")).systems()
+        await RedfishPool(fleet.transport_factory).get(BMCEndpoint("x", "127.99.0.1", 8000, "http")).systems()
 
 
 async def test_a_hanging_bmc_costs_the_deadline() -> None:

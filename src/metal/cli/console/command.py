@@ -10,7 +10,7 @@ import click
 
 from metal.cli.machines.targets import target
 from metal.cli.support.completing import SERVER
-from metal.cli.support.context import Desk, on_api
+from metal.cli.support.context import CommandContext, on_api
 from metal.cli.support.exits import EXITS
 from metal.kube.meta.clock import system_clock
 
@@ -25,7 +25,7 @@ from metal.kube.meta.clock import system_clock
     "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="New file for an asciicast v2."
 )
 @on_api
-async def command(desk: Desk, server: str, typed: str | None, record: Path | None) -> None:
+async def command(desk: CommandContext, server: str, typed: str | None, record: Path | None) -> None:
     """Open a server's serial console over SSH to its BMC. `~.` at the beginning of a line ends it.
 
     Protocol and port are spec.consoleProtocol of the BMC (or spec.bmc.consoleProtocol of the Server), SSH on port 22
@@ -39,7 +39,7 @@ async def command(desk: Desk, server: str, typed: str | None, record: Path | Non
     await _converse(desk, server, way, way.command if typed is None else typed, record)
 
 
-async def _converse(desk: Desk, server: str, way: Any, opens: str, record: Path | None) -> None:
+async def _converse(desk: CommandContext, server: str, way: Any, opens: str, record: Path | None) -> None:
     from metal.cli.console import session
     from metal.cli.console.terminal import Terminal
 

@@ -12,9 +12,9 @@ import msgspec
 from metal.api.bmc import Pin
 from metal.bmc.errors import BMCError, BMCHostKeyChanged
 from metal.bmc.ssh import SSHShell
-from metal.cli.console.target import Way
+from metal.cli.console.target import ConsoleTarget
 from metal.cli.support import plain
-from metal.cli.support.context import Desk
+from metal.cli.support.context import CommandContext
 from metal.cli.support.exits import failure
 from metal.cli.support.plain import Obj
 from metal.controllers.shared.host_key import ACCEPT
@@ -27,7 +27,7 @@ _TRIES = 5
 """Writes of a status that controllers write, too."""
 
 
-async def pinned(desk: Desk, way: Way) -> str:
+async def pinned(desk: CommandContext, way: ConsoleTarget) -> str:
     """SHA-256 of the key that the BMC must have. Raises click.ClickException and ApiError."""
     known = _pin(way.keeper)
     if known is not None:
@@ -39,14 +39,14 @@ async def pinned(desk: Desk, way: Way) -> str:
     return (pin or first).sha256
 
 
-async def shown(desk: Desk, way: Way) -> None:
+async def shown(desk: CommandContext, way: ConsoleTarget) -> None:
     """The pinned key was shown: one that was refused before is not told of any longer. Raises ApiError."""
     known = _pin(way.keeper)
     if known is not None and known.refused:
         await _update(desk, way, lambda pin: _refusing(pin, ""))
 
 
-async def changed(desk: Desk, way: Way, pin: str, exc: BMCHostKeyChanged) -> click.ClickException:
+async def changed(desk: CommandContext, way: ConsoleTarget, pin: str, exc: BMCHostKeyChanged) -> click.ClickException:
     """What to say of another key, which is written down, to be accepted or not."""
     operation = f"{desk.kinds.key('operation')}={ACCEPT}"
     out = f"kubectl annotate {way.keeper_kind.plural} {way.keeper['metadata']['name']} {operation}"
@@ -60,19 +60,19 @@ async def changed(desk: Desk, way: Way, pin: str, exc: BMCHostKeyChanged) -> cli
     )
 
 
-def unreachable(way: Way, exc: BMCError) -> click.ClickException:
+def unreachable(way: ConsoleTarget, exc: BMCError) -> click.ClickException:
     """What to say when there is no SSH."""
     return click.ClickException(f"no SSH at {way.address} port {way.port}: {exc} Is it enabled on the BMC?")
 
 
-async def _presented(way: Way) -> str:
+async def _presented(way: ConsoleTarget) -> str:
     try:
         return await SSHShell(connect_timeout=CONNECT).host_key(way.address, way.port)
     except BMCError as exc:
         raise unreachable(way, exc) from None
 
 
-async def _update(desk: Desk, way: Way, change: Callable[[Pin | None], Pin | None]) -> Pin | None:
+async def _update(desk: CommandContext, way: ConsoleTarget, change: Callable[[Pin | None], Pin | None]) -> Pin | None:
     """Change the pin as it is in the API by now; others write the status, too. Raises ApiError."""
     name = way.keeper["metadata"]["name"]
     for left in reversed(range(_TRIES)):
@@ -109,5 +109,5 @@ def _refusing(pin: Pin | None, refused: str) -> Pin | None:
     return msgspec.structs.replace(pin, refused=refused)
 
 
-def _name(way: Way) -> str:
+def _name(way: ConsoleTarget) -> str:
     return f"{way.keeper['kind']} {way.keeper['metadata']['name']}"

@@ -13,9 +13,9 @@ from metal.bmc.ssh import connect
 from metal.cli.console import host_key
 from metal.cli.console.asciicast import Recording
 from metal.cli.console.escape import HELP, Escape
-from metal.cli.console.target import Way
+from metal.cli.console.target import ConsoleTarget
 from metal.cli.console.terminal import Local
-from metal.cli.support.context import Desk
+from metal.cli.support.context import CommandContext
 
 _ALIVE = 15.0
 """Seconds of silence after which the BMC is asked whether it is still there; three times, then the session ends."""
@@ -25,7 +25,7 @@ _PORTION = 65536
 
 
 @asynccontextmanager
-async def connected(desk: Desk, way: Way) -> AsyncIterator[asyncssh.SSHClientConnection]:
+async def connected(desk: CommandContext, way: ConsoleTarget) -> AsyncIterator[asyncssh.SSHClientConnection]:
     """A connection that was logged in, to the host key that is pinned. Raises click.ClickException and ApiError."""
     access = ShellAccess(way.address, way.port, way.username, way.password, await host_key.pinned(desk, way))
     try:

@@ -11,7 +11,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.cli.machines.targets import Target, decoded
 from metal.cli.support import plain
-from metal.cli.support.context import Desk
+from metal.cli.support.context import CommandContext
 from metal.cli.support.plain import Obj
 from metal.controllers.shared.bmc_endpoint import Problem, credentials, endpoint_address
 from metal.kube.client.errors import NotFound
@@ -24,7 +24,7 @@ _USUAL = "console 1"
 
 
 @dataclass(frozen=True)
-class Way:
+class ConsoleTarget:
     """A console: address, login, the command that opens it, and the object whose status holds the host key."""
 
     address: str
@@ -51,7 +51,7 @@ class _Spec:
     keeper: Obj
 
 
-async def find(desk: Desk, found: Target) -> Way:
+async def find(desk: CommandContext, found: Target) -> ConsoleTarget:
     """The way to the console. Raises click.ClickException that names the object and the fix."""
     spec = await _spec(desk, found)
     protocol = spec.protocol
@@ -66,12 +66,12 @@ async def find(desk: Desk, found: Target) -> Way:
         raise click.ClickException(login.message)
     port = protocol.port if protocol is not None else SSH_PORT
     command = _command(protocol, spec.manufacturer)
-    return Way(
+    return ConsoleTarget(
         address, port, login.username, login.password, spec.secret, command, spec.keeper_kind, spec.keeper
     )  # fmt: skip
 
 
-async def _spec(desk: Desk, found: Target) -> _Spec:
+async def _spec(desk: CommandContext, found: Target) -> _Spec:
     server: Server = found.server
     inline, ref = server.spec.bmc, server.spec.bmc_ref
     if ref is not None:
@@ -93,7 +93,7 @@ async def _spec(desk: Desk, found: Target) -> _Spec:
     )  # fmt: skip
 
 
-async def _address(desk: Desk, spec: _Spec) -> str:
+async def _address(desk: CommandContext, spec: _Spec) -> str:
     if spec.address:
         return spec.address
     if spec.endpoint is None:
@@ -111,12 +111,12 @@ def _command(protocol: ConsoleProtocol | None, manufacturer: str) -> str:
     return next((command for name, command in _COMMANDS.items() if manufacturer.startswith(name)), _USUAL)
 
 
-async def _read(desk: Desk, kind: Any, name: str, struct: type[Any]) -> Any:
+async def _read(desk: CommandContext, kind: Any, name: str, struct: type[Any]) -> Any:
     obj = await _object(desk, kind, name) if name else None
     return None if obj is None else decoded(obj, struct)
 
 
-async def _object(desk: Desk, kind: Any, name: str) -> Obj | None:
+async def _object(desk: CommandContext, kind: Any, name: str) -> Obj | None:
     try:
         return await plain.get(desk.http, kind, name, "")
     except NotFound as exc:

@@ -7,7 +7,7 @@ from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded
 from metal.cli.support import plain
 from metal.cli.support.completing import CLAIM
-from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.plain import Obj
@@ -18,7 +18,7 @@ from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, is_app
 @click.argument("claims", nargs=-1, required=True, metavar="CLAIM...", type=CLAIM)
 @output_option
 @in_namespace
-async def command(desk: Desk, claims: tuple[str, ...], output: str | None) -> None:
+async def command(desk: CommandContext, claims: tuple[str, ...], output: str | None) -> None:
     """Let maintenances that wait for it have the servers of your claims; each says what for.
 
     A machine may be switched off or booted otherwise meanwhile; afterwards it comes back from its own disk, with the
@@ -35,7 +35,7 @@ async def command(desk: Desk, claims: tuple[str, ...], output: str | None) -> No
     await for_each(claims, one, output)
 
 
-async def _approve(desk: Desk, obj: Obj, claim: ServerClaim) -> tuple[Obj, str]:
+async def _approve(desk: CommandContext, obj: Obj, claim: ServerClaim) -> tuple[Obj, str]:
     """The claim by now, and what was done. Raises click.ClickException when nothing is to be approved."""
     meta, key = claim.metadata, desk.kinds.key
     reason = meta.annotations.get(key(REASON), "")

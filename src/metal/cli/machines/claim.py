@@ -14,7 +14,7 @@ from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, target
 from metal.cli.support import plain
 from metal.cli.support.completing import SERVER
-from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.plain import Obj
@@ -70,7 +70,7 @@ class _Wish:
 @timeout_option
 @output_option
 @in_namespace
-async def command(desk: Desk, names: tuple[str, ...], **given: Any) -> None:
+async def command(desk: CommandContext, names: tuple[str, ...], **given: Any) -> None:
     """Claim a server for each NAME (a new one by default), boot the image on it, and keep its power as told.
 
     The Ignition goes into a Secret NAME-ignition that is deleted with the claim. With --wait: until the image runs.
@@ -99,7 +99,7 @@ async def command(desk: Desk, names: tuple[str, ...], **given: Any) -> None:
     await for_each(names or (f"claim-{uuid.uuid4().hex[:8]}",), one, wish.output)
 
 
-async def _create(desk: Desk, name: str, wish: _Wish, config: str) -> Obj:
+async def _create(desk: CommandContext, name: str, wish: _Wish, config: str) -> Obj:
     """The Secret comes first, so that the claim never waits for it; then it is made the claim's."""
     secret = f"{name}-ignition" if config else ""
     metadata = {"name": name, "namespace": desk.namespace}
@@ -118,7 +118,7 @@ async def _create(desk: Desk, name: str, wish: _Wish, config: str) -> Obj:
     return obj
 
 
-async def _ready(desk: Desk, name: str, wish: _Wish, progress: Progress) -> Obj | None:
+async def _ready(desk: CommandContext, name: str, wish: _Wish, progress: Progress) -> Obj | None:
     awaited = _running if wish.power == "on" else _bound
     obj = await until(desk.http, desk.kinds.claim, name, desk.namespace, awaited, wish.timeout, progress)
     if obj is not None and wish.output is None:

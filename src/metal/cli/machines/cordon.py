@@ -5,7 +5,7 @@ import click
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import target
 from metal.cli.support import plain
-from metal.cli.support.context import Desk, on_api
+from metal.cli.support.context import CommandContext, on_api
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.plain import Obj
@@ -15,7 +15,7 @@ from metal.cli.support.plain import Obj
 @servers_argument
 @output_option
 @on_api
-async def cordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
+async def cordon(desk: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
     """Keep new claims away from servers. A claim that has one keeps it."""
     await _mark(desk, servers, True, output)
 
@@ -24,12 +24,12 @@ async def cordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> No
 @servers_argument
 @output_option
 @on_api
-async def uncordon(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
+async def uncordon(desk: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
     """Let claims have servers again."""
     await _mark(desk, servers, False, output)
 
 
-async def _mark(desk: Desk, servers: tuple[str, ...], unclaimable: bool, output: str | None) -> None:
+async def _mark(desk: CommandContext, servers: tuple[str, ...], unclaimable: bool, output: str | None) -> None:
     word = "cordoned" if unclaimable else "uncordoned"
 
     async def one(name: str) -> Obj:

@@ -12,7 +12,7 @@ from metal.api.server import Server, State
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, failed_since, target
 from metal.cli.support import plain
-from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.exits import EXITS, Missing
 from metal.cli.support.output import output_option
 from metal.cli.support.plain import Obj
@@ -55,7 +55,7 @@ class _Wish:
 @timeout_option
 @output_option
 @in_namespace
-async def command(desk: Desk, servers: tuple[str, ...], **given: Any) -> None:
+async def command(desk: CommandContext, servers: tuple[str, ...], **given: Any) -> None:
     """Take servers into maintenance, switch them meanwhile, or end it.
 
     A ServerMaintenance with the server's name is made in the namespace. For one that is there already only --power and
@@ -88,7 +88,9 @@ def _unknown(kind: Kind[ServerMaintenance]) -> Missing:
     )
 
 
-async def _begin(desk: Desk, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress) -> Obj:
+async def _begin(
+    desk: CommandContext, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress
+) -> Obj:
     found = await target(desk, name)
     there = await _there(desk, kind, found.name)
     note = {"annotations": {desk.kinds.key("reason"): wish.reason}} if wish.reason else {}
@@ -110,7 +112,7 @@ async def _begin(desk: Desk, kind: Kind[ServerMaintenance], name: str, wish: _Wi
     return obj
 
 
-async def _there(desk: Desk, kind: Kind[ServerMaintenance], name: str) -> Obj | None:
+async def _there(desk: CommandContext, kind: Kind[ServerMaintenance], name: str) -> Obj | None:
     try:
         return await plain.get(desk.http, kind, name, desk.namespace)
     except NotFound as exc:
@@ -139,7 +141,7 @@ def _told(obj: Obj) -> str:
     return str(status.get("waitingFor") or next(filter(None, unmet), ""))
 
 
-async def _end(desk: Desk, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress) -> Obj:
+async def _end(desk: CommandContext, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress) -> Obj:
     found = await target(desk, name)
     obj = await _of_server(desk, kind, found.name)
     meta = obj["metadata"]
@@ -160,7 +162,7 @@ async def _end(desk: Desk, kind: Kind[ServerMaintenance], name: str, wish: _Wish
     return obj
 
 
-async def _of_server(desk: Desk, kind: Kind[ServerMaintenance], server: str) -> Obj:
+async def _of_server(desk: CommandContext, kind: Kind[ServerMaintenance], server: str) -> Obj:
     """The maintenance of this server in the namespace. Raises Missing, and click.ClickException for several."""
     items = (await plain.listed(desk.http, kind, desk.namespace))["items"]
     found = [item for item in items if ((item.get("spec") or {}).get("serverRef") or {}).get("name") == server]
@@ -174,7 +176,7 @@ async def _of_server(desk: Desk, kind: Kind[ServerMaintenance], server: str) -> 
     return {**typed, **named[0]}
 
 
-def _left(desk: Desk, name: str, before: Server) -> Awaited:
+def _left(desk: CommandContext, name: str, before: Server) -> Awaited:
     def awaited(obj: Obj | None) -> str:
         server: Server | None = decoded(obj, Server) if obj else None
         if server is None:

@@ -8,7 +8,7 @@ import click
 from metal.cli.machines.targets import Target, target
 from metal.cli.objects import events
 from metal.cli.support import plain
-from metal.cli.support.context import Desk
+from metal.cli.support.context import CommandContext
 from metal.cli.support.plain import Obj
 from metal.cli.support.progress import Progress
 from metal.cli.support.until import until
@@ -25,7 +25,7 @@ _PAUSE = 0.4
 """Seconds between two looks for such an Event: it is written after the annotation was removed."""
 
 
-async def ask(desk: Desk, name: str, operation: str) -> Obj:
+async def ask(desk: CommandContext, name: str, operation: str) -> Obj:
     """Set the annotation, and return the server. Raises click.ClickException while another operation is waiting."""
     for _ in range(_TRIES):
         found = await target(desk, name)
@@ -39,7 +39,7 @@ async def ask(desk: Desk, name: str, operation: str) -> Obj:
     raise conflict
 
 
-def _none_waits(desk: Desk, found: Target, operation: str) -> None:
+def _none_waits(desk: CommandContext, found: Target, operation: str) -> None:
     waiting = found.server.metadata.annotations.get(desk.kinds.key("operation"))
     if waiting not in (None, operation):
         raise click.ClickException(
@@ -48,7 +48,7 @@ def _none_waits(desk: Desk, found: Target, operation: str) -> None:
         )
 
 
-async def taken(desk: Desk, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
+async def taken(desk: CommandContext, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
     """The server once the manager took the operation. Raises Late, and click.ClickException when it was refused."""
     key = desk.kinds.key("operation")
 
@@ -65,12 +65,12 @@ async def taken(desk: Desk, name: str, before: Refusals, timeout: timedelta, pro
     return obj
 
 
-async def refusals(desk: Desk, obj: Obj) -> Refusals:
+async def refusals(desk: CommandContext, obj: Obj) -> Refusals:
     """The refusals that were told of a server so far: what comes later is about a later operation."""
     return {(event.message, event.count) for event in await events.of(desk.http, obj) if event.reason in REFUSALS}
 
 
-async def _not_refused(desk: Desk, obj: Obj, before: Refusals) -> None:
+async def _not_refused(desk: CommandContext, obj: Obj, before: Refusals) -> None:
     for _ in range(_LOOKS):
         for message, _count in await refusals(desk, obj) - before:
             raise click.ClickException(f"server {obj['metadata']['name']}: {message}")

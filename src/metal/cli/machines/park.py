@@ -8,7 +8,7 @@ from metal.api.server import Server, State
 from metal.cli.machines import operations
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, in_error, target
-from metal.cli.support.context import Desk, on_api
+from metal.cli.support.context import CommandContext, on_api
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.plain import Obj
@@ -22,7 +22,9 @@ from metal.cli.support.until import Awaited, timeout_option, until, wait_option
 @timeout_option
 @output_option
 @on_api
-async def park(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+async def park(
+    desk: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
+) -> None:
     """Take hands off servers: each is shut down once, and then left alone, whoever switches it, until `unpark`.
 
     A claim keeps its server. An Available or Reserved server is parked; any other as soon as it is one of these.
@@ -36,13 +38,15 @@ async def park(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timede
 @timeout_option
 @output_option
 @on_api
-async def unpark(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+async def unpark(
+    desk: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
+) -> None:
     """Manage parked servers again: each goes on where it was."""
     await _ask(desk, servers, parked=False, wait=wait, timeout=timeout, output=output)
 
 
 async def _ask(
-    desk: Desk, servers: tuple[str, ...], *, parked: bool, wait: bool, timeout: timedelta, output: str | None
+    desk: CommandContext, servers: tuple[str, ...], *, parked: bool, wait: bool, timeout: timedelta, output: str | None
 ) -> None:
     progress, word = Progress(), "park" if parked else "unpark"
 

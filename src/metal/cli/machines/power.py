@@ -11,7 +11,7 @@ from metal.cli.machines.targets import Target, all_servers, claim_of, decoded, i
 from metal.cli.support import plain
 from metal.cli.support.columns import aligned
 from metal.cli.support.completing import SERVER
-from metal.cli.support.context import Desk, each, on_api
+from metal.cli.support.context import CommandContext, each, on_api
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import emit, output_option
 from metal.cli.support.plain import Obj
@@ -37,7 +37,7 @@ def command() -> None:
 @timeout_option
 @output_option
 @on_api
-async def on(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
+async def on(desk: CommandContext, servers: tuple[str, ...], **given: object) -> None:
     """Have the claims of these servers want them on."""
     await _switch(desk, servers, "On", "force-on-server", **given)  # type: ignore[arg-type]  # click's own types
 
@@ -49,7 +49,7 @@ async def on(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
 @timeout_option
 @output_option
 @on_api
-async def off(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
+async def off(desk: CommandContext, servers: tuple[str, ...], **given: object) -> None:
     """Have the claims of these servers want them off; their operating systems are asked to shut down first."""
     await _switch(desk, servers, "Off", "force-off-server", **given)  # type: ignore[arg-type]  # click's own types
 
@@ -63,7 +63,7 @@ async def off(desk: Desk, servers: tuple[str, ...], **given: object) -> None:
 @output_option
 @on_api
 async def reset(
-    desk: Desk, servers: tuple[str, ...], how: str | None, wait: bool, timeout: timedelta, output: str | None
+    desk: CommandContext, servers: tuple[str, ...], how: str | None, wait: bool, timeout: timedelta, output: str | None
 ) -> None:
     """Restart machines, gracefully unless told otherwise. Each comes back from its disk."""
     progress = Progress()
@@ -86,7 +86,7 @@ async def reset(
 @click.argument("servers", nargs=-1, metavar="[SERVER]...", type=SERVER)
 @output_option
 @on_api
-async def status(desk: Desk, servers: tuple[str, ...], output: str | None) -> None:
+async def status(desk: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
     """Show power, whose it is, state since when, and what is awaited; of all servers when none is named."""
 
     async def one(name: str) -> Target:
@@ -119,7 +119,7 @@ def _owner(server: Server) -> str:
 
 
 async def _switch(
-    desk: Desk,
+    desk: CommandContext,
     servers: tuple[str, ...],
     power: str,
     operation: str,
@@ -148,7 +148,7 @@ async def _switch(
     await for_each(servers, one, output)
 
 
-async def _tell_claim(desk: Desk, found: Target, power: str) -> str:
+async def _tell_claim(desk: CommandContext, found: Target, power: str) -> str:
     """Change the claim's power, after saying so. Raises click.ClickException when it is nobody's."""
     claim = await claim_of(desk, found)
     where = f"claim {claim.metadata.namespace}/{claim.metadata.name}"

@@ -10,7 +10,7 @@ from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, failed_since, target
 from metal.cli.support import plain
 from metal.cli.support.completing import CLAIM
-from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.plain import Obj
@@ -27,7 +27,9 @@ _FREE = (State.AVAILABLE, State.RELEASED)
 @timeout_option
 @output_option
 @in_namespace
-async def command(desk: Desk, claims: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+async def command(
+    desk: CommandContext, claims: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
+) -> None:
     """Give servers back: their claims are deleted, the machines switched off and cleaned up.
 
     With --wait: until each server can be claimed again (Available, or Released where its reclaim policy is Retain).
@@ -51,7 +53,7 @@ async def command(desk: Desk, claims: tuple[str, ...], wait: bool, timeout: time
     await for_each(claims, one, output)
 
 
-async def _server(desk: Desk, claim: ServerClaim) -> Server | None:
+async def _server(desk: CommandContext, claim: ServerClaim) -> Server | None:
     """The server that the claim has, if it has one."""
     ref = claim.spec.server_ref
     if ref is None or claim.status.phase != "Bound":
@@ -62,7 +64,7 @@ async def _server(desk: Desk, claim: ServerClaim) -> Server | None:
         return None
 
 
-async def _freed(desk: Desk, server: Server, awaited: Awaited, timeout: timedelta, progress: Progress) -> str:
+async def _freed(desk: CommandContext, server: Server, awaited: Awaited, timeout: timedelta, progress: Progress) -> str:
     name = server.metadata.name
     last = await until(desk.http, desk.kinds.server, name, "", awaited, timeout, progress)
     return f"server {name} is {last['status']['state'] if last else 'gone, too'}"

@@ -8,7 +8,7 @@ from metal.api.server import Server
 from metal.cli.machines import operations
 from metal.cli.machines.several import for_each, servers_argument
 from metal.cli.machines.targets import decoded, in_error, target
-from metal.cli.support.context import Desk, on_api
+from metal.cli.support.context import CommandContext, on_api
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.plain import Obj
@@ -22,7 +22,9 @@ from metal.cli.support.until import timeout_option, wait_option
 @timeout_option
 @output_option
 @on_api
-async def command(desk: Desk, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None) -> None:
+async def command(
+    desk: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
+) -> None:
     """Let servers in Error, or taken over from another operator, go on. With --wait: until a manager did.
 
     `metalctl why server/NAME` says what failed, and what to mend before.

@@ -9,7 +9,7 @@ import msgspec
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.cli.support import plain
-from metal.cli.support.context import Desk
+from metal.cli.support.context import CommandContext
 from metal.cli.support.plain import Obj
 from metal.kube.client.errors import NotFound
 
@@ -35,13 +35,13 @@ def decoded(obj: Obj, struct: type[Any]) -> Any:
         raise click.ClickException(f"{obj['metadata'].get('name')} cannot be read: {exc}") from None
 
 
-async def target(desk: Desk, name: str) -> Target:
+async def target(desk: CommandContext, name: str) -> Target:
     """The server of this name. Raises NotFound."""
     obj = await plain.get(desk.http, desk.kinds.server, name.removeprefix("server/"), "")
     return Target(obj, decoded(obj, Server))
 
 
-async def all_servers(desk: Desk) -> list[Target]:
+async def all_servers(desk: CommandContext) -> list[Target]:
     """Every server, by name."""
     items = (await plain.listed(desk.http, desk.kinds.server, ""))["items"]
     typed = {"apiVersion": desk.kinds.server.api_version, "kind": desk.kinds.server.kind}
@@ -49,7 +49,7 @@ async def all_servers(desk: Desk) -> list[Target]:
     return sorted(found, key=lambda one: one.name)
 
 
-async def claim_of(desk: Desk, found: Target) -> ServerClaim:
+async def claim_of(desk: CommandContext, found: Target) -> ServerClaim:
     """The claim whose power the server's is. Raises click.ClickException that says whose it is instead."""
     server, ref = found.server, found.server.spec.server_claim_ref
     maintenance = server.spec.server_maintenance_ref

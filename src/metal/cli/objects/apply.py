@@ -6,7 +6,7 @@ import click
 
 from metal.cli.objects.manifests import Manifest, file_option, read
 from metal.cli.support import plain
-from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.exits import EXITS, Missing, failure
 from metal.cli.support.output import emit, name_of, output_option
 from metal.cli.support.plain import Obj
@@ -25,7 +25,12 @@ _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creati
 @output_option
 @in_namespace
 async def command(
-    desk: Desk, files: tuple[str, ...], server_side: bool, force_conflicts: bool, dry_run: bool, output: str | None
+    desk: CommandContext,
+    files: tuple[str, ...],
+    server_side: bool,
+    force_conflicts: bool,
+    dry_run: bool,
+    output: str | None,
 ) -> None:
     """Create objects, or change them to what files say, and say which it was.
 
@@ -57,7 +62,7 @@ def _kind(known: Sequence[Resource], manifest: Manifest) -> Resource:
 
 
 async def _applied(
-    desk: Desk, resource: Resource, manifest: Manifest, *, force: bool, dry_run: bool
+    desk: CommandContext, resource: Resource, manifest: Manifest, *, force: bool, dry_run: bool
 ) -> tuple[Obj, str]:
     metadata = manifest.obj["metadata"]
     try:
@@ -75,7 +80,7 @@ async def _applied(
     return after, "unchanged" if _content(before) == _content(after) else "configured"
 
 
-async def _before(desk: Desk, resource: Resource, name: str, namespace: str) -> Obj | None:
+async def _before(desk: CommandContext, resource: Resource, name: str, namespace: str) -> Obj | None:
     try:
         return await plain.get(desk.http, resource, name, namespace)
     except NotFound:

@@ -8,7 +8,7 @@ from metal.cli.objects.manifests import file_option, read
 from metal.cli.objects.references import Reference, kind_name, named
 from metal.cli.support import plain
 from metal.cli.support.completing import KIND_OR_OBJECT
-from metal.cli.support.context import Desk, each, in_namespace
+from metal.cli.support.context import CommandContext, each, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.progress import Progress
 from metal.cli.support.resources import discover, of_object
@@ -24,7 +24,12 @@ from metal.kube.client.errors import NotFound
 @timeout_option
 @in_namespace
 async def command(
-    desk: Desk, what: tuple[str, ...], files: tuple[str, ...], ignore_not_found: bool, wait: bool, timeout: timedelta
+    desk: CommandContext,
+    what: tuple[str, ...],
+    files: tuple[str, ...],
+    ignore_not_found: bool,
+    wait: bool,
+    timeout: timedelta,
 ) -> None:
     """Delete objects, by name or those in files, and what they own.
 
@@ -53,11 +58,11 @@ async def command(
     await each(targets, one)
 
 
-async def _by_name(desk: Desk, words: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
+async def _by_name(desk: CommandContext, words: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
     return {str(reference): (reference, desk.namespace) for reference in await named(desk, words)}
 
 
-async def _in_files(desk: Desk, files: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
+async def _in_files(desk: CommandContext, files: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
     """The objects of the files, the last first: what was made later may need what was made before."""
     known, found = await discover(desk.http), {}
     for manifest in reversed(read(files)):

@@ -12,7 +12,7 @@ from metal.cli.objects.references import Reference, named
 from metal.cli.support import plain
 from metal.cli.support.columns import aligned
 from metal.cli.support.completing import KIND_OR_OBJECT
-from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import dumped
 from metal.cli.support.plain import Obj
@@ -26,7 +26,7 @@ _SHOWN_APART = ("apiVersion", "kind", "metadata", "status")
 @click.command("describe", epilog=EXITS)
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...", type=KIND_OR_OBJECT)
 @in_namespace
-async def command(desk: Desk, what: tuple[str, ...]) -> None:
+async def command(desk: CommandContext, what: tuple[str, ...]) -> None:
     """Show everything about objects: metadata, spec, status, conditions, and what happened to them.
 
     Values of Secrets are not shown, only how long they are.
@@ -36,7 +36,7 @@ async def command(desk: Desk, what: tuple[str, ...]) -> None:
     click.echo("\n\n".join(texts))
 
 
-async def _described(desk: Desk, reference: Reference) -> str:
+async def _described(desk: CommandContext, reference: Reference) -> str:
     obj = await plain.get(desk.http, reference.resource, reference.name, desk.namespace)
     return "\n".join(text(obj, await events.of(desk.http, obj), system_clock()))
 

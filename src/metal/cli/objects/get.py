@@ -12,7 +12,7 @@ from metal.cli.objects.references import Reference, kind_name, one_namespace, re
 from metal.cli.objects.tables import Printed, is_empty
 from metal.cli.support import plain
 from metal.cli.support.completing import KIND_OR_OBJECT
-from metal.cli.support.context import Desk, in_namespace
+from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import dumped, emit, name_of, without_bookkeeping
 from metal.cli.support.plain import Obj
@@ -46,7 +46,7 @@ class _Wish:
     "-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table", show_default=True
 )
 @in_namespace
-async def command(desk: Desk, what: tuple[str, ...], **given: Any) -> None:
+async def command(desk: CommandContext, what: tuple[str, ...], **given: Any) -> None:
     """Show objects of any kind that the API has.
 
     KIND is a plural, singular, kind or short name, or a category such as metal for all of ours; several with commas.
@@ -72,11 +72,11 @@ async def command(desk: Desk, what: tuple[str, ...], **given: Any) -> None:
         await _objects(desk, references, wish)
 
 
-def _namespace(desk: Desk, wish: _Wish) -> str:
+def _namespace(desk: CommandContext, wish: _Wish) -> str:
     return "" if wish.all_namespaces else desk.namespace
 
 
-async def _read(desk: Desk, reference: Reference, wish: _Wish) -> Obj:
+async def _read(desk: CommandContext, reference: Reference, wish: _Wish) -> Obj:
     if reference.name:
         return await plain.get(desk.http, reference.resource, reference.name, desk.namespace, table=wish.table)
     namespace = _namespace(desk, wish)
@@ -92,7 +92,7 @@ def _printed(references: Sequence[Reference], reference: Reference, wish: _Wish)
     )
 
 
-async def _tables(desk: Desk, references: Sequence[Reference], wish: _Wish) -> None:
+async def _tables(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> None:
     tables = await asyncio.gather(*(_read(desk, reference, wish) for reference in references))
     joined: dict[Any, Obj] = {}
     for reference, table in zip(references, tables, strict=True):
@@ -108,13 +108,13 @@ async def _tables(desk: Desk, references: Sequence[Reference], wish: _Wish) -> N
     click.echo("\n\n".join(blocks))
 
 
-def _nothing(desk: Desk, references: Sequence[Reference], wish: _Wish) -> str:
+def _nothing(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> str:
     what = ", ".join(dict.fromkeys(reference.resource.plural for reference in references))
     inside = any(reference.resource.namespaced for reference in references) and not wish.all_namespaces
     return f"no {what} found" + (f" in namespace {desk.namespace}" if inside else "")
 
 
-async def _objects(desk: Desk, references: Sequence[Reference], wish: _Wish) -> None:
+async def _objects(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> None:
     answers = await asyncio.gather(*(_read(desk, reference, wish) for reference in references))
     objects = [
         obj
@@ -130,7 +130,7 @@ def _items(reference: Reference, answer: Obj) -> list[Obj]:
     return [{**typed, **item} for item in answer["items"]]
 
 
-async def _watch(desk: Desk, references: Sequence[Reference], wish: _Wish) -> None:
+async def _watch(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> None:
     if len(references) != 1:
         raise click.UsageError("--watch follows one kind or one object")
     reference = references[0]
@@ -153,7 +153,7 @@ def _print(obj: Obj, form: str) -> None:
         click.echo(("---\n" if form == "yaml" else "") + dumped(without_bookkeeping(obj), form), nl=form == "json")
 
 
-async def _changes(desk: Desk, reference: Reference, wish: _Wish) -> AsyncGenerator[tuple[bool, Obj], None]:
+async def _changes(desk: CommandContext, reference: Reference, wish: _Wish) -> AsyncGenerator[tuple[bool, Obj], None]:
     """What is, and each change after it: (True, the table of what is) or (False, one row or object)."""
     fields = f"metadata.name={reference.name}" if reference.name else ""
     scope: dict[str, Any] = {"labels": wish.selector, "fields": fields, "table": wish.table}
@@ -172,7 +172,7 @@ async def _changes(desk: Desk, reference: Reference, wish: _Wish) -> AsyncGenera
 
 
 async def _until_expired(
-    desk: Desk, reference: Reference, namespace: str, version: str, scope: dict[str, Any]
+    desk: CommandContext, reference: Reference, namespace: str, version: str, scope: dict[str, Any]
 ) -> AsyncGenerator[Obj, None]:
     while True:
         try:

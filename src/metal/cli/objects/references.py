@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import click
 
-from metal.cli.support.context import Desk
+from metal.cli.support.context import CommandContext
 from metal.cli.support.exits import Missing
 from metal.cli.support.resources import discover, find
 from metal.kube.client.resources import Resource
@@ -44,7 +44,7 @@ def one_namespace(references: Sequence[Reference], *, everywhere: bool) -> None:
         raise click.UsageError("a name is looked for in one namespace: give -n instead of -A")
 
 
-async def named(desk: Desk, words: Sequence[str]) -> list[Reference]:
+async def named(desk: CommandContext, words: Sequence[str]) -> list[Reference]:
     """Objects that the words name, each with its name. Raises click.UsageError and Missing."""
     references = read(await discover(desk.http), words)
     if not all(reference.name for reference in references):

@@ -23,7 +23,7 @@ _LAST = 0.01
 
 
 @dataclass(frozen=True)
-class Desk:
+class CommandContext:
     """What a command works with: the API, the names of our kinds, and the namespace for what lives in one."""
 
     http: HTTPClient
@@ -42,7 +42,7 @@ def on_api(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         async def work() -> None:
             http = HTTPClient(reached, inactivity=_SAMPLE, user_agent=_AGENT)
             try:
-                await function(Desk(http, kinds(api_group), reached.namespace), **given)
+                await function(CommandContext(http, kinds(api_group), reached.namespace), **given)
             finally:
                 await http.aclose()
                 await asyncio.sleep(_LAST)  # a watch's socket, cut short, is closed by the loop a moment later
@@ -59,7 +59,7 @@ def in_namespace(function: Callable[..., Awaitable[None]]) -> Callable[..., None
         "-n", "--namespace", default="", type=NAMESPACE, help="Namespace; that of the kubeconfig's context by default."
     )
     @functools.wraps(function)
-    async def command(desk: Desk, namespace: str, **given: Any) -> None:
+    async def command(desk: CommandContext, namespace: str, **given: Any) -> None:
         await function(replace(desk, namespace=namespace or desk.namespace), **given)
 
     return on_api(command)

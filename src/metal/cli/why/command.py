@@ -10,7 +10,7 @@ from metal.cli.machines.targets import all_servers, decoded, target
 from metal.cli.objects import events
 from metal.cli.support import plain
 from metal.cli.support.completing import WHY
-from metal.cli.support.context import Desk, each, in_namespace
+from metal.cli.support.context import CommandContext, each, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
@@ -28,7 +28,7 @@ _CLAIMS = ("claim", "claims", "serverclaim", "serverclaims", "scl")
 @click.option("--manager-namespace", default="metal-system", show_default=True, help="The managers' own namespace.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @in_namespace
-async def command(desk: Desk, what: tuple[str, ...], manager_namespace: str, output: str) -> None:
+async def command(desk: CommandContext, what: tuple[str, ...], manager_namespace: str, output: str) -> None:
     """Say in sentences what a server or claim does: what it waits for, until when, what was tried, what you can do.
 
     For a claim without a server: how many servers do not fit it, and for each reason an example and what would have to
@@ -55,12 +55,12 @@ async def command(desk: Desk, what: tuple[str, ...], manager_namespace: str, out
     click.echo("\n\n".join("\n".join(story.lines(now)) for story in stories))
 
 
-async def _server(desk: Desk, name: str) -> Story:
+async def _server(desk: CommandContext, name: str) -> Story:
     found = await target(desk, name)
     return of_server.explain(found.server, await events.of(desk.http, found.obj), desk.kinds, system_clock())
 
 
-async def _claim(desk: Desk, name: str) -> Story:
+async def _claim(desk: CommandContext, name: str) -> Story:
     obj = await plain.get(desk.http, desk.kinds.claim, name, desk.namespace)
     claim: ServerClaim = decoded(obj, ServerClaim)
     servers = [found.server for found in await all_servers(desk)]
@@ -72,7 +72,7 @@ async def _claim(desk: Desk, name: str) -> Story:
     return story
 
 
-async def _paused(desk: Desk, namespace: str) -> list[str]:
+async def _paused(desk: CommandContext, namespace: str) -> list[str]:
     try:
         mark = await read_mark(desk.http, namespace)
     except Forbidden:

@@ -13,7 +13,7 @@ from metal.kube.client.errors import AlreadyExists, Conflict
 from metal.kube.controller.controller import Result
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import controller_reference
-from metal.kube.meta.permissions import APPLY, Access, blocks
+from metal.kube.meta.permissions import APPLY, Permission, blocks
 
 MANAGER = "metal.ironcore.dev/controller-manager"
 """Field manager, that of the Go operator."""
@@ -174,9 +174,9 @@ def _conclude(scope: Scope, outcome: Outcome) -> None:
     scope.condition("Enrolled", True, "Enrolled", count if outcome.enrolled else "the BMC lists no system that boots")
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What enrolment of systems does with the API."""
     return (
-        Access(kinds.server, APPLY, "gives each system its Server, with the BMC's labels and its present path"),
+        Permission(kinds.server, APPLY, "gives each system its Server, with the BMC's labels and its present path"),
         blocks(kinds.bmc),
     )

@@ -7,7 +7,7 @@ from metal.api.meta import Condition
 from metal.api.server import Server
 from metal.controllers.bmc.scope import Scope
 from metal.kube.meta.conditions import find, set_condition
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 TYPE = "SystemPresent"
 
@@ -33,6 +33,6 @@ async def tell(scope: Scope, server: Server, present: bool, reason: str, message
     scope.context.recorder.event(server, kind, "Normal" if present else "Warning", reason, message)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
-    return (Access(kinds.server, ("patch",), "says whether the BMC still lists the system", "status"),)
+    return (Permission(kinds.server, ("patch",), "says whether the BMC still lists the system", "status"),)

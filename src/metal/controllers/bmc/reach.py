@@ -6,7 +6,7 @@ from metal.bmc.errors import BMCAuthError, BMCError
 from metal.controllers.bmc.observe import failed
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
-from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, access_for_bmc
+from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta import permissions
@@ -16,14 +16,14 @@ from metal.kube.meta.conditions import find, is_true
 async def find_access(scope: Scope) -> Result | None:
     """Build the access. What is missing becomes a condition; a change of it wakes the BMC up."""
     await _read_authority(scope)
-    access = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    access = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
     _mirror_address(scope)
     if isinstance(access, Problem) and access.reason == NOT_PINNED:
         try:
             await pin_certificate(scope)
         except BMCError as exc:
             return failed(scope, exc)
-        access = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+        access = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
     if isinstance(access, Problem):
         scope.state("Pending", access.message)
         scope.report("Ready", False, access.reason, access.message)
@@ -91,7 +91,7 @@ async def _read_authority(scope: Scope) -> None:
     authorities[name] = secret.data.get("ca.crt", b"").decode(errors="replace")
 
 
-def access() -> tuple[permissions.Access, ...]:
+def required_permissions() -> tuple[permissions.Permission, ...]:
     """What this module does with the API. Which Secret it is, a BMC's tls.caSecretRef says."""
     why = "reads the authority that tls.caSecretRef of a BMC names"
-    return (permissions.Access(SECRET, ("get",), why, where=permissions.Where.HOME),)
+    return (permissions.Permission(SECRET, ("get",), why, where=permissions.Where.HOME),)

@@ -20,16 +20,16 @@ from metal.controllers.bmc.restart import expire
 from metal.controllers.bmc.scope import BY_UUID, Deps, Scope
 from metal.controllers.bmc.subscribe import subscribe
 from metal.controllers.bmc.trust import accept
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.bmc_events import flowing
-from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
 from metal.controllers.shared.settings import BMCSettings
 from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import Controller, Done, Requeue, Result, owner_keys
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 
 
 def by_secret(bmc: BMC) -> Iterable[str]:
@@ -55,7 +55,7 @@ class BMCReconciler:
         context: Context,
         runtime: Runtime,
         pool: Pool,
-        defaults: AccessDefaults,
+        defaults: BMCEndpointDefaults,
         settings: BMCSettings,
         *,
         shell: Shell | None = None,
@@ -119,15 +119,17 @@ def setup(reconciler: BMCReconciler, runtime: Runtime) -> Controller:
         return [key_of(bmc) for bmc in deps.bmcs.by_index("endpoint", endpoint.metadata.name)]
 
     controller.watches(deps.bmcs, predicate=_calls)
-    controller.watches(deps.secrets, of_secret, matters)
-    controller.watches(deps.endpoints, of_endpoint, matters)
+    controller.watches(deps.secrets, of_secret, spec_or_metadata_changed)
+    controller.watches(deps.endpoints, of_endpoint, spec_or_metadata_changed)
     controller.watches(deps.servers, owner_keys(deps.context.kinds.bmc), _came_or_went)
     return controller
 
 
 def _calls(old: BMC | None, new: BMC | None) -> bool:
     """Whether the BMC is to be looked at: also when a person's console pinned or refused its host key."""
-    return matters(old, new) or (old is not None and new is not None and _host_key(old) != _host_key(new))
+    return spec_or_metadata_changed(old, new) or (
+        old is not None and new is not None and _host_key(old) != _host_key(new)
+    )
 
 
 def _host_key(bmc: BMC) -> tuple[str, str]:
@@ -142,10 +144,10 @@ def _came_or_went(old: Server | None, new: Server | None) -> bool:
     return new is None or old.uuid != new.uuid
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API, but for what its modules declare."""
     return (
         *follows(kinds.bmc, kinds.bmc_secret, kinds.endpoint, kinds.server, why="each BMC is looked at and enrolled"),
-        Access(kinds.bmc, ("patch",), "keeps its finalizer, and removes operations that were obeyed"),
-        Access(kinds.bmc, ("patch",), "says how the BMC is", "status"),
+        Permission(kinds.bmc, ("patch",), "keeps its finalizer, and removes operations that were obeyed"),
+        Permission(kinds.bmc, ("patch",), "says how the BMC is", "status"),
     )

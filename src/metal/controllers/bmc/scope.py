@@ -9,9 +9,9 @@ from typing import Any
 from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
-from metal.bmc.protocols import Access, Pool, Shell, SystemInfo
+from metal.bmc.protocols import BMCEndpoint, Pool, Shell, SystemInfo
 from metal.controllers.bmc.dns_template import Template
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.controllers.shared.settings import BMCSettings
 from metal.kube.cache.informer import Informer
@@ -28,8 +28,8 @@ class Memo:
     """What this process remembers of a BMC. Losing it costs a request, never correctness."""
 
     backoff: Backoff
-    refused: Access | None = None
-    access: Access | None = None
+    refused: BMCEndpoint | None = None
+    access: BMCEndpoint | None = None
     """The last one that was complete: Endpoint and BMCSecret may be deleted before their BMC."""
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     subscribed_at: float = float("-inf")
@@ -43,7 +43,7 @@ class Deps:
 
     context: Context
     settings: BMCSettings
-    defaults: AccessDefaults
+    defaults: BMCEndpointDefaults
     pool: Pool
     shell: Shell
     bmcs: Informer[BMC]
@@ -72,7 +72,7 @@ class Scope(StatusScope[BMC]):
         super().__init__(deps.context, deps.context.kinds.bmc, deps.bmcs, bmc, BMCStatus())
         self.deps = deps
         self.memo = deps.memo(key_of(bmc))
-        self.access: Access | None = None
+        self.access: BMCEndpoint | None = None
         self.systems: tuple[SystemInfo, ...] = ()
 
     @property
@@ -96,7 +96,7 @@ class Scope(StatusScope[BMC]):
         """Where the BMC is, as far as that is known."""
         return self.access.address if self.access else self.status.ip or ""
 
-    def connected(self) -> Access:
+    def connected(self) -> BMCEndpoint:
         """The access; the phase before made sure that there is one."""
         if self.access is None:
             raise RuntimeError("the access phase has not run")

@@ -5,13 +5,13 @@ import base64
 from metal.api.bmc import BMCSecret, BMCSecretStatus
 from metal.api.kinds import Kinds
 from metal.controllers.shared.bmc_endpoint import Problem, credentials
-from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Controller, Done, Result
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 
 
 class BMCSecretReconciler:
@@ -62,14 +62,14 @@ def _folded(secret: BMCSecret) -> dict[str, object]:
 def setup(reconciler: BMCSecretReconciler, runtime: Runtime) -> Controller:
     """Register the reconciler with its BMCSecrets."""
     controller = runtime.controller("bmcsecret", reconciler.reconcile)
-    controller.watches(reconciler.secrets, predicate=matters)
+    controller.watches(reconciler.secrets, predicate=spec_or_metadata_changed)
     return controller
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API."""
     return (
         *follows(kinds.bmc_secret, why="credentials are kept tidy"),
-        Access(kinds.bmc_secret, ("patch",), "moves plain text into data"),
-        Access(kinds.bmc_secret, ("patch",), "says whether credentials are complete", "status"),
+        Permission(kinds.bmc_secret, ("patch",), "moves plain text into data"),
+        Permission(kinds.bmc_secret, ("patch",), "says whether credentials are complete", "status"),
     )

@@ -6,10 +6,10 @@ import structlog
 
 from metal.api.boot_window import digest
 from metal.bmc.errors import BMCError, BMCNotSupported
-from metal.bmc.protocols import BMC, Access, Subscription
+from metal.bmc.protocols import BMC, BMCEndpoint, Subscription
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded
-from metal.controllers.shared.bmc_endpoint import access_for_bmc
+from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc
 from metal.controllers.shared.bmc_events import flowing
 from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
@@ -41,8 +41,8 @@ async def subscribe(scope: Scope) -> Result | None:
 async def withdraw(scope: Scope) -> None:
     """Remove the subscription, within the time for a logout; a BMC that does not play along forgets it some day."""
     link = scope.status.events_subscription_link
-    found = access_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
-    access = found if isinstance(found, Access) else scope.memo.access
+    found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    access = found if isinstance(found, BMCEndpoint) else scope.memo.access
     if not link or access is None:
         return
     try:

@@ -29,7 +29,7 @@ from metal.kube.meta import mergepatch
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import is_controlled_by
-from metal.kube.meta.permissions import APPLY, Access, Where, blocks, disowns, follows
+from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns, follows
 from metal.machineapi.bootserver.bootable import ignition_of, plan_of
 from metal.machineapi.bootserver.settings import BootSettings
 
@@ -303,17 +303,17 @@ def _no_image(config: ServerBootConfiguration) -> str:
     return "spec.image is empty: name the OCI image that is to be booted (in the claim, when a claim made this)"
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API. Secrets are read one by one, as boot configurations name them."""
     ignition = "checks the Ignition that a boot configuration names"
     return (
         *follows(kinds.boot_config, kinds.server, kinds.ipxe, why="boot configurations become what is served"),
-        Access(SECRET, ("get",), ignition, where=Where.TENANTS),
-        Access(SECRET, ("get",), ignition, where=Where.HOME),
-        Access(kinds.ipxe, APPLY, "writes what is served to a machine"),
-        Access(kinds.ipxe, ("patch",), "says whether it can be served", "status"),
-        Access(kinds.boot_config, ("get",), "makes no child for one that is gone"),
-        Access(kinds.boot_config, ("patch",), "says whether the boot is prepared", "status"),
+        Permission(SECRET, ("get",), ignition, where=Where.TENANTS),
+        Permission(SECRET, ("get",), ignition, where=Where.HOME),
+        Permission(kinds.ipxe, APPLY, "writes what is served to a machine"),
+        Permission(kinds.ipxe, ("patch",), "says whether it can be served", "status"),
+        Permission(kinds.boot_config, ("get",), "makes no child for one that is gone"),
+        Permission(kinds.boot_config, ("patch",), "says whether the boot is prepared", "status"),
         blocks(kinds.boot_config),
         disowns(kinds.ipxe),
     )

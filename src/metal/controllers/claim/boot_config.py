@@ -10,7 +10,7 @@ from metal.controllers.claim.scope import ClaimScope
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import key_of
 from metal.kube.meta.ownership import controller_of, controller_reference
-from metal.kube.meta.permissions import APPLY, Access, blocks, disowns
+from metal.kube.meta.permissions import APPLY, Permission, blocks, disowns
 
 MANAGER = "metal-operator"
 
@@ -128,11 +128,13 @@ async def _point(scope: ClaimScope, server: Server) -> None:
     scope.deps.servers.observe(updated)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
     return (
-        Access(kinds.boot_config, (*APPLY, "delete"), "asks for what a claim boots; removes what a former one left"),
-        Access(kinds.server, ("patch",), "points the server at the claim's boot configuration"),
+        Permission(
+            kinds.boot_config, (*APPLY, "delete"), "asks for what a claim boots; removes what a former one left"
+        ),
+        Permission(kinds.server, ("patch",), "points the server at the claim's boot configuration"),
         blocks(kinds.claim),
         disowns(kinds.boot_config),
     )

@@ -15,7 +15,7 @@ from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 
 BY_CLAIM = "claim"
 _TRIES = 4
@@ -226,11 +226,11 @@ def _in_error(scope: ClaimScope, server: Server) -> bool:
     return True
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API, but for what its modules declare."""
     return (
         *follows(kinds.claim, kinds.server, kinds.boot_config, why="claims get the servers that fit"),
-        Access(kinds.server, ("get", "patch"), "takes a server for a claim, looking at its newest version"),
-        Access(kinds.claim, ("patch",), "names the server that was found"),
-        Access(kinds.claim, ("patch",), "says what became of the claim", "status"),
+        Permission(kinds.server, ("get", "patch"), "takes a server for a claim, looking at its newest version"),
+        Permission(kinds.claim, ("patch",), "names the server that was found"),
+        Permission(kinds.claim, ("patch",), "says what became of the claim", "status"),
     )

@@ -12,9 +12,9 @@ from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
-from metal.bmc.protocols import Access, Pool
+from metal.bmc.protocols import BMCEndpoint, Pool
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
-from metal.controllers.shared.bmc_endpoint import NOT_PINNED, AccessDefaults, Problem, access_for_bmc
+from metal.controllers.shared.bmc_endpoint import NOT_PINNED, BMCEndpointDefaults, Problem, endpoint_for_bmc
 from metal.controllers.shared.scope import Context
 from metal.controllers.shared.sessions import log_out
 from metal.controllers.shared.settings import EndpointSettings
@@ -44,7 +44,7 @@ class Enrolment:
         bmcs: Informer[BMC],
         secrets: Informer[BMCSecret],
         pool: Pool,
-        defaults: AccessDefaults,
+        defaults: BMCEndpointDefaults,
         settings: EndpointSettings,
     ) -> None:
         self._context, self._bmcs, self._secrets = context, bmcs, secrets
@@ -139,7 +139,7 @@ class Enrolment:
         await log_out(self._pool, endpoint.metadata.name, self._settings.logout_timeout)
         raise Refused(_refusal(endpoint, prefix))
 
-    async def _manager_uuid(self, access: Access) -> str:
+    async def _manager_uuid(self, access: BMCEndpoint) -> str:
         """Ask something that needs credentials: the service root answers anybody."""
         bmc = self._pool.get(access)
         try:
@@ -148,7 +148,9 @@ class Enrolment:
             await bmc.systems()
             return ""
 
-    def _access(self, endpoint: Endpoint, prefix: Prefix, credential: Credential, pin: Pin | None = None) -> Access:
+    def _access(
+        self, endpoint: Endpoint, prefix: Prefix, credential: Credential, pin: Pin | None = None
+    ) -> BMCEndpoint:
         """As the BMC's own controller will compute it, so that the session is shared."""
         name = endpoint.metadata.name
         bmc = self._bmcs.get(Key(name)) or msgspec.convert(bmc_manifest(name, prefix, ""), BMC)
@@ -156,7 +158,7 @@ class Enrolment:
             bmc = msgspec.structs.replace(bmc, status=msgspec.structs.replace(bmc.status, certificate=pin))
         data = {"username": credential.username.encode(), "password": credential.password.encode()}
         secret = BMCSecret(metadata=bmc.metadata, data=data)
-        access = access_for_bmc(bmc, endpoint, secret, self._defaults)
+        access = endpoint_for_bmc(bmc, endpoint, secret, self._defaults)
         if isinstance(access, Problem):
             raise NotPossible(access)
         return access
@@ -207,14 +209,14 @@ def _refusal(endpoint: Endpoint, prefix: Prefix) -> str:
     )
 
 
-def access(kinds: Kinds) -> tuple[permissions.Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[permissions.Permission, ...]:
     """What enrolment does with the API."""
     created = (kinds.bmc_secret, kinds.bmc)
     return (
-        *(permissions.Access(kind, ("create",), "enrols the BMC behind a lease") for kind in created),
-        *(permissions.Access(kind, ("patch",), "removes owner references of older operators") for kind in created),
+        *(permissions.Permission(kind, ("create",), "enrols the BMC behind a lease") for kind in created),
+        *(permissions.Permission(kind, ("patch",), "removes owner references of older operators") for kind in created),
         *(permissions.disowns(kind) for kind in created),
-        permissions.Access(
+        permissions.Permission(
             kinds.bmc, ("patch",), "keeps the certificate that the BMC was first spoken to with", "status"
         ),
     )

@@ -11,8 +11,8 @@ from metal.bmc.protocols import Pool
 from metal.controllers.endpoint.enrolment import Enrolment, NotPossible, Refused
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
-from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.controllers.shared.sessions import explain
 from metal.controllers.shared.settings import EndpointSettings
@@ -22,7 +22,7 @@ from metal.kube.controller.controller import Controller, Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 
 Scope = StatusScope[Endpoint]
 BY_MAC = "mac-digits"
@@ -50,7 +50,7 @@ class EndpointReconciler:
         runtime: Runtime,
         pool: Pool,
         prefixes: PrefixFile,
-        defaults: AccessDefaults,
+        defaults: BMCEndpointDefaults,
         settings: EndpointSettings,
     ) -> None:
         self.context, self.settings, self.prefixes, self.pool = context, settings, prefixes, pool
@@ -184,9 +184,9 @@ def setup(reconciler: EndpointReconciler, runtime: Runtime) -> Controller:
         for endpoint in endpoints.items():
             controller.queue.add(key_of(endpoint))
 
-    controller.watches(endpoints, twins, matters)
-    controller.watches(reconciler.bmcs, predicate=matters)
-    controller.watches(reconciler.secrets, predicate=matters)
+    controller.watches(endpoints, twins, spec_or_metadata_changed)
+    controller.watches(reconciler.bmcs, predicate=spec_or_metadata_changed)
+    controller.watches(reconciler.secrets, predicate=spec_or_metadata_changed)
     reconciler.prefixes.on_change(everybody)
     runtime.background("mac-prefixes", reconciler.prefixes.run)
     return controller
@@ -201,10 +201,10 @@ def _bad_mac(mac: str) -> str:
     return f"spec.macAddress is {mac!r}: write six pairs of hexadecimal digits, for example 00:1a:2b:3c:4d:5e"
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API."""
     return (
         *follows(kinds.endpoint, kinds.bmc, kinds.bmc_secret, why="a BMC's lease becomes a BMC and its BMCSecret"),
-        Access(kinds.endpoint, ("patch",), "takes the finalizer of older operators off"),
-        Access(kinds.endpoint, ("patch",), "says what became of a lease", "status"),
+        Permission(kinds.endpoint, ("patch",), "takes the finalizer of older operators off"),
+        Permission(kinds.endpoint, ("patch",), "says what became of a lease", "status"),
     )

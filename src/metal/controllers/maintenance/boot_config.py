@@ -12,7 +12,7 @@ from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScop
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import key_of
 from metal.kube.meta.ownership import controller_reference, is_controlled_by
-from metal.kube.meta.permissions import APPLY, Access, blocks, disowns
+from metal.kube.meta.permissions import APPLY, Permission, blocks, disowns
 
 MANAGER = "metal-operator"
 
@@ -75,11 +75,11 @@ async def drop(deps: MaintenanceDeps, maintenance: ServerMaintenance) -> None:
         return
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
     return (
-        Access(kinds.boot_config, (*APPLY, "delete"), "asks for what a maintenance boots, until it ends"),
-        Access(kinds.server, ("patch",), "points the server at the maintenance's boot configuration"),
+        Permission(kinds.boot_config, (*APPLY, "delete"), "asks for what a maintenance boots, until it ends"),
+        Permission(kinds.server, ("patch",), "points the server at the maintenance's boot configuration"),
         blocks(kinds.maintenance),
         disowns(kinds.boot_config),
     )

@@ -7,7 +7,7 @@ from metal.controllers.maintenance import marks, order
 from metal.controllers.maintenance.scope import MaintenanceDeps
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Key
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 
 def holds(key: Key, server: Server) -> bool:
@@ -60,9 +60,9 @@ async def _point(deps: MaintenanceDeps, server: Server, to: ServerMaintenance | 
     deps.servers.observe(fresh)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
     return (
-        Access(kinds.server, ("get", "patch"), "takes a server for a maintenance, looking at its newest version"),
-        Access(kinds.claim, ("get",), "looks at the newest approval of a claim's owner"),
+        Permission(kinds.server, ("get", "patch"), "takes a server for a maintenance, looking at its newest version"),
+        Permission(kinds.claim, ("get",), "looks at the newest approval of a claim's owner"),
     )

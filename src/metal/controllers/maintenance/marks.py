@@ -8,7 +8,7 @@ from metal.api.maintenance import ServerMaintenance
 from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, rank
 from metal.controllers.maintenance.scope import MaintenanceDeps
 from metal.kube.client.errors import NotFound
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 
 async def follow(deps: MaintenanceDeps, claim: ServerClaim, wanted: list[ServerMaintenance]) -> None:
@@ -43,6 +43,6 @@ async def _write(deps: MaintenanceDeps, claim: ServerClaim, changed: dict[str, A
     deps.claims.observe(fresh)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
-    return (Access(kinds.claim, ("patch",), "tells a claim that its server needs maintenance"),)
+    return (Permission(kinds.claim, ("patch",), "tells a claim that its server needs maintenance"),)

@@ -13,7 +13,7 @@ from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.meta.objects import Key, key_of
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 
 BY_MAINTENANCE = "maintenance"
 """Index of Servers by the maintenance that holds them, as namespace/name."""
@@ -151,11 +151,13 @@ def _why(config: ServerBootConfiguration) -> str:
     return "; ".join(found) or "state Error"
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API, but for what its modules declare."""
     seen = (kinds.maintenance, kinds.server, kinds.claim, kinds.boot_config)
     return (
         *follows(*seen, why="maintenances line up for their servers"),
-        Access(kinds.maintenance, ("get", "patch"), "keeps its finalizer, and makes sure that a maintenance is gone"),
-        Access(kinds.maintenance, ("patch",), "says how far the maintenance is", "status"),
+        Permission(
+            kinds.maintenance, ("get", "patch"), "keeps its finalizer, and makes sure that a maintenance is gone"
+        ),
+        Permission(kinds.maintenance, ("patch",), "says how far the maintenance is", "status"),
     )

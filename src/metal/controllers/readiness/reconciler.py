@@ -9,14 +9,14 @@ from metal.api.kinds import Kinds
 from metal.api.readiness import ServerReadinessRule, ServerReadinessRuleStatus
 from metal.api.server import Server
 from metal.controllers.readiness import rules
-from metal.controllers.shared.predicates import matters
+from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Done, Result
 from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 
 
 @dataclass
@@ -93,8 +93,10 @@ def setup_readiness(context: Context, runtime: Runtime, *, workers: int = 4) -> 
     reconciler = ServerReadinessReconciler(context, found, servers)
     each = runtime.controller("readiness", reconciler.reconcile_server, workers=workers)
     each.watches(servers, predicate=_says_more)
-    each.watches(found, lambda _: map(key_of, servers.items()), matters)
-    runtime.controller("serverreadinessrule", reconciler.reconcile_rule, workers=1).watches(found, predicate=matters)
+    each.watches(found, lambda _: map(key_of, servers.items()), spec_or_metadata_changed)
+    runtime.controller("serverreadinessrule", reconciler.reconcile_rule, workers=1).watches(
+        found, predicate=spec_or_metadata_changed
+    )
     return reconciler
 
 
@@ -111,11 +113,11 @@ def _looked_at(server: Server) -> tuple[object, ...]:
     return meta.uid, dict(meta.labels), dict(meta.annotations), server.spec.taints, found
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API."""
     return (
         *follows(kinds.readiness_rule, kinds.server, why="servers are tainted until they are ready"),
-        Access(kinds.server, ("patch",), "taints servers that are not ready"),
-        Access(kinds.readiness_rule, ("patch",), "keeps its finalizer until no server has its taint"),
-        Access(kinds.readiness_rule, ("patch",), "says whether a rule is applied", "status"),
+        Permission(kinds.server, ("patch",), "taints servers that are not ready"),
+        Permission(kinds.readiness_rule, ("patch",), "keeps its finalizer until no server has its taint"),
+        Permission(kinds.readiness_rule, ("patch",), "says whether a rule is applied", "status"),
     )

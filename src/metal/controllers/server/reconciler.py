@@ -28,7 +28,7 @@ from metal.controllers.server.tenancy import adoption
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 
 Step = Callable[[Scope], Awaitable[Requeue]]
 
@@ -108,17 +108,19 @@ class ServerReconciler:
             return bmc_errors.bmc_failed(scope, exc if isinstance(error, BMCNotFound) else error)
         if scope.uri == before:
             return bmc_errors.bmc_failed(scope, exc)
-        scope.tell("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
+        scope.record_event("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
         return Requeue(0)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the reconciler does with the API, but for what its modules declare."""
     seen = (
         kinds.server, kinds.claim, kinds.boot_config, kinds.maintenance, kinds.bmc, kinds.bmc_secret, kinds.endpoint,
     )  # fmt: skip
     return (
         *follows(*seen, why="a Server follows its BMC, its claim, its boot configuration and its maintenance"),
-        Access(kinds.server, ("patch",), "writes finalizer, claim and boot references, and removes obeyed operations"),
-        Access(kinds.server, ("patch",), "says what state the server is in and what is awaited", "status"),
+        Permission(
+            kinds.server, ("patch",), "writes finalizer, claim and boot references, and removes obeyed operations"
+        ),
+        Permission(kinds.server, ("patch",), "says what state the server is in and what is awaited", "status"),
     )

@@ -20,7 +20,7 @@ from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
 from metal.controllers.server.identity import system as identity
 from metal.controllers.shared import bmc_events
-from metal.controllers.shared.bmc_endpoint import AccessDefaults
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.controllers.shared.settings import ServerSettings
 from metal.evidence.keys import KeyStore
@@ -60,7 +60,7 @@ class Deps:
     endpoints: Informer[Endpoint]
     maintenances: Informer[ServerMaintenance]
     keys: KeyStore
-    access_defaults: AccessDefaults = field(default_factory=AccessDefaults)
+    access_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
 
@@ -112,7 +112,7 @@ class Scope(StatusScope[Server]):
             raise RuntimeError("this state needs a BMC")
         return self.bmc
 
-    def tell(self, reason: str, message: str, *, warning: bool = False) -> None:
+    def record_event(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Record an Event on the server, once the status it tells of is written."""
         self._told.append(("Warning" if warning else "Normal", reason, message))
 
@@ -120,7 +120,7 @@ class Scope(StatusScope[Server]):
         """The pending condition of this type."""
         return conditions.find(self.status.conditions, type)
 
-    def go(self, state: State, message: str, *, warning: bool = False) -> Requeue:
+    def transition(self, state: State, message: str, *, warning: bool = False) -> Requeue:
         """Enter a state; the next pass begins at once."""
         if state in _CLOSING:
             self.close_window()
@@ -129,7 +129,7 @@ class Scope(StatusScope[Server]):
             failure=self.status.failure if state is State.ERROR else None,
         )  # fmt: skip
         self.condition("Ready", False, state.value, message)
-        self.tell(state.value, message, warning=warning)
+        self.record_event(state.value, message, warning=warning)
         return Requeue(0)
 
     def fail(self, reason: str, message: str) -> Requeue:
@@ -138,7 +138,7 @@ class Scope(StatusScope[Server]):
         message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
         if self.status.state != State.ERROR:
             self.set(failure=Failure(state=self.status.state, reason=reason, message=message))
-            self.go(State.ERROR, message, warning=True)
+            self.transition(State.ERROR, message, warning=True)
             self.condition("Ready", False, reason, message)
         self.set(waiting_for=f"{reason}: {message}")
         return Requeue(self.context.jitter(self.settings.resync))
@@ -200,7 +200,7 @@ class Scope(StatusScope[Server]):
         if self.memo.system is not None:
             self.memo.system = replace(self.memo.system, boot=override)
 
-    def stale(self) -> None:
+    def invalidate(self) -> None:
         """The last reading is worth nothing any more."""
         self.memo.system = None
 
@@ -218,7 +218,7 @@ class Scope(StatusScope[Server]):
         await super().patch(changes)
         self._fenced = True
 
-    async def fence(self) -> None:
+    async def require_latest(self) -> None:
         """Have the API confirm, once in a pass, that this is the newest version of the server. Raises Conflict.
 
         Before whatever could harm a tenant: a process that lost its leadership may still act on an old cache.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import InlineBMC, Server
-from metal.bmc.protocols import Access
+from metal.bmc.protocols import BMCEndpoint
 
 NOT_PINNED = "CertificateNotPinned"
 """Reason of the Problem that the first look at the BMC's certificate solves."""
@@ -22,7 +22,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class AccessDefaults:
+class BMCEndpointDefaults:
     """What holds where a BMC does not say otherwise."""
 
     scheme: str = "https"
@@ -45,9 +45,9 @@ class Credentials:
     password: str = field(repr=False)
 
 
-def access_for_bmc(
-    bmc: BMC, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: AccessDefaults
-) -> Access | Problem:
+def endpoint_for_bmc(
+    bmc: BMC, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: BMCEndpointDefaults
+) -> BMCEndpoint | Problem:
     """The access of a BMC object, under its name. endpoint and secret are what its references name, if that exists."""
     spec, seen = bmc.spec, bmc.status.certificate
     trust = trust_of(spec.tls, defaults)
@@ -65,14 +65,14 @@ def address_of_bmc(bmc: BMC, endpoint: Endpoint | None) -> str | Problem:
     return _given((spec.access.ip if spec.access else "") or "", "spec.access.ip")
 
 
-def is_encrypted(protocol: Protocol, defaults: AccessDefaults) -> bool:
+def is_encrypted(protocol: Protocol, defaults: BMCEndpointDefaults) -> bool:
     """Whether the BMC is spoken to over TLS."""
     return (protocol.scheme or defaults.scheme).lower() == "https"
 
 
-def access_for_inline(
-    server: Server, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: AccessDefaults
-) -> Access | Problem:
+def endpoint_for_inline(
+    server: Server, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: BMCEndpointDefaults
+) -> BMCEndpoint | Problem:
     """The access in a Server's own spec.bmc, under the key `server/<name>`, which no BMC object can have."""
     inline = server.spec.bmc
     if inline is None:
@@ -124,8 +124,8 @@ def _access(
     trust: "Trust | Problem",
     secret_name: str,
     secret: BMCSecret | None,
-    defaults: AccessDefaults,
-) -> Access | Problem:
+    defaults: BMCEndpointDefaults,
+) -> BMCEndpoint | Problem:
     if protocol.name not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         return Problem("ProtocolNotSupported", f"protocol.name is {protocol.name!r}; it must be one of {known}")
@@ -138,7 +138,7 @@ def _access(
         if is_encrypted(protocol, defaults):
             return trust
         trust = Trust(verify=True)
-    return Access(
+    return BMCEndpoint(
         key, address, protocol.port, (protocol.scheme or defaults.scheme).lower(), login.username, login.password,
         trust.verify, trust.ca_pem, trust.fingerprint,
     )  # fmt: skip
@@ -166,7 +166,7 @@ _NOWHERE_TO_PIN = Problem(
 )
 
 
-def trust_of(tls: TLSPolicy | None, defaults: AccessDefaults) -> Trust | FirstUse | Problem:
+def trust_of(tls: TLSPolicy | None, defaults: BMCEndpointDefaults) -> Trust | FirstUse | Problem:
     """The policy of a BMC: what it asks for, else the defaults."""
     if tls is None:
         first = defaults.trust_on_first_use and defaults.verify

@@ -3,7 +3,7 @@
 from metal.kube.meta.objects import Object
 
 
-def matters(old: Object | None, new: Object | None) -> bool:
+def spec_or_metadata_changed(old: Object | None, new: Object | None) -> bool:
     """True unless only the status changed: that is written by controllers themselves."""
     if old is None or new is None:
         return True

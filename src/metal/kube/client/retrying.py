@@ -18,7 +18,7 @@ UNCERTAIN = (Unavailable, ServerError)
 """Errors after which a write may have happened or not."""
 
 
-class PatientClient(Client):
+class RetryingClient(Client):
     """Tries reads and applies again for up to `within` seconds; other writes only when the API has refused them (429).
 
     Controllers need no such patience: they come back by themselves. A machine that boots does not.

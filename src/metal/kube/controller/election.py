@@ -21,7 +21,7 @@ from metal.kube.client.errors import AlreadyExists, ApiError, Conflict, NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock, micro_time
 from metal.kube.meta.objects import Kind, Metadata
-from metal.kube.meta.permissions import FOLLOW, Access, Where
+from metal.kube.meta.permissions import FOLLOW, Permission, Where
 
 _log = structlog.get_logger(__name__)
 _SOON = 0.1
@@ -333,10 +333,10 @@ class Elector:
             self.on_contact()
 
 
-def access(kind: Kind[Lease], name: str) -> tuple[Access, ...]:
+def required_permissions(kind: Kind[Lease], name: str) -> tuple[Permission, ...]:
     """What an Elector does with the API: it makes the Lease when there is none, and no other."""
     why = "one of several processes acts, by a Lease"
     return (
-        Access(kind, ("create",), why, where=Where.HOME),
-        Access(kind, ("get", "patch", *FOLLOW), why, where=Where.HOME, names=(name,)),
+        Permission(kind, ("create",), why, where=Where.HOME),
+        Permission(kind, ("get", "patch", *FOLLOW), why, where=Where.HOME, names=(name,)),
     )

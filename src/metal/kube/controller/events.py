@@ -15,7 +15,7 @@ from metal.kube.client.protocol import Client
 from metal.kube.controller.metrics import Metrics
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Kind, Object
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 _log = structlog.get_logger(__name__)
 _WINDOW = timedelta(minutes=10)
@@ -220,6 +220,6 @@ def _body(occurrence: _Occurrence, name: str, component: str) -> dict[str, Any]:
     }
 
 
-def access(event_kind: Kind[Any]) -> tuple[Access, ...]:
+def required_permissions(event_kind: Kind[Any]) -> tuple[Permission, ...]:
     """What a Recorder does with the API: Events live beside what they tell of, those of the cluster in `default`."""
-    return (Access(event_kind, ("create", "get", "patch"), "records Events, and counts repeated ones up"),)
+    return (Permission(event_kind, ("create", "get", "patch"), "records Events, and counts repeated ones up"),)

@@ -24,7 +24,7 @@ class Where(StrEnum):
 
 
 @dataclass(frozen=True)
-class Access:
+class Permission:
     """What one piece of code does with a kind.
 
     names: the only objects it does it with, where they are known before; `create` and FOLLOW know no names.
@@ -73,28 +73,28 @@ class Request:
         return f"{self.verb} {self.resource}.{self.group or 'core'} {self.name}{where}"
 
 
-def follows(*kinds: Kind[Any], why: str) -> tuple[Access, ...]:
+def follows(*kinds: Kind[Any], why: str) -> tuple[Permission, ...]:
     """The access of informers."""
-    return tuple(Access(kind, FOLLOW, why) for kind in kinds)
+    return tuple(Permission(kind, FOLLOW, why) for kind in kinds)
 
 
-def blocks(owner: Kind[Any], where: Where = Where.EVERYWHERE) -> Access:
+def blocks(owner: Kind[Any], where: Where = Where.EVERYWHERE) -> Permission:
     """What writing an owner reference with blockOwnerDeletion needs, such as `ownership.controller_reference` makes.
 
     Only clusters with the admission plugin OwnerReferencesPermissionEnforcement ask for it (OpenShift does).
     """
-    return Access(owner, ("update",), "owner references to it hold its deletion up", "finalizers", where)
+    return Permission(owner, ("update",), "owner references to it hold its deletion up", "finalizers", where)
 
 
-def disowns(owned: Kind[Any], where: Where = Where.EVERYWHERE) -> Access:
+def disowns(owned: Kind[Any], where: Where = Where.EVERYWHERE) -> Permission:
     """What changing the owner references of an object that exists needs, on clusters with that admission plugin."""
-    return Access(owned, ("delete",), "its owner references change while it exists", where=where)
+    return Permission(owned, ("delete",), "its owner references change while it exists", where=where)
 
 
-def rights(accesses: Iterable[Access]) -> tuple[Right, ...]:
+def rights(permissions: Iterable[Permission]) -> tuple[Right, ...]:
     """The rights that all these need together, sorted; one that another covers in any case is left out."""
     wanted = {
-        Right(one.where, one.kind.group, _resource(one), one.names, verb) for one in accesses for verb in one.verbs
+        Right(one.where, one.kind.group, _resource(one), one.names, verb) for one in permissions for verb in one.verbs
     }
     return tuple(sorted(right for right in wanted if not any(_covers(other, right) for other in wanted - {right})))
 
@@ -111,10 +111,10 @@ def rules(held: Iterable[Right], where: Where) -> list[dict[str, Any]]:
     return [_rule(group, names, found, resources) for (group, names, found), resources in sorted(merged.items())]
 
 
-def reasons(accesses: Iterable[Access]) -> Mapping[tuple[Where, str, str, str], list[str]]:
+def reasons(permissions: Iterable[Permission]) -> Mapping[tuple[Where, str, str, str], list[str]]:
     """Why each (where, group, resource, verb) is needed, in the words of those who need it."""
     told: dict[tuple[Where, str, str, str], list[str]] = {}
-    for one in accesses:
+    for one in permissions:
         for verb in one.verbs:
             why = told.setdefault((one.where, one.kind.group, _resource(one), verb), [])
             if one.why not in why:
@@ -122,7 +122,7 @@ def reasons(accesses: Iterable[Access]) -> Mapping[tuple[Where, str, str, str], 
     return told
 
 
-def _resource(access: Access) -> str:
+def _resource(access: Permission) -> str:
     return f"{access.kind.plural}/{access.subresource}" if access.subresource else access.kind.plural
 
 

@@ -16,7 +16,7 @@ from metal.kube.client.protocol import Client
 from metal.kube.controller.queue import WorkQueue
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
-from metal.kube.meta.permissions import Access, follows
+from metal.kube.meta.permissions import Permission, follows
 from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.refusals import Refusals
 
@@ -107,9 +107,9 @@ class EventReceiver:
             self._noted.pop(key, None)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the receiver does with the API."""
     return (
         *follows(kinds.bmc, why="BMCs are known by the token of their events"),
-        Access(kinds.bmc, ("patch",), "notes that a BMC sent an event", "status"),
+        Permission(kinds.bmc, ("patch",), "notes that a BMC sent an event", "status"),
     )

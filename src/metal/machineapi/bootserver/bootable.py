@@ -11,7 +11,7 @@ from metal.boot.errors import IgnitionError
 from metal.boot.plan import Blob, Plan
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
-from metal.kube.meta.permissions import Access, Where
+from metal.kube.meta.permissions import Permission, Where
 
 COMMAND_LINE = "command-line"
 """Annotation key (under the boot group) with the kernel arguments of the image's config."""
@@ -93,10 +93,10 @@ def ignition_of(secret: Secret) -> bytes:
     return raw
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What the boot server reads for a machine whose boot window is open."""
     return (
-        Access(kinds.ipxe, ("get",), "serves a machine its newest boot"),
-        Access(SECRET, ("get",), "serves a tenant's Ignition to its machine", where=Where.TENANTS),
-        Access(SECRET, ("get",), "serves the Ignition of the discovery boot", where=Where.HOME),
+        Permission(kinds.ipxe, ("get",), "serves a machine its newest boot"),
+        Permission(SECRET, ("get",), "serves a tenant's Ignition to its machine", where=Where.TENANTS),
+        Permission(SECRET, ("get",), "serves the Ignition of the discovery boot", where=Where.HOME),
     )

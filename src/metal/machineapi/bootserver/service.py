@@ -14,7 +14,7 @@ from metal.boot.errors import ScriptError
 from metal.boot.images import Images
 from metal.boot.tokens import NewToken, new_token
 from metal.kube.client.protocol import Client
-from metal.kube.client.retrying import PatientClient
+from metal.kube.client.retrying import RetryingClient
 from metal.kube.meta.clock import Clock
 from metal.machine.boot_windows import Windows
 from metal.machine.directory import Directory, plain_ip
@@ -44,7 +44,7 @@ class BootService:
         token: NewToken = new_token,
         rng: random.Random | None = None,
     ) -> None:
-        patient = PatientClient(client, rng=rng)
+        patient = RetryingClient(client, rng=rng)
         self._windows = Windows(patient, kinds, directory, clock, rng)
         self._bootables = Bootables(patient, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings

@@ -17,7 +17,7 @@ def room(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(16, soft // 4))
 
 
-class Crowd:
+class ConnectionLimit:
     """Hangs up on connections beyond `most`. `admit` takes the place of the server's own `connection_made`."""
 
     def __init__(self, server: web.Server, most: int) -> None:
@@ -25,7 +25,7 @@ class Crowd:
         self._most, self._told_at = most, float("-inf")
 
     def __repr__(self) -> str:
-        return f"<Crowd {len(self._server.connections)} of {self._most}>"
+        return f"<ConnectionLimit {len(self._server.connections)} of {self._most}>"
 
     def admit(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Note a connection, or end it at once."""

@@ -12,7 +12,7 @@ from metal.machine.boot_windows import Busy
 from metal.machine.directory import plain_ip
 from metal.machineapi.http.answer import Answer, not_yet, text
 from metal.machineapi.http.bodies import Bodies, BodyTooLarge, Crowded
-from metal.machineapi.http.connection_limit import Crowd, room
+from metal.machineapi.http.connection_limit import ConnectionLimit, room
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.sending import FileAnswer
 
@@ -221,7 +221,7 @@ async def serve(app: web.Application, host: str, port: int) -> Listening:
     )
     await runner.setup()
     if (server := runner.server) is not None:
-        crowd = Crowd(server, room(limits.connections))
+        crowd = ConnectionLimit(server, room(limits.connections))
         server.connection_made = crowd.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
     site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
     try:

@@ -10,7 +10,7 @@ from metal.api.meta import Condition
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.meta.conditions import set_condition
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 _RECEIVED = Condition(
     type="BootStateReceived", status="True", reason="BootStateReceived", message="the machine says that it has booted"
@@ -34,9 +34,9 @@ async def record(client: Client, kinds: Kinds, window: BootWindow, now: datetime
     await client.patch_status(kinds.boot_config, ref.name, body, ref.namespace)
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
     return (
-        Access(kinds.boot_config, ("get",), "looks at what a machine says it has booted"),
-        Access(kinds.boot_config, ("patch",), "notes that a machine has booted", "status"),
+        Permission(kinds.boot_config, ("get",), "looks at what a machine says it has booted"),
+        Permission(kinds.boot_config, ("patch",), "notes that a machine has booted", "status"),
     )

@@ -10,7 +10,7 @@ from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
-from metal.kube.meta.permissions import APPLY, Access, Where, disowns
+from metal.kube.meta.permissions import APPLY, Permission, Where, disowns
 from metal.machine.boot_windows import Windows
 from metal.machine.directory import Directory
 from metal.machineapi.http.answer import Answer, text
@@ -139,7 +139,7 @@ class RegistryService:
         return text(200, "noted")
 
 
-def access() -> tuple[Access, ...]:
+def required_permissions() -> tuple[Permission, ...]:
     """What the registry writes itself. The ConfigMap has the Server's name, which no rule can know before."""
     home = Where.HOME
-    return (Access(CONFIG_MAP, APPLY, "keeps the report of a machine", where=home), disowns(CONFIG_MAP, home))
+    return (Permission(CONFIG_MAP, APPLY, "keeps the report of a machine", where=home), disowns(CONFIG_MAP, home))

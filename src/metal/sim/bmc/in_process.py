@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from metal.bmc.protocols import Access
+from metal.bmc.protocols import BMCEndpoint
 from metal.redfish.errors import BMCCertificateChanged, BMCTimeout, BMCUnreachable
 from metal.redfish.transport import Response, Transport
 from metal.sim.bmc.model import SimBMC
@@ -12,7 +12,7 @@ from metal.sim.bmc.model import SimBMC
 class SimTransport:
     """Requests to one BMC, delayed by its latency."""
 
-    def __init__(self, bmc: SimBMC | None, access: Access) -> None:
+    def __init__(self, bmc: SimBMC | None, access: BMCEndpoint) -> None:
         self._bmc, self._name, self._pin = bmc, f"{access.address}:{access.port}", access.fingerprint
         self._closed = False
 
@@ -42,10 +42,10 @@ class SimTransport:
         self._closed = True
 
 
-def transport_factory(bmcs: Mapping[str, SimBMC]) -> Callable[[Access], Transport]:
+def transport_factory(bmcs: Mapping[str, SimBMC]) -> Callable[[BMCEndpoint], Transport]:
     """For RedfishPool: the transport to the BMC at an access's address."""
 
-    def make(access: Access) -> Transport:
+    def make(access: BMCEndpoint) -> Transport:
         return SimTransport(bmcs.get(access.address), access)
 
     return make

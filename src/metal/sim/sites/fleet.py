@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from metal.api.kinds import Kinds
-from metal.bmc.protocols import Access
+from metal.bmc.protocols import BMCEndpoint
 from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock, system_clock
@@ -76,7 +76,7 @@ class Fleet:
         return f"<Fleet {len(self.machines)} machines {self.options!r}>"
 
     @property
-    def transport_factory(self) -> Callable[[Access], Transport]:
+    def transport_factory(self) -> Callable[[BMCEndpoint], Transport]:
         """For RedfishPool: transports to these BMCs without sockets."""
         return transport_factory(self.bmcs)
 

@@ -45,7 +45,7 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
     """Say so in a condition; Error once the deadline has passed, or at once where waiting cannot help."""
     reason, message = reason_of(exc), str(exc)
     hopeless = exc.permanent and not isinstance(exc, _MENDABLE)
-    scope.stale()
+    scope.invalidate()
     if not hopeless:
         _unreachable(scope, reason, message)
     if scope.status.state == State.ERROR:
@@ -66,7 +66,7 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
 
 def bmc_restarts(scope: Scope, name: str, until: datetime) -> Requeue:
     """Wait for the BMC to be back from its restart. That is an outage, and no failure."""
-    scope.stale()
+    scope.invalidate()
     if not was_unreachable(scope):
         scope.condition("BMCReachable", False, "BMCRestarting", f"BMC {name} restarts")
     poll = scope.settings.bmc_retry
@@ -79,7 +79,7 @@ def _unreachable(scope: Scope, reason: str, message: str) -> None:
     known = scope.find_condition("BMCReachable")
     scope.condition("BMCReachable", False, reason, message)
     if known is None or (known.status, known.reason) != ("False", reason):
-        scope.tell(reason, message, warning=True)
+        scope.record_event(reason, message, warning=True)
 
 
 def bmc_answered(scope: Scope) -> None:
@@ -88,7 +88,7 @@ def bmc_answered(scope: Scope) -> None:
     if known is None or known.status != "True":
         scope.condition("BMCReachable", True, "Connected", "the BMC answers")
         if known is not None:
-            scope.tell("Connected", "the BMC answers again")
+            scope.record_event("Connected", "the BMC answers again")
 
 
 def was_unreachable(scope: Scope) -> bool:

@@ -2,7 +2,7 @@
 
 from metal.api.server import State
 from metal.bmc.errors import BMCNotFound
-from metal.controllers.server.bmc.bmc_endpoint import access_of
+from metal.controllers.server.bmc.bmc_endpoint import endpoint_of
 from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, bmc_restarts
 from metal.controllers.server.identity import system as identity
 from metal.controllers.server.scope import Scope
@@ -17,7 +17,7 @@ async def run(scope: Scope) -> None:
     problem = identity.problem(scope.server)
     if problem:
         raise InvalidSpec(problem)
-    access = access_of(scope)
+    access = endpoint_of(scope)
     if isinstance(access, Problem):
         raise NoAccess(access.reason, access.message)
     try:

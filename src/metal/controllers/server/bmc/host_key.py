@@ -13,7 +13,7 @@ async def judge(scope: Scope) -> Requeue | None:
         return None
     type, trusted, reason, text = judged(pin, scope.name, "servers", scope.context.kinds.key("operation"))
     if scope.condition(type, trusted, reason, text):
-        scope.tell(reason, text, warning=not trusted)
+        scope.record_event(reason, text, warning=not trusted)
     return None
 
 
@@ -22,7 +22,7 @@ def accept(scope: Scope) -> None:
     pin = scope.status.ssh_host_key
     if pin is not None and pin.refused:
         scope.set(ssh_host_key=Pin(sha256=pin.refused, since=scope.now))
-        scope.tell("HostKeyAccepted", f"{pin.refused} is trusted from now on, and {pin.sha256} no longer")
+        scope.record_event("HostKeyAccepted", f"{pin.refused} is trusted from now on, and {pin.sha256} no longer")
         return
     where = f"; annotate BMC {ref.name} for its key" if (ref := scope.server.spec.bmc_ref) is not None else ""
-    scope.tell("NothingToAccept", f"operation {ACCEPT}: no key of spec.bmc was refused{where}", warning=True)
+    scope.record_event("NothingToAccept", f"operation {ACCEPT}: no key of spec.bmc was refused{where}", warning=True)

@@ -29,7 +29,7 @@ def record(scope: Scope) -> None:
     if old is not None and (found := differences(old, new)):
         text = "; ".join(found)[:_TOLD]
         scope.condition(CHANGED, True, CHANGED, f"since the inventory of {_day(old)}: {text}")
-        scope.tell(CHANGED, text, warning=True)
+        scope.record_event(CHANGED, text, warning=True)
     elif old is not None:
         scope.condition(CHANGED, False, "Unchanged", f"the hardware is that of the inventory of {_day(old)}")
     else:

@@ -47,7 +47,7 @@ async def _indicator(scope: Scope, led: str) -> bool:
     if not _led_differs(scope, led):
         return False
     await scope.connected().set_indicator_led(scope.uri, led)
-    scope.stale()
+    scope.invalidate()
     return True
 
 
@@ -59,5 +59,5 @@ async def _boot_order(scope: Scope) -> bool:
     if (await scope.observe()).boot_order == order:
         return False
     await scope.connected().set_boot_order(scope.uri, order)
-    scope.stale()
+    scope.invalidate()
     return True

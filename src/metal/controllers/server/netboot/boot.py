@@ -170,7 +170,7 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if begun and system.power_state is PowerState.OFF:
         return failed(scope, window, "the machine went off before its boot was done")
     if not asked:
-        await scope.fence()
+        await scope.require_latest()
         override = await scope.connected().set_network_boot(scope.uri)
         scope.note_override(override)
         if not override.is_network:
@@ -225,7 +225,7 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
             "other one on the boot network, or let the DHCP server report its leases",
         )
     scope.no_wait()
-    scope.tell(
+    scope.record_event(
         "BootContested",
         "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
         warning=True,
@@ -241,7 +241,7 @@ def failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
             f"{scope.status.boot_attempts} network boots failed, the last because {why}. Look at the machine's console "
             "and DHCP",
         )
-    scope.tell("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
+    scope.record_event("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
     scope.set(wait=None)
     return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
 

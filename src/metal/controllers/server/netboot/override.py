@@ -16,15 +16,15 @@ async def clear_override(scope: Scope, *, max_age: float | None = None) -> Syste
     if not system.boot.is_network:
         _say_cleared(scope)
         return system
-    await scope.fence()
-    scope.stale()
+    await scope.require_latest()
+    scope.invalidate()
     if await _clear(scope):
         scope.condition(_CONDITION, True, "Cleared", "the BMC had kept the network boot override")
         return system
     message = "the BMC keeps the network boot override; nothing is served to it"
     known = scope.find_condition(_CONDITION)
     if known is None or known.status != "False":
-        scope.tell("OverrideKept", message, warning=True)
+        scope.record_event("OverrideKept", message, warning=True)
     scope.condition(_CONDITION, False, "OverrideKept", message)
     return system
 

@@ -9,7 +9,7 @@ from metal.controllers.server.netboot import ignition
 from metal.controllers.server.scope import Scope
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.ownership import controller_reference
-from metal.kube.meta.permissions import APPLY, Access, Where, blocks, disowns
+from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns
 
 MANAGER = "metal-operator"
 _DIGEST = "ignition-digest"
@@ -55,7 +55,7 @@ async def drop(scope: Scope) -> None:
     try:
         await scope.context.client.delete(kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)
     except NotFound:
-        scope.tell("BootConfigurationGone", "the probe's boot configuration was deleted by somebody else")
+        scope.record_event("BootConfigurationGone", "the probe's boot configuration was deleted by somebody else")
 
 
 async def _write_ignition(scope: Scope, text: str, owners: list[dict[str, Any]]) -> None:
@@ -90,14 +90,14 @@ def _config(scope: Scope, text: str) -> dict[str, object]:
     }
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API. The Secret has the Server's name, which no rule can know before."""
     home = Where.HOME
     return (
-        Access(kinds.boot_config, (*APPLY, "delete"), "asks for the probe's boot, and removes it once it is over",
+        Permission(kinds.boot_config, (*APPLY, "delete"), "asks for the probe's boot, and removes it once it is over",
                where=home),
         disowns(kinds.boot_config, home),
-        Access(SECRET, APPLY, "writes the Ignition of the probe's boot", where=home),
+        Permission(SECRET, APPLY, "writes the Ignition of the probe's boot", where=home),
         disowns(SECRET, home),
         blocks(kinds.boot_config, home),
         blocks(kinds.server),

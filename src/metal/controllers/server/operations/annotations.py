@@ -21,7 +21,7 @@ async def adopt(scope: Scope) -> Requeue | None:
         return None
     if scope.server.spec.server_claim_ref is not None:
         assume_booted(scope)
-        return scope.go(State.RESERVED, "claimed before its status was lost")
+        return scope.transition(State.RESERVED, "claimed before its status was lost")
     return await recreated.begin(scope)
 
 
@@ -58,13 +58,17 @@ def _retry(scope: Scope) -> Requeue | None:
 async def _accept_owed(scope: Scope) -> Requeue | None:
     result = await sanitization.accept(scope)
     if result is None:
-        scope.tell("NothingOwed", f"operation {sanitization.ACCEPT} does nothing: no erasure is owed", warning=True)
+        scope.record_event(
+            "NothingOwed", f"operation {sanitization.ACCEPT} does nothing: no erasure is owed", warning=True
+        )
     return result
 
 
 def _refuse(scope: Scope, wanted: str) -> None:
     if wanted in RESETS:
-        scope.tell("ParkedOperationDropped", f"{wanted} was not done: the server is parked", warning=True)
+        scope.record_event("ParkedOperationDropped", f"{wanted} was not done: the server is parked", warning=True)
     elif wanted not in KNOWN:
         known = ", ".join(KNOWN)
-        scope.tell("UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True)
+        scope.record_event(
+            "UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True
+        )

@@ -40,7 +40,7 @@ async def accept(scope: Scope, operation: str) -> None:
     """Take the operation from its annotation: refused with an Event, or written down to be done."""
     why = _refusal(scope, operation)
     if why:
-        scope.tell("OperationRefused", f"{operation} was not done: {why}", warning=True)
+        scope.record_event("OperationRefused", f"{operation} was not done: {why}", warning=True)
     elif not _is_written_down(scope, operation):
         deadline = scope.now + timedelta(seconds=scope.settings.power_timeout)
         scope.set(operation_request=OperationRequest(operation=operation, requested_at=scope.now, deadline=deadline))
@@ -93,7 +93,7 @@ async def _from_disk(scope: Scope) -> str:
 
 
 async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requeue:
-    scope.stale()
+    scope.invalidate()
     scope.memo.reset_at = asyncio.get_running_loop().time()
     if kind is ResetType.FORCE_ON:
         power_settle.note_on(scope)
@@ -108,7 +108,9 @@ async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requ
         return _unknown(scope, str(exc))
     _note_touched(scope)
     scope.set(operation_request=None)
-    scope.tell("OperationDone", f"{request.operation}: the BMC was asked for the reset {kind}{_after(scope, kind)}")
+    scope.record_event(
+        "OperationDone", f"{request.operation}: the BMC was asked for the reset {kind}{_after(scope, kind)}"
+    )
     return Requeue(scope.settings.power_poll)
 
 
@@ -130,7 +132,7 @@ def _unknown(scope: Scope, why: str) -> Requeue:
 def _drop(scope: Scope, reason: str, why: str) -> None:
     request = scope.status.operation_request
     scope.set(operation_request=None)
-    scope.tell(reason, f"{request.operation if request else 'a reset'}: {why}", warning=True)
+    scope.record_event(reason, f"{request.operation if request else 'a reset'}: {why}", warning=True)
 
 
 def _note_touched(scope: Scope) -> None:

@@ -52,7 +52,7 @@ def _tell_surprise(scope: Scope, target: PowerState, system: SystemInfo, why: st
     if last.power_state != target.value or ours:
         return
     text = f"the machine is {system.power_state}, and not by our doing; it is switched {target.lower()} again ({why})"
-    scope.tell("UnexpectedPower", text, warning=True)
+    scope.record_event("UnexpectedPower", text, warning=True)
 
 
 def too_early(scope: Scope) -> float:
@@ -116,7 +116,7 @@ def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
 
 
 async def _force(scope: Scope, request: PowerRequest, why: str) -> Requeue:
-    scope.tell("ForcedOff", f"{why} ({request.reason}); power is cut", warning=True)
+    scope.record_event("ForcedOff", f"{why} ({request.reason}); power is cut", warning=True)
     forced = msgspec.structs.replace(request, forced_at=scope.now)
     await _write_down(scope, forced)
     return await _act(scope, forced)
@@ -128,9 +128,9 @@ def _moving(scope: Scope, request: PowerRequest) -> bool:
 
 
 async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -> Requeue:
-    await scope.fence()
+    await scope.require_latest()
     scope.memo.acted_at = asyncio.get_running_loop().time()
-    scope.stale()
+    scope.invalidate()
     try:
         if request.target == PowerState.ON:
             await scope.connected().power_on(scope.uri)

@@ -20,12 +20,12 @@ WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
     if scope.status.tenant or sanitization_policy.has_traces(scope):
-        return scope.go(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
+        return scope.transition(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
     if _was_contested(scope):
         message = "another party asked for the boot script of the discovery; it cannot be trusted and runs again"
-        return scope.go(State.INITIAL, message, warning=True)
+        return scope.transition(State.INITIAL, message, warning=True)
     if scope.server.spec.server_claim_ref is not None:
-        return scope.go(State.RESERVED, "claimed")
+        return scope.transition(State.RESERVED, "claimed")
     await _settle(scope)
     busy = await power.converge(scope, PowerState.OFF, "an available server is kept off")
     if busy is not None:

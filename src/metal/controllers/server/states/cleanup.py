@@ -68,15 +68,17 @@ async def _forget(scope: Scope) -> Requeue:
     await recreated.settle(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
-        return scope.go(State.RELEASED, "released; remove spec.serverClaimRef to make the server available again")
+        return scope.transition(
+            State.RELEASED, "released; remove spec.serverClaimRef to make the server available again"
+        )
     scope.set(tenant="")
     await scope.commit()
     await probe_boot.drop(scope)
     await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None}})
     scope.deps.count_recycled(became)
     if became == _ACCEPTED:
-        return scope.go(State.INITIAL, "recycled with what its erasure owes accepted; it is discovered anew")
+        return scope.transition(State.INITIAL, "recycled with what its erasure owes accepted; it is discovered anew")
     if recreated.is_undiscovered(scope):
-        return scope.go(State.INITIAL, "erased before its discovery, which comes now")
+        return scope.transition(State.INITIAL, "erased before its discovery, which comes now")
     told = "sanitization policy None" if became == Policy.NONE else f"sanitization {became}"
-    return scope.go(State.AVAILABLE, f"cleaned up with {told}; the server can be claimed")
+    return scope.transition(State.AVAILABLE, f"cleaned up with {told}; the server can be claimed")

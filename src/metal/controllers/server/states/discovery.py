@@ -16,7 +16,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
-from metal.kube.meta.permissions import Access, Where
+from metal.kube.meta.permissions import Permission, Where
 from metal.machine.report import known_drives, memory, network_interfaces, storages
 
 WAITS: Mapping[str, str] = {
@@ -32,9 +32,9 @@ async def run(scope: Scope) -> Requeue:
     """One step of the discovery boot; Available, powered off, once the report of this very boot is there."""
     config = scope.boot_config()
     if config is None or config.metadata.namespace != scope.settings.namespace:
-        return scope.go(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
+        return scope.transition(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
     if config.spec.image != scope.settings.probe_image:
-        return scope.go(State.INITIAL, "the probe image is another one now; discovery starts again")
+        return scope.transition(State.INITIAL, "the probe image is another one now; discovery starts again")
     if not boot.has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
@@ -61,7 +61,7 @@ async def run(scope: Scope) -> Requeue:
         return owing
     inventory.record(scope)
     scope.condition("Discovered", True, "ProbeReported", "the probe reported this machine's hardware")
-    return scope.go(State.AVAILABLE, "discovered; the server can be claimed")
+    return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")
 
 
 async def _report(scope: Scope) -> dict[str, object]:
@@ -73,6 +73,6 @@ async def _report(scope: Scope) -> dict[str, object]:
     return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])
 
 
-def access() -> tuple[Access, ...]:
+def required_permissions() -> tuple[Permission, ...]:
     """What this state does with the API. The ConfigMap has the Server's name, which no rule can know before."""
-    return (Access(CONFIG_MAP, ("get",), "reads the probe's report", where=Where.HOME),)
+    return (Permission(CONFIG_MAP, ("get",), "reads the probe's report", where=Where.HOME),)

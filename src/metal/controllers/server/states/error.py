@@ -94,4 +94,4 @@ def _resume(scope: Scope, state: State, message: str) -> Requeue:
     if state is State.AVAILABLE and scope.status.tenant:
         state = State.CLEANUP  # whatever failed, a tenant's traces are still owed
     scope.set(boot_attempts=0)
-    return scope.go(state, message)
+    return scope.transition(state, message)

@@ -27,4 +27,4 @@ async def run(scope: Scope) -> Requeue:
         return scope.fail("InvalidSpec", str(exc))
     await probe_boot.ask(scope, text)
     scope.set(boot_attempts=0, boot_window=None)  # a report of an earlier boot proves nothing now
-    return scope.go(State.DISCOVERY, "inventory read from the BMC; the discovery boot is being prepared")
+    return scope.transition(State.DISCOVERY, "inventory read from the BMC; the discovery boot is being prepared")

@@ -48,7 +48,7 @@ async def enter(scope: Scope) -> Requeue | None:
     failed = state == State.ERROR
     known = failure.state if failed and failure is not None else state
     scope.set(interruption=Interruption(state=known, touched=failed))
-    return scope.go(State.MAINTENANCE, "a maintenance holds the server")
+    return scope.transition(State.MAINTENANCE, "a maintenance holds the server")
 
 
 def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
@@ -172,12 +172,16 @@ async def _leave(scope: Scope) -> Requeue:
     visit = scope.status.interruption
     scope.set(boot_attempts=0, interruption=None)
     if visit is not None and visit.state == State.RELEASED and not visit.touched:
-        return scope.go(State.RELEASED, "the maintenance ended without switching the machine on")
+        return scope.transition(State.RELEASED, "the maintenance ended without switching the machine on")
     if claimed:
-        return scope.go(State.RESERVED, "the maintenance ended; the claim has its server back")
+        return scope.transition(State.RESERVED, "the maintenance ended; the claim has its server back")
     if visit is not None and visit.state == State.AVAILABLE and not visit.touched:
-        return scope.go(State.AVAILABLE, "the maintenance ended without switching the machine on; it can be claimed")
-    return scope.go(State.INITIAL, "the maintenance ended; the hardware may have changed, so discovery runs again")
+        return scope.transition(
+            State.AVAILABLE, "the maintenance ended without switching the machine on; it can be claimed"
+        )
+    return scope.transition(
+        State.INITIAL, "the maintenance ended; the hardware may have changed, so discovery runs again"
+    )
 
 
 def _is_claimed(scope: Scope) -> bool:

@@ -42,9 +42,9 @@ def _enter(scope: Scope) -> Requeue:
     if scope.status.interruption is None:
         known = failure.state if state == State.ERROR and failure is not None else state
         scope.set(interruption=Interruption(state=known))
-    scope.stale()  # what was read before says nothing of the machine afterwards
+    scope.invalidate()  # what was read before says nothing of the machine afterwards
     scope.condition(_CONDITION, True, "Parked", "the machine is left alone, whoever switches it")
-    return scope.go(State.PARKED, "parked: the machine is left alone until somebody unparks it")
+    return scope.transition(State.PARKED, "parked: the machine is left alone until somebody unparks it")
 
 
 def _next(scope: Scope) -> tuple[State, str]:
@@ -64,5 +64,5 @@ def _resume(scope: Scope, state: State, message: str) -> Requeue:
         assume_booted(scope)
     scope.set(interruption=None, boot_attempts=0)
     scope.condition(_CONDITION, False, "Unparked", "the server is looked after again")
-    scope.tell("Resumed", "unparked; the server is looked after again")
-    return scope.go(state, message)
+    scope.record_event("Resumed", "unparked; the server is looked after again")
+    return scope.transition(state, message)

@@ -50,7 +50,7 @@ async def park(scope: Scope) -> Requeue | None:
 async def _unpark(scope: Scope) -> None:
     known = scope.find_condition(_CONDITION)
     if is_marked(scope):
-        scope.tell("Unparking", "somebody asked for it")
+        scope.record_event("Unparking", "somebody asked for it")
         adoption.give_word(scope)
     elif scope.status.state != State.PARKED and known is not None and known.status == "False":
         scope.condition(_CONDITION, False, "NotParked", "parking was called off")
@@ -78,5 +78,5 @@ def _obstacle(scope: Scope) -> str:
 def _defer(scope: Scope, why: str) -> None:
     known = scope.find_condition(_CONDITION)
     if known is None or known.reason != "ParkDeferred":
-        scope.tell("ParkDeferred", why, warning=True)
+        scope.record_event("ParkDeferred", why, warning=True)
     scope.condition(_CONDITION, False, "ParkDeferred", why)

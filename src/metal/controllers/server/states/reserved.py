@@ -32,7 +32,7 @@ async def run(scope: Scope) -> Requeue:
     """Cleanup when the claim is gone; else one step towards the claim's boot and power."""
     claim = await find_claim(scope)
     if claim is None:
-        return scope.go(State.CLEANUP, "the claim is gone; the server is being cleaned up")
+        return scope.transition(State.CLEANUP, "the claim is gone; the server is being cleaned up")
     if scope.status.tenant != claim.metadata.uid:
         take_tenant(scope, claim)
         sanitization_policy.note_policy(scope, claim)
@@ -70,7 +70,7 @@ async def note_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
             requested_generation=booted.requested_generation if booted is not None else 0,
         )
     )  # fmt: skip
-    scope.tell("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
+    scope.record_event("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
     scope.set(boot_attempts=0)
     await scope.commit()
     return None

@@ -62,7 +62,7 @@ async def hold(scope: Scope) -> Requeue | None:
     if system.power_state is wanted:
         _settle(scope, "AsDeclared", f"power is {wanted.value}, as its state says")
         failed = scope.status.state == State.ERROR
-        return scope.go(State.RESERVED, "taken over from Error; the claim has its server") if failed else None
+        return scope.transition(State.RESERVED, "taken over from Error; the claim has its server") if failed else None
     return _leave_alone(scope, system.power_state, wanted)
 
 
@@ -123,5 +123,5 @@ def go_ahead(scope: Scope) -> Requeue | None:
     """What operation=retry does for a server that is left alone: its state's next step, from the beginning."""
     parked = scope.status.state == State.PARKED
     if not parked and give_word(scope) and scope.status.state == State.DISCOVERY:
-        return scope.go(State.INITIAL, "the word to go on was given; discovery starts from the beginning")
+        return scope.transition(State.INITIAL, "the word to go on was given; discovery starts from the beginning")
     return None

@@ -37,7 +37,7 @@ async def prepare(scope: Scope) -> Requeue | None:
         required = scope.settings.sanitization_firmware_required
         reset = FirmwareReset(action=wanted, required=required, result=FirmwareResult.ASKED, asked_at=scope.now)
         scope.set(firmware_reset=reset)
-    await scope.fence()
+    await scope.require_latest()
     try:
         await _ask(scope, reset)
     except BMCNotSupported as exc:
@@ -105,4 +105,4 @@ def _end(scope: Scope, result: FirmwareResult, message: str) -> None:
         return
     scope.set(firmware_reset=msgspec.structs.replace(reset, result=result, ended_at=scope.now, message=message[:500]))
     what = f"{reset.action}: {result}{f', {message}' if message else ''}"
-    scope.tell("FirmwareReset", what, warning=result != FirmwareResult.SUCCEEDED)
+    scope.record_event("FirmwareReset", what, warning=result != FirmwareResult.SUCCEEDED)

@@ -48,17 +48,21 @@ async def leave_owed(scope: Scope) -> None:
 async def begin(scope: Scope) -> Requeue:
     """The first state of a Server that nobody's claim is written on. Raises ApiError."""
     if system.problem(scope.server):
-        return scope.go(State.INITIAL, "a new server")
+        return scope.transition(State.INITIAL, "a new server")
     left = await _left(scope)
     owners = await _owners(scope, left)
     if not owners:
-        return _owe(scope, left) if any(one.spec.policy for one in left) else scope.go(State.INITIAL, "a new server")
+        return (
+            _owe(scope, left)
+            if any(one.spec.policy for one in left)
+            else scope.transition(State.INITIAL, "a new server")
+        )
     if len(owners) > 1 or not _fits(scope, owners[0], left):
         return scope.wait(WAIT, _whose(owners, left))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
     await scope.patch({"spec": {"serverClaimRef": ref}})
     assume_booted(scope)
-    return scope.go(State.RESERVED, "claimed before its Server was deleted")
+    return scope.transition(State.RESERVED, "claimed before its Server was deleted")
 
 
 async def before_available(scope: Scope) -> Requeue | None:
@@ -123,7 +127,7 @@ def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
     )  # fmt: skip
     scope.condition(_DISCOVERED, False, "ErasedFirst", "what the last tenant left is erased first")
     names = ", ".join(one.metadata.name for one in left)
-    return scope.go(
+    return scope.transition(
         State.CLEANUP, f"its Server was deleted before it was erased (SanitizationEvidence {names}); that comes first",
         warning=True,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import adoption
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 _OF_BOOTS = ("NetworkBootFailed", "BootContested", "BootConfigurationNotReady")
 """Failures that end when nobody wants that boot any more."""
@@ -42,7 +42,7 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
     noted = scope.status.claim_boot
     if noted is None or noted.requested_generation != wanted:
         return adoption.pruned(scope)
-    scope.tell(
+    scope.record_event(
         "NetworkBootRequested",
         f"the claim {claim.metadata.namespace}/{claim.metadata.name} asks for network boot {wanted}: its system is "
         "shut down once its boot configuration is ready",
@@ -84,7 +84,7 @@ async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
             return busy
         scope.set(boot_window=None, boot_attempts=0)
     scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=0))
-    scope.tell("NetworkBootWithdrawn", f"network boot {boot.requested_generation} is not asked for any more")
+    scope.record_event("NetworkBootWithdrawn", f"network boot {boot.requested_generation} is not asked for any more")
     return None
 
 
@@ -102,6 +102,6 @@ def is_other(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:
     return failure.reason in _OF_BOOTS and claim.spec.boot_generation != boot.requested_generation
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
-    return (Access(kinds.claim, ("get",), "makes sure that a claim asks for another network boot"),)
+    return (Permission(kinds.claim, ("get",), "makes sure that a claim asks for another network boot"),)

@@ -36,7 +36,7 @@ async def run(scope: Scope) -> Requeue | None:
     window = current_window(scope)
     if window is None or window.phase not in _UNDER_WAY:
         if await find_claim(scope) is not None:
-            return scope.go(State.RESERVED, "the claim is there; nothing of it may be erased", warning=True)
+            return scope.transition(State.RESERVED, "the claim is there; nothing of it may be erased", warning=True)
         if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
             return problem
     config = probe_boot.find(scope)
@@ -87,7 +87,7 @@ async def _prepare(scope: Scope) -> Requeue | None:
         return scope.fail("InvalidSpec", str(exc))
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
-        await scope.fence()  # an old leader must not put this where a discovery is being booted by now
+        await scope.require_latest()  # an old leader must not put this where a discovery is being booted by now
         await probe_boot.ask(scope, text)
     return None
 
@@ -95,7 +95,9 @@ async def _prepare(scope: Scope) -> Requeue | None:
 def _begin_again(scope: Scope) -> Requeue:
     """The boot configuration was deleted while its boot was under way."""
     scope.set(boot_window=None)
-    scope.tell("BootConfigurationGone", "the sanitization's boot configuration is gone; it is made anew", warning=True)
+    scope.record_event(
+        "BootConfigurationGone", "the sanitization's boot configuration is gone; it is made anew", warning=True
+    )
     return Requeue(1.0)
 
 
@@ -226,7 +228,7 @@ def _say_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) 
     message += f"(SanitizationEvidence {evidence.metadata.name})"
     scope.condition("Sanitized", True, verdict.reached, message)
     scope.set(sanitization=verdict.reached, drives=verdict.left)
-    scope.tell("Sanitized", message)
+    scope.record_event("Sanitized", message)
 
 
 def _hours(seconds: float) -> str:
@@ -251,4 +253,6 @@ async def accept(scope: Scope) -> Requeue | None:
     scope.set(sanitization="Accepted")
     message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"
     scope.condition("Sanitized", False, "LossAccepted", message[:2000])
-    return scope.go(State.CLEANUP, "what the erasure owes was accepted; the server is discovered anew", warning=True)
+    return scope.transition(
+        State.CLEANUP, "what the erasure owes was accepted; the server is discovered anew", warning=True
+    )

@@ -8,7 +8,7 @@ from metal.api.server import ClaimBoot
 from metal.controllers.server.scope import Scope
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Key
-from metal.kube.meta.permissions import Access
+from metal.kube.meta.permissions import Permission
 
 BY_SERVER = "server"
 """Index of ServerClaims by the server that they name."""
@@ -71,6 +71,6 @@ def take_tenant(scope: Scope, claim: ServerClaim) -> None:
     )  # fmt: skip
 
 
-def access(kinds: Kinds) -> tuple[Access, ...]:
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """What this module does with the API."""
-    return (Access(kinds.claim, ("get",), "makes sure that a claim is gone before a machine is taken from it"),)
+    return (Permission(kinds.claim, ("get",), "makes sure that a claim is gone before a machine is taken from it"),)
