@@ -11,7 +11,7 @@ import yaml
 from charts import generate
 from prometheus_client import CollectorRegistry
 
-from metal.bmc.pool import RedfishPool
+from metal.bmc.redfish.pool import RedfishPool
 from metal.config import ConfigError, load, parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.controller.metrics import Metrics

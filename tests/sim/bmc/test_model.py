@@ -16,8 +16,8 @@ from metal.bmc.errors import (
     BMCTimeout,
     BMCUnreachable,
 )
-from metal.bmc.pool import RedfishPool
 from metal.bmc.protocols import BMC, BMCEndpoint, BootTarget, PowerState, ResetType
+from metal.bmc.redfish.pool import RedfishPool
 from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.server import Request, Route
 from metal.redfish import RedfishClient

@@ -17,7 +17,7 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from metal.api.core import LEASE
-from metal.bmc.pool import RedfishPool
+from metal.bmc.redfish.pool import RedfishPool
 from metal.cli.run import logs, watchdog
 from metal.cli.run.garbage import collect_seldom
 from metal.cli.support.datadir import Unusable, locked

@@ -3,12 +3,12 @@
 import asyncio
 from dataclasses import dataclass, replace
 
-from metal.bmc import convert
-from metal.bmc.base import Capability, system_quirks
-from metal.bmc.network import read_network
 from metal.bmc.protocols import Inventory, MemoryModule, NetworkInterface, Processor, Storage
-from metal.bmc.reader import Reader
-from metal.bmc.storage import read_storage
+from metal.bmc.redfish import convert
+from metal.bmc.redfish.capability import Capability, system_quirks
+from metal.bmc.redfish.network import read_network
+from metal.bmc.redfish.reader import Reader
+from metal.bmc.redfish.storage import read_storage
 from metal.redfish import resources as theirs
 
 DEADLINE = 120.0

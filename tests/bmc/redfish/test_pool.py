@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from metal.bmc import RedfishPool, http_transport
 from metal.bmc.errors import BMCAuthError, BMCUnreachable
 from metal.bmc.protocols import BMCEndpoint, Pool
-from tests.bmc.machine import fake
+from metal.bmc.redfish.pool import RedfishPool, http_transport
+from tests.bmc.redfish.machine import fake
 from tests.redfish.fakes import HANG, PASSWORD, SESSIONS, SYSTEM, USER, FakeBMC
 
 pytestmark = pytest.mark.looptime

@@ -7,7 +7,7 @@ import pytest
 from metal.bmc.errors import BMCBadRequest, BMCNotFound, BMCNotSupported, BMCServerError
 from metal.bmc.protocols import BMC, PowerState, SystemInfo
 from metal.redfish import ConnectionDropped
-from tests.bmc.machine import MANAGER, UUID, fake, manager, redfish, system
+from tests.bmc.redfish.machine import MANAGER, UUID, fake, manager, redfish, system
 from tests.redfish.fakes import SYSTEM, answer
 
 pytestmark = pytest.mark.looptime

@@ -6,7 +6,7 @@ import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported, BMCServerError
 from metal.bmc.protocols import BootOverride, BootTarget
-from tests.bmc.machine import fake, redfish, system
+from tests.bmc.redfish.machine import fake, redfish, system
 from tests.redfish.fakes import SYSTEM, FakeBMC, answer
 
 pytestmark = pytest.mark.looptime

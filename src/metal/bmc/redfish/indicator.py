@@ -1,7 +1,7 @@
 """The location LED over Redfish: IndicatorLED, or LocationIndicatorActive which replaced it."""
 
-from metal.bmc.base import Capability
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
+from metal.bmc.redfish.capability import Capability
 
 STATES = ("Off", "Lit", "Blinking")
 

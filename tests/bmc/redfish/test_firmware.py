@@ -6,7 +6,7 @@ import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
 from metal.bmc.tpm import WAYS, way_to_clear
-from tests.bmc.machine import fake, redfish, system
+from tests.bmc.redfish.machine import fake, redfish, system
 from tests.redfish.fakes import SYSTEM, FakeBMC, answer
 
 pytestmark = pytest.mark.looptime

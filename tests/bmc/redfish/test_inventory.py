@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from metal.bmc import inventory as module
-from metal.bmc.convert import mac
 from metal.bmc.errors import BMCAuthError, BMCUnreachable
 from metal.bmc.protocols import Inventory, NetworkInterface
+from metal.bmc.redfish import inventory as module
+from metal.bmc.redfish.convert import mac
 from metal.redfish import BMCTimeout
-from tests.bmc.machine import collection, fake, redfish, system
+from tests.bmc.redfish.machine import collection, fake, redfish, system
 from tests.redfish.fakes import HANG, SYSTEM, FakeBMC, answer
 
 pytestmark = pytest.mark.looptime

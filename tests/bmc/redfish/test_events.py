@@ -6,7 +6,7 @@ import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCError, BMCNotSupported, BMCServerError, BMCUnreachable
 from metal.bmc.protocols import Subscription
-from tests.bmc.machine import collection, fake, redfish
+from tests.bmc.redfish.machine import collection, fake, redfish
 from tests.redfish.fakes import FakeBMC, answer, complaint
 
 pytestmark = pytest.mark.looptime

@@ -1,8 +1,8 @@
 """Storage controllers with their drives and volumes; SimpleStorage where a BMC has nothing better."""
 
-from metal.bmc import convert
 from metal.bmc import protocols as ours
-from metal.bmc.reader import Reader
+from metal.bmc.redfish import convert
+from metal.bmc.redfish.reader import Reader
 from metal.redfish import resources as theirs
 
 

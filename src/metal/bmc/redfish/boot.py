@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from metal.bmc import convert
-from metal.bmc.base import Capability, system_quirks
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCError, BMCNotSupported, BMCServerError
 from metal.bmc.protocols import BootEnabled, BootOverride, BootTarget
+from metal.bmc.redfish import convert
+from metal.bmc.redfish.capability import Capability, system_quirks
 from metal.redfish import Resource
 from metal.redfish.client import JSON
 from metal.redfish.paths import local_path

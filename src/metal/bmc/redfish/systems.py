@@ -2,10 +2,10 @@
 
 from contextlib import suppress
 
-from metal.bmc import convert
-from metal.bmc.base import Capability
 from metal.bmc.errors import BMCError, BMCNotFound, BMCNotSupported
 from metal.bmc.protocols import ManagerInfo, SystemInfo
+from metal.bmc.redfish import convert
+from metal.bmc.redfish.capability import Capability
 from metal.redfish import ConnectionDropped, Resource, members
 from metal.redfish.paths import local_path
 from metal.redfish.resources import Bios, Manager, System

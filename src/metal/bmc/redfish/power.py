@@ -1,8 +1,8 @@
 """Power over Redfish (ComputerSystem.Reset, DSP0268)."""
 
-from metal.bmc.base import Capability
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError
 from metal.bmc.protocols import ResetType
+from metal.bmc.redfish.capability import Capability
 from metal.redfish.resources import System
 
 _ON = (ResetType.ON, ResetType.FORCE_ON, ResetType.PUSH_POWER_BUTTON)

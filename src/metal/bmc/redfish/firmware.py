@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from metal.bmc.base import Capability
 from metal.bmc.errors import BMCNotSupported
+from metal.bmc.redfish.capability import Capability
 from metal.bmc.tpm import ClearTPM, has_none, way_to_clear
 from metal.redfish import Resource
 from metal.redfish.paths import local_path

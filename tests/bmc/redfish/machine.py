@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from metal.bmc import RedfishBMC
+from metal.bmc.redfish.client import RedfishBMC
 from tests.redfish.fakes import SYSTEM, FakeBMC, client_of
 
 UUID = "38947555-7742-3448-3784-823347823834"

@@ -6,7 +6,7 @@ import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCNotSupported
 from metal.bmc.protocols import ResetType
-from tests.bmc.machine import fake, redfish, system
+from tests.bmc.redfish.machine import fake, redfish, system
 from tests.redfish.fakes import SYSTEM, FakeBMC, answer
 
 pytestmark = pytest.mark.looptime

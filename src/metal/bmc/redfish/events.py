@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from metal.bmc.base import Capability
 from metal.bmc.errors import BMCBadRequest, BMCError, BMCNotFound, BMCNotSupported
 from metal.bmc.protocols import Subscription
+from metal.bmc.redfish.capability import Capability
 from metal.redfish import Reply, Resource, members
 from metal.redfish.paths import local_path
 from metal.redfish.resources import EventDestination, EventService
