@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from metal.api.core import EVENT, NAMESPACE
 from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
-from metal.bmc.protocols import Pool, Shell
+from metal.bmc.pool import Pool
+from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages

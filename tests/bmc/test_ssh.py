@@ -16,7 +16,7 @@ from metal.bmc.errors import (
     BMCTimeout,
     BMCUnreachable,
 )
-from metal.bmc.protocols import Shell, ShellAccess
+from metal.bmc.shell import Shell, ShellAccess
 from metal.bmc.ssh import SSHShell, restart_command
 
 PASSWORD = "made up for this test"

@@ -16,7 +16,10 @@ from metal.api.meta import Condition, Kind
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.errors import BMCAuthError, BMCCertificateChanged, BMCError, BMCHostKeyChanged
-from metal.bmc.protocols import BMCEndpoint, ManagerInfo, PowerState, ShellAccess, SystemInfo
+from metal.bmc.pool import BMCEndpoint
+from metal.bmc.power import PowerState
+from metal.bmc.shell import ShellAccess
+from metal.bmc.systems import ManagerInfo, SystemInfo
 from metal.codegen.crd import crds
 from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.bmc import secret_reconciler

@@ -15,7 +15,7 @@ import pytest
 from metal.api import boot_window, claim_boot
 from metal.api.boot_window import Refused
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
 from metal.controllers.server.netboot import boot, readiness

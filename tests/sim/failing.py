@@ -13,8 +13,8 @@ from typing import Any
 from metal.api.claim import ServerClaim
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.storage.sqlite import SqliteJournal
-from metal.bmc.protocols import Shell, ShellAccess
 from metal.bmc.redfish.pool import RedfishPool
+from metal.bmc.shell import Shell, ShellAccess
 from metal.codegen.crd import crds
 from metal.config.options import Sanitization, Timeouts
 from metal.kube.client.protocol import Client

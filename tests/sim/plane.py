@@ -15,8 +15,8 @@ from metal.api.core import SECRET
 from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
-from metal.bmc.protocols import Shell
 from metal.bmc.redfish.pool import RedfishPool
+from metal.bmc.shell import Shell
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.options import Sanitization

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from metal.bmc.errors import BMCAuthError, BMCHostKeyChanged, BMCServerError, BMCTimeout, BMCUnreachable
-from metal.bmc.protocols import ShellAccess
+from metal.bmc.shell import ShellAccess
 
 if TYPE_CHECKING:
     import asyncssh

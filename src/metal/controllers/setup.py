@@ -7,7 +7,7 @@ from metal.api.bmc import BMC as BMCObject
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server, State
-from metal.bmc.protocols import Pool
+from metal.bmc.pool import Pool
 from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
 from metal.controllers.claim.scope import ClaimDeps

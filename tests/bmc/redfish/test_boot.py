@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from metal.bmc.boot import BootOverride, BootTarget
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported, BMCServerError
-from metal.bmc.protocols import BootOverride, BootTarget
 from tests.bmc.redfish.machine import fake, redfish, system
 from tests.redfish.fakes import SYSTEM, FakeBMC, answer
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCError, BMCNotSupported, BMCServerError, BMCUnreachable
-from metal.bmc.protocols import Subscription
+from metal.bmc.events import Subscription
 from tests.bmc.redfish.machine import collection, fake, redfish
 from tests.redfish.fakes import FakeBMC, answer, complaint
 

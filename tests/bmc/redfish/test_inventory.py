@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCAuthError, BMCUnreachable
-from metal.bmc.protocols import Inventory, NetworkInterface
+from metal.bmc.inventory import Inventory, NetworkInterface
 from metal.bmc.redfish import inventory as module
 from metal.bmc.redfish.convert import mac
 from metal.redfish import BMCTimeout

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from metal.bmc.errors import BMCAuthError, BMCUnreachable
-from metal.bmc.protocols import BMCEndpoint, Pool
+from metal.bmc.pool import BMCEndpoint, Pool
 from metal.bmc.redfish.pool import RedfishPool, http_transport
 from tests.bmc.redfish.machine import fake
 from tests.redfish.fakes import HANG, PASSWORD, SESSIONS, SYSTEM, USER, FakeBMC

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCNotSupported
-from metal.bmc.protocols import ResetType
+from metal.bmc.power import ResetType
 from tests.bmc.redfish.machine import fake, redfish, system
 from tests.redfish.fakes import SYSTEM, FakeBMC, answer
 

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCNotFound, BMCNotSupported, BMCServerError
-from metal.bmc.protocols import BMC, PowerState, SystemInfo
+from metal.bmc.pool import BMC
+from metal.bmc.power import PowerState
+from metal.bmc.systems import SystemInfo
 from metal.redfish import ConnectionDropped
 from tests.bmc.redfish.machine import MANAGER, UUID, fake, manager, redfish, system
 from tests.redfish.fakes import SYSTEM, answer

@@ -15,7 +15,7 @@ from metal.bmc.errors import (
     BMCTimeout,
     BMCUnreachable,
 )
-from metal.bmc.protocols import ManagerInfo
+from metal.bmc.systems import ManagerInfo
 from metal.kube.meta.conditions import find
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready, soon, system
 

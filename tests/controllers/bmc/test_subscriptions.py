@@ -8,7 +8,7 @@ import pytest
 
 from metal.api.boot_window import digest
 from metal.bmc.errors import BMCNotSupported, BMCServerError, BMCUnreachable
-from metal.bmc.protocols import Subscription
+from metal.bmc.events import Subscription
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready, soon
 
 pytestmark = pytest.mark.looptime

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCAuthError, BMCError, BMCServerError, BMCTimeout, BMCUnreachable
-from metal.bmc.protocols import ManagerInfo, ShellAccess
+from metal.bmc.shell import ShellAccess
+from metal.bmc.systems import ManagerInfo
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready
 
 pytestmark = pytest.mark.looptime

@@ -7,8 +7,9 @@ import pytest
 
 from metal.api.boot_window import Phase
 from metal.api.server import Server
+from metal.bmc.boot import BootOverride
 from metal.bmc.errors import BMCForbidden, BMCNotSupported, BMCTimeout
-from metal.bmc.protocols import BootOverride, PowerState
+from metal.bmc.power import PowerState
 from metal.kube.client.errors import NotFound
 from tests.controllers.maintenance.test_queue import until
 from tests.controllers.server.steps import claimed_and_booted, condition, maintain, operate, retry

@@ -8,7 +8,7 @@ import pytest
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.core import SECRET
 from metal.api.server import Server
-from metal.bmc.protocols import Drive, Storage
+from metal.bmc.inventory import Drive, Storage
 from tests.controllers.fakebmc import MAC, UUID
 from tests.controllers.world import KINDS, NS, world
 

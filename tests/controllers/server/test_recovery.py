@@ -6,7 +6,7 @@ import pytest
 
 from metal.api.boot_window import Phase
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCTimeout
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from tests.controllers.fakebmc import URI, UUID
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain, retry
 from tests.controllers.world import KINDS, world

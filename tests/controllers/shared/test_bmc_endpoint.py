@@ -8,7 +8,7 @@ import pytest
 from metal.api.bmc import BMC, BMCSecret, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, Problem, endpoint_for_bmc, endpoint_for_inline
 
 PROTOCOL = {"name": "Redfish", "port": 8443}

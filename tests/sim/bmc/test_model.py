@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from metal.bmc.boot import BootTarget
 from metal.bmc.errors import (
     BMCAuthError,
     BMCBadRequest,
@@ -16,7 +17,8 @@ from metal.bmc.errors import (
     BMCTimeout,
     BMCUnreachable,
 )
-from metal.bmc.protocols import BMC, BMCEndpoint, BootTarget, PowerState, ResetType
+from metal.bmc.pool import BMC, BMCEndpoint
+from metal.bmc.power import PowerState, ResetType
 from metal.bmc.redfish.pool import RedfishPool
 from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.server import Request, Route

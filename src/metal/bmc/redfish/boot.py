@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from metal.bmc.boot import BootEnabled, BootOverride, BootTarget
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCError, BMCNotSupported, BMCServerError
-from metal.bmc.protocols import BootEnabled, BootOverride, BootTarget
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.capability import Capability, system_quirks
 from metal.redfish import Resource

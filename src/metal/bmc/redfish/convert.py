@@ -2,7 +2,10 @@
 
 import re
 
-from metal.bmc import protocols as ours
+from metal.bmc.boot import BootOverride
+from metal.bmc.inventory import Drive, MemoryModule, Processor, Volume
+from metal.bmc.power import PowerState
+from metal.bmc.systems import ManagerInfo, SystemInfo
 from metal.redfish import resources as theirs
 
 _GIB = 1024**3
@@ -12,12 +15,12 @@ _WORLD_WIDE = ("NAA", "EUI", "NGUID")
 _MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
 
 
-def power_state(text: str) -> ours.PowerState:
+def power_state(text: str) -> PowerState:
     """UNKNOWN for what is missing or made up."""
     try:
-        return ours.PowerState(text)
+        return PowerState(text)
     except ValueError:
-        return ours.PowerState.UNKNOWN
+        return PowerState.UNKNOWN
 
 
 def mac(text: str) -> str:
@@ -28,9 +31,9 @@ def mac(text: str) -> str:
     return ":".join(digits[i : i + 2] for i in range(0, 12, 2))
 
 
-def boot_override(boot: theirs.Boot) -> ours.BootOverride:
+def boot_override(boot: theirs.Boot) -> BootOverride:
     """The override as reported."""
-    return ours.BootOverride(
+    return BootOverride(
         enabled=boot.boot_source_override_enabled,
         target=boot.boot_source_override_target,
         mode=boot.boot_source_override_mode,
@@ -45,10 +48,10 @@ def indicator(system: theirs.System) -> str:
     return "Lit" if system.location_indicator_active else "Off"
 
 
-def system_info(uri: str, system: theirs.System) -> ours.SystemInfo:
+def system_info(uri: str, system: theirs.System) -> SystemInfo:
     """One system under the name it is asked by."""
     boot = system.boot
-    return ours.SystemInfo(
+    return SystemInfo(
         uri=uri,
         uuid=system.uuid.lower(),
         manufacturer=system.manufacturer.strip(),
@@ -65,9 +68,9 @@ def system_info(uri: str, system: theirs.System) -> ours.SystemInfo:
     )
 
 
-def manager_info(uri: str, manager: theirs.Manager) -> ours.ManagerInfo:
+def manager_info(uri: str, manager: theirs.Manager) -> ManagerInfo:
     """The BMC itself; sku is its part number, as in the Go operator."""
-    return ours.ManagerInfo(
+    return ManagerInfo(
         uri=uri,
         uuid=manager.uuid.lower(),
         manufacturer=manager.manufacturer.strip(),
@@ -81,9 +84,9 @@ def manager_info(uri: str, manager: theirs.Manager) -> ours.ManagerInfo:
     )
 
 
-def processor(cpu: theirs.Processor) -> ours.Processor:
+def processor(cpu: theirs.Processor) -> Processor:
     """One package."""
-    return ours.Processor(
+    return Processor(
         id=cpu.id,
         type=cpu.processor_type,
         architecture=cpu.processor_architecture,
@@ -96,9 +99,9 @@ def processor(cpu: theirs.Processor) -> ours.Processor:
     )
 
 
-def memory_module(module: theirs.MemoryModule) -> ours.MemoryModule:
+def memory_module(module: theirs.MemoryModule) -> MemoryModule:
     """One module."""
-    return ours.MemoryModule(
+    return MemoryModule(
         id=module.id,
         size_bytes=module.capacity_mib * _MIB,
         type=module.memory_device_type,
@@ -109,9 +112,9 @@ def memory_module(module: theirs.MemoryModule) -> ours.MemoryModule:
     )
 
 
-def drive(disk: theirs.Drive) -> ours.Drive:
+def drive(disk: theirs.Drive) -> Drive:
     """One drive."""
-    return ours.Drive(
+    return Drive(
         name=disk.name or disk.id,
         media_type=disk.media_type,
         type=disk.protocol,
@@ -124,10 +127,10 @@ def drive(disk: theirs.Drive) -> ours.Drive:
     )
 
 
-def volume(part: theirs.Volume, drives: tuple[ours.Drive, ...]) -> ours.Volume:
+def volume(part: theirs.Volume, drives: tuple[Drive, ...]) -> Volume:
     """One volume of these drives."""
     named = (one.durable_name.strip() for one in part.identifiers if one.durable_name_format in _WORLD_WIDE)
-    return ours.Volume(
+    return Volume(
         name=part.name or part.id,
         capacity_bytes=part.capacity_bytes,
         state=part.status.state,

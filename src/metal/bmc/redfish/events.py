@@ -3,7 +3,7 @@
 from typing import Any
 
 from metal.bmc.errors import BMCBadRequest, BMCError, BMCNotFound, BMCNotSupported
-from metal.bmc.protocols import Subscription
+from metal.bmc.events import Subscription
 from metal.bmc.redfish.capability import Capability
 from metal.redfish import Reply, Resource, members
 from metal.redfish.paths import local_path

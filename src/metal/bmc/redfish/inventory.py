@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, replace
 
-from metal.bmc.protocols import Inventory, MemoryModule, NetworkInterface, Processor, Storage
+from metal.bmc.inventory import Inventory, MemoryModule, NetworkInterface, Processor, Storage
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.capability import Capability, system_quirks
 from metal.bmc.redfish.network import read_network

@@ -1,6 +1,6 @@
 """Network interfaces: the system's own list, or the chassis' network adapters where that shows no MAC address."""
 
-from metal.bmc.protocols import NetworkInterface
+from metal.bmc.inventory import NetworkInterface
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.reader import Reader
 from metal.redfish import resources as theirs

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter
 
-from metal.bmc.protocols import BMC, BMCEndpoint
+from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.redfish.client import RedfishBMC
 from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
 from metal.redfish.tls import first_fingerprint

@@ -1,7 +1,7 @@
 """Power over Redfish (ComputerSystem.Reset, DSP0268)."""
 
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError
-from metal.bmc.protocols import ResetType
+from metal.bmc.power import ResetType
 from metal.bmc.redfish.capability import Capability
 from metal.redfish.resources import System
 

@@ -1,12 +1,12 @@
 """Storage controllers with their drives and volumes; SimpleStorage where a BMC has nothing better."""
 
-from metal.bmc import protocols as ours
+from metal.bmc.inventory import Drive, Storage
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.reader import Reader
 from metal.redfish import resources as theirs
 
 
-async def read_storage(reader: Reader, system: theirs.System) -> tuple[ours.Storage, ...]:
+async def read_storage(reader: Reader, system: theirs.System) -> tuple[Storage, ...]:
     """From Storage; from SimpleStorage when that is missing, empty or unreadable."""
     before = len(reader.problems)
     found = await reader.all(system.storage, theirs.Storage, "storage controllers")
@@ -18,11 +18,11 @@ async def read_storage(reader: Reader, system: theirs.System) -> tuple[ours.Stor
     return tuple(_simple(storage) for storage in simple)
 
 
-async def _controller(reader: Reader, storage: theirs.Storage) -> ours.Storage:
+async def _controller(reader: Reader, storage: theirs.Storage) -> Storage:
     name = storage.name or storage.id
     drives = await reader.linked(storage.drives, theirs.Drive, f"drives of {name}")
     volumes = await reader.all(storage.volumes, theirs.Volume, f"volumes of {name}")
-    return ours.Storage(
+    return Storage(
         name=name,
         state=storage.status.state,
         drives=tuple(convert.drive(disk) for disk in drives if _present(disk)),
@@ -30,16 +30,16 @@ async def _controller(reader: Reader, storage: theirs.Storage) -> ours.Storage:
     )
 
 
-def _members(volume: theirs.Volume, drives: list[theirs.Drive]) -> tuple[ours.Drive, ...]:
+def _members(volume: theirs.Volume, drives: list[theirs.Drive]) -> tuple[Drive, ...]:
     """Its drives, or none where one of them is not known: half of them would mislead."""
     known = {disk.odata_id.rstrip("/"): disk for disk in drives if disk.odata_id}
     found = [known.get(link.odata_id.rstrip("/")) for link in volume.links.drives]
     return tuple(convert.drive(disk) for disk in found if disk is not None) if all(found) else ()
 
 
-def _simple(storage: theirs.SimpleStorage) -> ours.Storage:
+def _simple(storage: theirs.SimpleStorage) -> Storage:
     drives = tuple(convert.drive(disk) for disk in storage.devices if _present(disk))
-    return ours.Storage(name=storage.name or storage.id, state=storage.status.state, drives=drives)
+    return Storage(name=storage.name or storage.id, state=storage.status.state, drives=drives)
 
 
 def _present(disk: theirs.Drive) -> bool:

@@ -3,9 +3,9 @@
 from contextlib import suppress
 
 from metal.bmc.errors import BMCError, BMCNotFound, BMCNotSupported
-from metal.bmc.protocols import ManagerInfo, SystemInfo
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.capability import Capability
+from metal.bmc.systems import ManagerInfo, SystemInfo
 from metal.redfish import ConnectionDropped, Resource, members
 from metal.redfish.paths import local_path
 from metal.redfish.resources import Bios, Manager, System

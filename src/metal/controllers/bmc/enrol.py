@@ -6,7 +6,7 @@ from typing import Any
 
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.bmc.protocols import SystemInfo
+from metal.bmc.systems import SystemInfo
 from metal.controllers.bmc.presence import tell
 from metal.controllers.bmc.scope import BY_UUID, Scope
 from metal.kube.client.errors import AlreadyExists, Conflict

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from metal.api.bmc import Refusal
 from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, BMCNotSupported
-from metal.bmc.protocols import BMC, ManagerInfo
+from metal.bmc.pool import BMC
+from metal.bmc.systems import ManagerInfo
 from metal.controllers.bmc import restart, trust
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded

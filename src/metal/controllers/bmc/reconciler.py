@@ -6,7 +6,8 @@ from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.bmc.protocols import Pool, Shell
+from metal.bmc.pool import Pool
+from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.controllers.bmc import restart
 from metal.controllers.bmc.dns import keep_record

@@ -7,7 +7,8 @@ import msgspec
 
 from metal.api.bmc import Restart
 from metal.bmc.errors import BMCError, BMCNotSupported, BMCServerError, BMCTimeout, BMCUnreachable
-from metal.bmc.protocols import BMC, ShellAccess
+from metal.bmc.pool import BMC
+from metal.bmc.shell import ShellAccess
 from metal.bmc.ssh import KNOWN, restart_command
 from metal.controllers.bmc import trust
 from metal.controllers.bmc.scope import Scope

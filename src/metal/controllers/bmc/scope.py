@@ -9,7 +9,9 @@ from typing import Any
 from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
-from metal.bmc.protocols import BMCEndpoint, Pool, Shell, SystemInfo
+from metal.bmc.pool import BMCEndpoint, Pool
+from metal.bmc.shell import Shell
+from metal.bmc.systems import SystemInfo
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope

@@ -6,7 +6,8 @@ import structlog
 
 from metal.api.boot_window import digest
 from metal.bmc.errors import BMCError, BMCNotSupported
-from metal.bmc.protocols import BMC, BMCEndpoint, Subscription
+from metal.bmc.events import Subscription
+from metal.bmc.pool import BMC, BMCEndpoint
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded
 from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from metal.bmc.errors import BMCTimeout
-from metal.bmc.protocols import BMC
+from metal.bmc.pool import BMC
 from metal.controllers.bmc.scope import Scope
 
 

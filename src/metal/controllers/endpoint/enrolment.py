@@ -12,7 +12,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
-from metal.bmc.protocols import BMCEndpoint, Pool
+from metal.bmc.pool import BMCEndpoint, Pool
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, BMCEndpointDefaults, Problem, endpoint_for_bmc
 from metal.controllers.shared.scope import Context

@@ -7,7 +7,7 @@ from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint, EndpointStatus
 from metal.api.kinds import Kinds
 from metal.bmc.errors import BMCAuthError, BMCError
-from metal.bmc.protocols import Pool
+from metal.bmc.pool import Pool
 from metal.controllers.endpoint.enrolment import Enrolment, NotPossible, Refused
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.prefix_file import PrefixFile

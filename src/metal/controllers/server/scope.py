@@ -17,7 +17,10 @@ from metal.api.endpoint import Endpoint
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
-from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
+from metal.bmc.boot import BootOverride
+from metal.bmc.pool import BMC, Pool
+from metal.bmc.power import PowerState
+from metal.bmc.systems import SystemInfo
 from metal.controllers.server.identity import system as identity
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults

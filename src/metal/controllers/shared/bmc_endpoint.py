@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import InlineBMC, Server
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 
 NOT_PINNED = "CertificateNotPinned"
 """Reason of the Problem that the first look at the BMC's certificate solves."""

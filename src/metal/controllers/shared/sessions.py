@@ -13,7 +13,7 @@ from metal.bmc.errors import (
     BMCTLSError,
     BMCUnreachable,
 )
-from metal.bmc.protocols import Pool
+from metal.bmc.pool import Pool
 
 _log = structlog.get_logger(__name__)
 

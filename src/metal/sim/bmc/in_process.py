@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 from metal.redfish.errors import BMCCertificateChanged, BMCTimeout, BMCUnreachable
 from metal.redfish.transport import Response, Transport
 from metal.sim.bmc.model import SimBMC

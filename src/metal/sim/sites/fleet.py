@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from metal.api.kinds import Kinds
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock, system_clock

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from metal.api.inventory import Inventory, Part
 from metal.api.server import Processor, ServerStatus
-from metal.bmc.protocols import Drive, PowerState, Storage
+from metal.bmc.inventory import Drive, Storage
+from metal.bmc.power import PowerState
 from metal.controllers.server.bmc.inventory import differences, labels
 from metal.kube.meta import conditions
 from tests.controllers.server.steps import condition, maintain

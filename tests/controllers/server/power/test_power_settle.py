@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported, BMCTimeout
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from tests.controllers.server.steps import claimed_and_booted, maintain
 from tests.controllers.world import KINDS, World, world
 

@@ -7,7 +7,7 @@ import pytest
 
 from metal.api.server import Server
 from metal.bmc.errors import BMCTimeout
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.kube.client.errors import NotFound
 from tests.controllers.server.steps import (
     claimed_and_booted,

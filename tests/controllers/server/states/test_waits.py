@@ -8,8 +8,9 @@ import pytest
 
 from metal.api import boot_window
 from metal.api.boot_window import BootWindow
+from metal.bmc.boot import BootOverride
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported, BMCServerError, BMCTimeout
-from metal.bmc.protocols import BootOverride, PowerState
+from metal.bmc.power import PowerState
 from tests.controllers.server.steps import claimed_and_booted, condition, retry
 from tests.controllers.world import KINDS, world
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from metal.api.core import CONFIG_MAP
-from metal.bmc.protocols import Drive, Storage, Volume
+from metal.bmc.inventory import Drive, Storage, Volume
 from metal.evidence.keys import public_keys
 from metal.evidence.signing import verify
 from tests.controllers.server.steps import claimed_and_booted, retry

@@ -3,7 +3,7 @@
 from metal.api.bmc import BMCSecret
 from metal.api.common import LocalRef
 from metal.api.endpoint import Endpoint
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared.bmc_endpoint import Problem, endpoint_for_bmc, endpoint_for_inline
 from metal.kube.meta.objects import Key

@@ -4,7 +4,7 @@ import re
 
 from metal.api.server import Server
 from metal.bmc.errors import BMCError
-from metal.bmc.protocols import SystemInfo
+from metal.bmc.systems import SystemInfo
 from metal.machine.uuids import spellings
 
 _FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -1,7 +1,7 @@
 """The boot override outside of a network boot: there is to be none."""
 
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
-from metal.bmc.protocols import SystemInfo
+from metal.bmc.systems import SystemInfo
 from metal.controllers.server.scope import Scope
 
 _CONDITION = "BootOverrideCleared"

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
-from metal.bmc.protocols import PowerState, ResetType, SystemInfo
+from metal.bmc.power import PowerState, ResetType
+from metal.bmc.systems import SystemInfo
 from metal.controllers.server.scope import Scope
 
 

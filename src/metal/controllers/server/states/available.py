@@ -5,7 +5,7 @@ from typing import Any
 
 from metal.api.boot_window import Phase
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.server.bmc import inventory, led_and_boot_order
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.override import clear_override

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metal.api.sanitization import Policy
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.server.netboot import boot, probe_boot
 from metal.controllers.server.netboot.override import clear_override
 from metal.controllers.server.power import power

@@ -7,7 +7,7 @@ import msgspec
 from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.server.bmc import inventory
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.readiness import await_config

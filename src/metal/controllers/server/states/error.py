@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from metal.api.server import Failure, State
-from metal.bmc.protocols import SystemInfo
+from metal.bmc.systems import SystemInfo
 from metal.controllers.server.netboot import boot, readiness
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import maintenance

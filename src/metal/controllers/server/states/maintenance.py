@@ -9,7 +9,8 @@ from metal.api.claim import ServerBootConfiguration
 from metal.api.interruption import Interruption
 from metal.api.maintenance import ServerMaintenance
 from metal.api.server import State
-from metal.bmc.protocols import PowerState, SystemInfo
+from metal.bmc.power import PowerState
+from metal.bmc.systems import SystemInfo
 from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.override import clear_override, is_kept

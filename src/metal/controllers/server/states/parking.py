@@ -1,7 +1,7 @@
 """Into Parked and out of it: metal.ironcore.dev/operation=park and =unpark, and the marker that outlives the status."""
 
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.boot_progress import boot_under_way
 from metal.controllers.server.netboot.override import clear_override

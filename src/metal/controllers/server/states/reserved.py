@@ -6,7 +6,7 @@ from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
 from metal.api.server import ClaimBoot, State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot, boot_verification
 from metal.controllers.server.netboot.boot_progress import has_booted, is_noted

@@ -6,7 +6,7 @@ until somebody gives the word (operation=retry), because nobody here knows what 
 
 from metal.api.claim import ServerClaim
 from metal.api.server import ClaimBoot, State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.kube.controller.controller import Requeue

@@ -9,7 +9,7 @@ from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.netboot import boot, ignition, probe_boot
 from metal.controllers.server.netboot.readiness import await_config
