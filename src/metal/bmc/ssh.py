@@ -1,10 +1,8 @@
 """The way into a BMC that no longer answers Redfish: one command over SSH, to a host whose key is known beforehand."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from metal.bmc.errors import BMCAuthError, BMCHostKeyChanged, BMCServerError, BMCTimeout, BMCUnreachable
@@ -17,29 +15,6 @@ _ANSWER = 10.0
 """Seconds for which the answer to a command is waited for; a BMC that restarts at once never gives one."""
 _LONGEST = 200
 """Characters of a BMC's answer that are told."""
-
-
-@dataclass(frozen=True)
-class RestartCommand:
-    """What restarts the BMCs of a manufacturer; the pattern is searched without regard to case."""
-
-    manufacturer: str
-    command: str
-
-
-RESTARTS = (
-    RestartCommand(r"\bdell\b", "racreset"),
-    RestartCommand(r"\bhpe?\b|hewlett", "cd /map1 && reset"),
-    RestartCommand(r"\blenovo\b", "resetsp"),
-)
-KNOWN = "Dell, HPE and Lenovo"
-"""Their names, for sentences."""
-
-
-def restart_command(manufacturer: str) -> str:
-    """The command that restarts this manufacturer's BMCs; empty where none is known."""
-    rows = (row for row in RESTARTS if re.search(row.manufacturer, manufacturer, re.IGNORECASE))
-    return next((row.command for row in rows), "")
 
 
 class SSHShell:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
-from metal.bmc.tpm import WAYS, way_to_clear
 from tests.bmc.redfish.machine import fake, redfish, system
 from tests.redfish.fakes import SYSTEM, FakeBMC, answer
 
@@ -122,10 +121,3 @@ async def test_a_refusal_is_told() -> None:
 async def test_a_bios_whose_attribute_is_gone_tells_nothing() -> None:
     """It cannot be read back."""
     assert await redfish(with_bios({})).is_tpm_clear_pending(SYSTEM) is None
-
-
-def test_no_row_hides_another() -> None:
-    """Each way is the first one for some manufacturer."""
-    names = ("Dell Inc.", "HPE", "NVIDIA", "Lenovo")
-    found = {way_to_clear(name, {way.attribute: ""}) for way in WAYS for name in names}
-    assert found - {None} == set(WAYS)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from metal.bmc.errors import BMCNotSupported
+from metal.bmc.vendors import Machine, Quirks, quirks_for
 from metal.redfish import RedfishClient, Resource
 from metal.redfish.paths import local_path
-from metal.redfish.quirks import Machine, Quirks, quirks_for
 from metal.redfish.resources import Action, ActionInfo, System
 
 
@@ -50,6 +50,11 @@ class Capability:
         await self.client.post(local_path(action.target), {"ResetType": choice})
 
 
+def machine_of(system: System) -> Machine:
+    """What the table of vendor facts is asked with."""
+    return Machine(system.manufacturer, system.model, system.bios_version)
+
+
 def system_quirks(system: System) -> Quirks:
     """The quirks of this system."""
-    return quirks_for(Machine(system.manufacturer, system.model, system.bios_version))
+    return quirks_for(machine_of(system))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from metal.bmc.errors import BMCNotSupported
-from metal.bmc.redfish.capability import Capability
-from metal.bmc.tpm import ClearTPM, has_none, way_to_clear
+from metal.bmc.redfish.capability import Capability, machine_of
+from metal.bmc.vendors import Machine, TPMClear, tpm_clear_for
 from metal.redfish import Resource
 from metal.redfish.paths import local_path
 from metal.redfish.resources import Bios
@@ -31,8 +31,8 @@ class RedfishFirmware(Capability):
     async def clear_tpm(self, uri: str) -> None:
         """Written where changes go that apply later; where the BMC lists OnReset, that is said."""
         view = await self._bios(uri)
-        way = self._way(view)
-        body: dict[str, Any] = {"Attributes": {way.attribute: way.value}}
+        clear = self._clear(view)
+        body: dict[str, Any] = {"Attributes": {clear.attribute: clear.value}}
         if _ON_RESET in view.bios.settings.supported_apply_times:
             body["@Redfish.SettingsApplyTime"] = {"ApplyTime": _ON_RESET}
         place = await self._settings(view)
@@ -41,26 +41,26 @@ class RedfishFirmware(Capability):
     async def is_tpm_clear_pending(self, uri: str) -> bool | None:
         """Whether the attribute says it, in what is to come or in what is."""
         view = await self._bios(uri)
-        way = way_to_clear(view.manufacturer, view.bios.attributes)
-        if way is None:
+        clear = tpm_clear_for(view.machine, view.bios.attributes)
+        if clear is None:
             return None
         coming = (await self._settings(view)).decode(Bios)
-        return way.value in (coming.attributes.get(way.attribute), view.bios.attributes.get(way.attribute))
+        return clear.value in (coming.attributes.get(clear.attribute), view.bios.attributes.get(clear.attribute))
 
-    def _way(self, view: "_View") -> ClearTPM:
-        way = way_to_clear(view.manufacturer, view.bios.attributes)
-        if way is None:
+    def _clear(self, view: "_View") -> TPMClear:
+        clear = tpm_clear_for(view.machine, view.bios.attributes)
+        if clear is None:
             raise BMCNotSupported(f"{self.client.name} shows no BIOS attribute that is known to clear a TPM.")
-        if has_none(way, view.bios.attributes):
+        if clear.has_no_tpm(view.bios.attributes):
             raise BMCNotSupported(f"{self.client.name} says that this system has no TPM.")
-        return way
+        return clear
 
     async def _bios(self, uri: str) -> "_View":
         _, system = await self._read_system(uri)
         if not system.bios.odata_id:
             raise BMCNotSupported(f"{self.client.name} shows no BIOS of this system.")
         resource = await self.client.get(local_path(system.bios.odata_id))
-        return _View(system.manufacturer, resource, resource.decode(Bios))
+        return _View(machine_of(system), resource, resource.decode(Bios))
 
     async def _settings(self, view: "_View") -> Resource:
         path = view.bios.settings.settings_object.odata_id
@@ -69,6 +69,6 @@ class RedfishFirmware(Capability):
 
 @dataclass(frozen=True)
 class _View:
-    manufacturer: str
+    machine: Machine
     resource: Resource
     bios: Bios

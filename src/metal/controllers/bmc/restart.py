@@ -9,7 +9,7 @@ from metal.api.bmc import Restart
 from metal.bmc.errors import BMCError, BMCNotSupported, BMCServerError, BMCTimeout, BMCUnreachable
 from metal.bmc.pool import BMC
 from metal.bmc.shell import ShellAccess
-from metal.bmc.ssh import KNOWN, restart_command
+from metal.bmc.vendors import RESTARTABLE, restart_command
 from metal.controllers.bmc import trust
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.talk import bounded
@@ -121,7 +121,7 @@ async def _by_ssh(scope: Scope) -> None:
     command = restart_command(manufacturer)
     if not command:
         maker = f"of {manufacturer}" if manufacturer else "whose manufacturer is not known"
-        raise BMCNotSupported(f"how to restart a BMC {maker} over SSH is not known; it is for {KNOWN}")
+        raise BMCNotSupported(f"how to restart a BMC {maker} over SSH is not known; it is for {RESTARTABLE}")
     access, port = scope.connected(), scope.deps.settings.ssh_port
     key = await trust.host_key(scope, access.address, port)
     shell = ShellAccess(access.address, port, access.username, access.password, key)

@@ -1,4 +1,4 @@
-"""Paths, tasks and quirks."""
+"""Paths and tasks."""
 
 import contextlib
 
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from metal.redfish import BMCProtocolError
 from metal.redfish.paths import local_path, redirect_path
-from metal.redfish.quirks import NONE, TABLE, Machine, Quirks, Row, quirks_for
 from metal.redfish.tasks import Task, parse_task
 
 
@@ -55,35 +54,3 @@ def test_a_completed_task_has_ended() -> None:
     """Nothing more to poll."""
     assert Task(state="Completed").ended
     assert not Task(state="Running").ended
-
-
-@pytest.mark.parametrize(
-    ("machine", "quirks"),
-    [
-        (Machine("Supermicro", "SYS-1"), Quirks(repeat_boot_mode=True)),
-        (Machine("Super Micro Computer, Inc."), Quirks(repeat_boot_mode=True)),
-        (Machine("ASRockRack"), Quirks(boot_in_settings=True)),
-        (Machine("Lenovo", "GB300 NVL"), Quirks(no_expand=True)),
-        (Machine("Lenovo", "SR650"), NONE),
-        (Machine("Dell Inc."), NONE),
-        (Machine(), NONE),
-    ],
-)
-def test_each_row_matches_its_machines_and_no_others(machine: Machine, quirks: Quirks) -> None:
-    """The table, row by row."""
-    assert quirks_for(machine) == quirks
-
-
-def test_quirks_of_several_rows_add_up_and_firmware_counts() -> None:
-    """A row may be for one firmware only."""
-    table = (
-        Row("acme", Quirks(no_expand=True), "test"),
-        Row("acme", Quirks(repeat_boot_mode=True), "test", firmware=r"^1\."),
-    )
-    assert quirks_for(Machine("ACME", "", "1.2"), table) == Quirks(no_expand=True, repeat_boot_mode=True)
-    assert quirks_for(Machine("ACME", "", "2.0"), table) == Quirks(no_expand=True)
-
-
-def test_every_row_says_why() -> None:
-    """A row without a reason cannot be removed again."""
-    assert all(row.why and row.quirks != NONE for row in TABLE)
