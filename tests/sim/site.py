@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 from metal.boot.script import Boot, chainload
 from metal.kube.meta.clock import LoopClock
 from metal.sim.history import Happening, History
+from metal.sim.machine.host import Site
 from metal.sim.machine.identity import identity
-from metal.sim.machine.machine import Machine, Site
+from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Reply, Unreachable
 from metal.sim.options import Options
 

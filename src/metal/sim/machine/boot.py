@@ -2,22 +2,20 @@
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from metal.sim.machine import ipxe
 from metal.sim.machine.eraser import Eraser
+from metal.sim.machine.host import Host
 from metal.sim.machine.ignition import IgnitionError
 from metal.sim.machine.ipxe import Loaded
 from metal.sim.machine.network import AnswerLost, Reply, Unreachable
 from metal.sim.machine.report import report
 from metal.sim.machine.state import OS, Disk, Override
 from metal.sim.machine.user_data import operating_system
-
-if TYPE_CHECKING:
-    from metal.sim.machine.machine import Machine
 
 _POST, _KERNEL, _SERVICES = 0.6, 0.25, 0.15
 """How a boot's time is divided: before the network, until Ignition runs, until services run."""
@@ -30,7 +28,7 @@ _FIRST_TRIES = 3
 class Firmware:
     """Boots one machine. Nothing here ends but with the boot, a power change, or a system that runs."""
 
-    def __init__(self, machine: "Machine") -> None:
+    def __init__(self, machine: Host) -> None:
         self._machine = machine
 
     async def boot(self) -> None:

@@ -1,17 +1,15 @@
 """What metalprobe does after a tenant: erases the machine's drives, side by side, and tells the registry of it."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from metal.sim.machine.hardware import Disk as Drive
+from metal.sim.machine.host import Host
 from metal.sim.machine.network import AnswerLost, Unreachable
 from metal.sim.machine.report import drive_name
 from metal.sim.machine.state import OS, Disk
-
-if TYPE_CHECKING:
-    from metal.sim.machine.machine import Machine
 
 _STEPS = 4
 """Into so many steps an erasure is divided; after each one there is a report."""
@@ -27,7 +25,7 @@ _METHODS = {
 class Eraser:
     """One erasure. It ends with the final report, or with the power."""
 
-    def __init__(self, machine: "Machine", system: OS) -> None:
+    def __init__(self, machine: Host, system: OS) -> None:
         self._machine, self._system = machine, system
         task: dict[str, Any] = msgspec.json.decode(system.task)
         self._policy: str = task["policy"]

@@ -21,8 +21,9 @@ from metal.sim.bmc.in_process import transport_factory
 from metal.sim.bmc.model import SimBMC
 from metal.sim.history import History
 from metal.sim.machine import store
+from metal.sim.machine.host import Site
 from metal.sim.machine.identity import BMC_OUI, identity
-from metal.sim.machine.machine import Machine, Site
+from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Network, SocketNetwork
 from metal.sim.options import Options
 from metal.sim.sites.leases import Leases
