@@ -19,7 +19,7 @@ from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages
-from metal.boot.remote import Remote, RemoteSettings
+from metal.boot.registry_client import Remote, RemoteSettings
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.bmc import reconciler as bmc

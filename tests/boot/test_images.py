@@ -11,7 +11,7 @@ import pytest
 from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
-from metal.boot.remote import Remote, RemoteSettings
+from metal.boot.registry_client import Remote, RemoteSettings
 from tests.boot import registry as oci
 from tests.boot.registry import INITRAMFS, KERNEL, Registry
 

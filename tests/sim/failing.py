@@ -22,7 +22,7 @@ from metal.sim.images.local import LocalImages
 from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options
-from metal.sim.sites.watching import ObjectHistory, watched
+from metal.sim.sites.object_history import ObjectHistory, watched
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
 from tests.mutants.stories import discovered, release

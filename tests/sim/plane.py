@@ -34,7 +34,7 @@ from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
-from metal.sim.sites.watching import ObjectHistory, watched
+from metal.sim.sites.object_history import ObjectHistory, watched
 
 KINDS = kinds()
 START = datetime(2026, 1, 1, tzinfo=UTC)

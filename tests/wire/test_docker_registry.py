@@ -17,7 +17,7 @@ from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
 from metal.boot.manifest import INDEXES, MANIFESTS
-from metal.boot.remote import Remote, RemoteSettings
+from metal.boot.registry_client import Remote, RemoteSettings
 
 pytestmark = [pytest.mark.wire, pytest.mark.needs("docker-registry")]
 KERNEL, INITRAMFS = b"a kernel " * 100_000, b"an initramfs " * 200_000

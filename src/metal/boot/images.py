@@ -14,7 +14,7 @@ from metal.boot.errors import ImageError
 from metal.boot.manifest import Descriptor, Parts
 from metal.boot.oci import BadReference, Reference, parse
 from metal.boot.plan import Blob, Plan
-from metal.boot.remote import Remote
+from metal.boot.registry_client import Remote
 
 
 @dataclass(frozen=True)

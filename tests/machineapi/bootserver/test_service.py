@@ -16,7 +16,7 @@ from metal.api.boot_window import digest as token_digest
 from metal.api.core import SECRET
 from metal.kube.client.errors import Conflict, TooManyRequests, Unavailable
 from metal.machineapi.bootserver.service import BootService
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 from tests.machineapi.world import IGNITION, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
 
 pytestmark = pytest.mark.looptime

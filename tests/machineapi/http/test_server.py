@@ -12,9 +12,9 @@ import pytest
 
 from metal.kube.client.errors import Unavailable
 from metal.machine.boot_windows import Busy
-from metal.machineapi.http.answer import Answer, Slice, text
 from metal.machineapi.http.connection_limit import room
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Answer, Slice, text
 from metal.machineapi.http.server import Limits, Listening, Request, Route, make_app, serve
 from tests.machineapi.world import Clock
 

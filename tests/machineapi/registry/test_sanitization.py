@@ -11,7 +11,7 @@ import pytest
 
 from metal.api.sanitization import SanitizationEvidence
 from metal.kube.client.errors import Conflict, Unavailable
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 from tests.evidence.test_report import DRIVE
 from tests.machineapi.world import MACHINE, NEIGHBOR, UUID, World
 

@@ -11,7 +11,7 @@ import pytest
 
 from metal.api.core import CONFIG_MAP
 from metal.kube.client.errors import Conflict, Unavailable
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 from tests.machineapi.world import MACHINE, NEIGHBOR, SWAPPED, UUID, World
 
 pytestmark = pytest.mark.looptime

@@ -17,8 +17,8 @@ from metal.kube.controller.queue import WorkQueue
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
-from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Answer, text
 
 _log = structlog.get_logger(__name__)
 _WRITERS = 8

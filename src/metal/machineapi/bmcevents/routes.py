@@ -1,7 +1,7 @@
 """The one path of the event receiver."""
 
 from metal.machineapi.bmcevents.receiver import EventReceiver
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 from metal.machineapi.http.server import Request, Route
 
 

@@ -1,7 +1,7 @@
 """The boot server's paths."""
 
 from metal.machineapi.bootserver.service import BootService
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 from metal.machineapi.http.server import Request, Route
 
 _READ = ("GET", "HEAD")

@@ -19,10 +19,10 @@ from metal.kube.meta.clock import Clock
 from metal.machine.boot_windows import Windows
 from metal.machine.directory import Directory, plain_ip
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
-from metal.machineapi.bootserver.imaging import Imaging
+from metal.machineapi.bootserver.image_endpoint import Imaging
 from metal.machineapi.bootserver.settings import BootSettings
-from metal.machineapi.http.answer import Answer, not_yet, text
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Answer, not_yet, text
 
 REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from metal.api.boot_window import REGRET
-from metal.boot.remote import RemoteSettings
+from metal.boot.registry_client import RemoteSettings
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from metal.api.server import Server
 from metal.kube.meta.clock import Clock
-from metal.machineapi.http.answer import Answer, text
+from metal.machineapi.http.response import Answer, text
 
 EventSink = Callable[[Server, str, str, str], None]
 """Takes (server, type, reason, message) without waiting."""

@@ -10,11 +10,11 @@ from aiohttp import web
 from metal.kube.client.errors import ApiError
 from metal.machine.boot_windows import Busy
 from metal.machine.directory import plain_ip
-from metal.machineapi.http.answer import Answer, not_yet, text
-from metal.machineapi.http.bodies import Bodies, BodyTooLarge, Crowded
 from metal.machineapi.http.connection_limit import ConnectionLimit, room
+from metal.machineapi.http.file_response import FileAnswer
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.sending import FileAnswer
+from metal.machineapi.http.request_bodies import Bodies, BodyTooLarge, Crowded
+from metal.machineapi.http.response import Answer, not_yet, text
 
 _log = structlog.get_logger(__name__)
 

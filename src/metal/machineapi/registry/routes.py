@@ -1,6 +1,6 @@
 """The registry's paths, as metalprobe knows them."""
 
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 from metal.machineapi.http.server import Request, Route
 from metal.machineapi.registry.service import RegistryService
 

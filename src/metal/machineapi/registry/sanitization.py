@@ -13,7 +13,7 @@ from metal.kube.client.errors import Conflict
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
 from metal.machine.boot_windows import Busy, Windows
-from metal.machineapi.http.answer import Answer, text
+from metal.machineapi.http.response import Answer, text
 from metal.machineapi.registry.limits import Limits, Malformed
 from metal.machineapi.registry.message import Message
 

@@ -13,8 +13,8 @@ from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import APPLY, Permission, Where, disowns
 from metal.machine.boot_windows import Windows
 from metal.machine.directory import Directory
-from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Answer, text
 from metal.machineapi.registry import boot_state as bootstate
 from metal.machineapi.registry.limits import Limits, Malformed, TooLarge
 from metal.machineapi.registry.message import Message, parse

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from metal.sim.bmc.model import SimBMC
+from metal.sim.bmc.redfish_service import SimBMC
 
 _BACKLOG = 16
 _SOCKETS_EACH = 8

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from metal.bmc.pool import BMCEndpoint
 from metal.redfish.errors import BMCCertificateChanged, BMCTimeout, BMCUnreachable
 from metal.redfish.transport import Response, Transport
-from metal.sim.bmc.model import SimBMC
+from metal.sim.bmc.redfish_service import SimBMC
 
 
 class SimTransport:

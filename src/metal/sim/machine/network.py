@@ -9,8 +9,8 @@ import aiohttp
 
 from metal.kube.client.errors import ApiError
 from metal.machine.boot_windows import Busy
-from metal.machineapi.http.answer import Answer
-from metal.machineapi.http.bodies import BodyTooLarge
+from metal.machineapi.http.request_bodies import BodyTooLarge
+from metal.machineapi.http.response import Answer
 from metal.machineapi.http.server import Request, Route
 
 Reply = tuple[int, Mapping[str, str], bytes]

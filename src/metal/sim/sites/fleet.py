@@ -18,7 +18,7 @@ from metal.redfish.transport import Transport
 from metal.sim.bmc import tls
 from metal.sim.bmc.http import BMCServer
 from metal.sim.bmc.in_process import transport_factory
-from metal.sim.bmc.model import SimBMC
+from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.history import History
 from metal.sim.machine import store
 from metal.sim.machine.host import Site

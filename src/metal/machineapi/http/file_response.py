@@ -7,7 +7,7 @@ from typing import BinaryIO
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 
 _CHUNK = 256 * 1024
 

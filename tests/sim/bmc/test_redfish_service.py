@@ -20,11 +20,11 @@ from metal.bmc.errors import (
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.redfish.pool import RedfishPool
-from metal.machineapi.http.answer import Answer, text
+from metal.machineapi.http.response import Answer, text
 from metal.machineapi.http.server import Request, Route
 from metal.redfish import RedfishClient
 from metal.redfish.transport import Response
-from metal.sim.bmc.model import SimBMC
+from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings

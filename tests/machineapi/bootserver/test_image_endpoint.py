@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from metal.boot.errors import ImageError
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Answer
 from tests.boot.registry import INITRAMFS, KERNEL, digest
 from tests.machineapi.world import MACHINE, NEIGHBOR, UUID, World
 

@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from metal.boot.challenge import bearer
+from metal.boot.auth_challenge import bearer
 from metal.boot.errors import ImageError
 from metal.boot.manifest import INDEXES, MANIFESTS, Descriptor
 from metal.boot.oci import Reference, canonical_registry, endpoint

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.boot.challenge import Challenge, bearer
+from metal.boot.auth_challenge import Challenge, bearer
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.boot.ranges import Unsatisfiable, resolve
+from metal.boot.http_range import Unsatisfiable, resolve
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Refused
 from metal.api.server import Server
 from metal.boot.errors import ImageError
+from metal.boot.http_range import Unsatisfiable, resolve
 from metal.boot.images import Images
 from metal.boot.plan import Blob
-from metal.boot.ranges import Unsatisfiable, resolve
 from metal.kube.meta.clock import Clock
 from metal.machine.boot_windows import Windows
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.settings import BootSettings
-from metal.machineapi.http.answer import Answer, Slice, not_yet
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Answer, Slice, not_yet
 
 _BINARY = "application/octet-stream"
 
