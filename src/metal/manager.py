@@ -19,7 +19,7 @@ from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages
-from metal.boot.registry_client import Remote, RemoteSettings
+from metal.boot.registry_client import RegistryClient, RegistryClientSettings
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.bmc import reconciler as bmc
@@ -48,7 +48,7 @@ from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.server import Listening, make_app, serve
+from metal.machineapi.http.server import RunningServer, make_app, serve
 from metal.machineapi.registry.routes import routes as registry_routes
 from metal.machineapi.registry.service import RegistryService, RegistrySettings
 from metal.move.pause import INTERVAL, Pause
@@ -82,7 +82,7 @@ class Parts:
     clock: Clock = system_clock
     rng: random.Random = field(default_factory=random.Random)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    remote: Remote | None = None
+    remote: RegistryClient | None = None
     """Client of OCI registries; made from the configuration when None."""
     images: ImageSource | None = None
     """Where images come from; OCI registries when None."""
@@ -131,7 +131,7 @@ class Manager:
         )  # fmt: skip
         self.runtime.background("events of BMCs", self.events.run)
         self._refusals = refusals
-        self._listening: list[Listening] = []
+        self._listening: list[RunningServer] = []
         self._metrics: web.AppRunner | None = None
         self._election = Tasks("election")
         self._ready = False
@@ -166,7 +166,9 @@ class Manager:
         if self.parts.images is not None:
             return self.parts.images
         listed = self.config.registries
-        remote = self.parts.remote or Remote(RemoteSettings(allowed=listed.allowed, insecure=listed.insecure))
+        remote = self.parts.remote or RegistryClient(
+            RegistryClientSettings(allowed=listed.allowed, insecure=listed.insecure)
+        )
         return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size))
 
     def _controllers(self) -> None:

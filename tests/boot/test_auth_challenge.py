@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.boot.auth_challenge import Challenge, bearer
+from metal.boot.auth_challenge import Challenge, parse_bearer
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ from metal.boot.auth_challenge import Challenge, bearer
 )
 def test_only_a_bearer_challenge_with_a_usable_realm_counts(header: str, expected: Challenge | None) -> None:
     """Anything else means that anonymous access is not offered."""
-    assert bearer(header) == expected
+    assert parse_bearer(header) == expected
 
 
 @given(st.text(max_size=60))
 def test_no_header_breaks_the_parser(text: str) -> None:
     """A registry may send anything."""
-    found = bearer(f"Bearer {text}")
+    found = parse_bearer(f"Bearer {text}")
     assert found is None or found.realm.startswith("http")

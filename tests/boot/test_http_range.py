@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.boot.http_range import Unsatisfiable, resolve
+from metal.boot.http_range import Unsatisfiable, parse_range
 
 
 @pytest.mark.parametrize(
@@ -16,27 +16,27 @@ from metal.boot.http_range import Unsatisfiable, resolve
 )  # fmt: skip
 def test_single_ranges_are_understood(header: str, expected: tuple[int, int]) -> None:
     """From, from to, and the last so many."""
-    assert resolve(header, 10) == expected
+    assert parse_range(header, 10) == expected
 
 
 @pytest.mark.parametrize("header", ["", "bytes=-", "bytes=5-3", "bytes=0-1,3-4", "lines=1-2", "bytes=a-b", "bytes=1"])
 def test_what_is_not_understood_gets_everything(header: str) -> None:
     """A server may ignore a Range that it does not understand."""
-    assert resolve(header, 10) is None
+    assert parse_range(header, 10) is None
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-12", "bytes=-0"])
 def test_a_range_outside_is_unsatisfiable(header: str) -> None:
     """That is 416."""
     with pytest.raises(Unsatisfiable):
-        resolve(header, 10)
+        parse_range(header, 10)
 
 
 @given(st.binary(min_size=1, max_size=50), st.integers(0, 60), st.integers(0, 60))
 def test_a_range_never_leaves_the_content(content: bytes, first: int, last: int) -> None:
     """Offset and length describe what slicing would give."""
     try:
-        part = resolve(f"bytes={first}-{last}", len(content))
+        part = parse_range(f"bytes={first}-{last}", len(content))
     except Unsatisfiable:
         assert first >= len(content)
         return

@@ -14,7 +14,7 @@ class Challenge:
     service: str = ""
 
 
-def bearer(header: str) -> Challenge | None:
+def parse_bearer(header: str) -> Challenge | None:
     """The Bearer challenge, or None when the header holds no usable one."""
     scheme, _, rest = header.strip().partition(" ")
     if scheme.lower() != "bearer":

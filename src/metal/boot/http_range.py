@@ -9,7 +9,7 @@ class Unsatisfiable(ValueError):
     """416: the range lies outside of the content."""
 
 
-def resolve(header: str, size: int) -> tuple[int, int] | None:
+def parse_range(header: str, size: int) -> tuple[int, int] | None:
     """(offset, length) of a single range; None where the header asks for nothing that is understood (answer 200).
 
     Raises Unsatisfiable.

@@ -14,7 +14,7 @@ from metal.boot.errors import ImageError
 from metal.boot.manifest import Descriptor, Parts
 from metal.boot.oci import BadReference, Reference, parse
 from metal.boot.plan import Blob, Plan
-from metal.boot.registry_client import Remote
+from metal.boot.registry_client import RegistryClient
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Images(Protocol):
 class RegistryImages:
     """Images out of OCI registries, kept in a disk cache."""
 
-    def __init__(self, remote: Remote, cache: BlobCache, architecture: str = "amd64") -> None:
+    def __init__(self, remote: RegistryClient, cache: BlobCache, architecture: str = "amd64") -> None:
         self._remote, self._cache, self._architecture = remote, cache, architecture
         self._resolving: dict[str, asyncio.Task[Image]] = {}
         self._pinned: dict[str, Image] = {}

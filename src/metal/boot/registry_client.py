@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from metal.boot.auth_challenge import bearer
+from metal.boot.auth_challenge import parse_bearer
 from metal.boot.errors import ImageError
 from metal.boot.manifest import INDEXES, MANIFESTS, Descriptor
 from metal.boot.oci import Reference, canonical_registry, endpoint
@@ -21,7 +21,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 @dataclass(frozen=True)
-class RemoteSettings:
+class RegistryClientSettings:
     """Which registries are asked, and how long they may take."""
 
     allowed: tuple[str, ...] = ("ghcr.io",)
@@ -43,7 +43,7 @@ class RemoteSettings:
 
 
 @dataclass(frozen=True)
-class Fetched:
+class VerifiedDocument:
     """A document whose digest has been verified."""
 
     raw: bytes
@@ -51,10 +51,10 @@ class Fetched:
     digest: str
 
 
-class Remote:
+class RegistryClient:
     """Asks registries. Every method raises ImageError."""
 
-    def __init__(self, settings: RemoteSettings, session: aiohttp.ClientSession | None = None) -> None:
+    def __init__(self, settings: RegistryClientSettings, session: aiohttp.ClientSession | None = None) -> None:
         self._settings = settings
         self._insecure = frozenset(map(canonical_registry, settings.insecure))
         self._allowed = frozenset(map(canonical_registry, settings.allowed)) | self._insecure
@@ -75,13 +75,13 @@ class Remote:
                 f"images may come from {names}, not from {image.registry}: add it to the registries",
             )
 
-    async def manifest(self, image: Reference, wanted: str) -> Fetched:
+    async def manifest(self, image: Reference, wanted: str) -> VerifiedDocument:
         """The manifest or index that `wanted` (a tag or a digest) names."""
         async with self._get(image, f"manifests/{wanted}", _ACCEPT) as answer:
             raw = await self._whole(answer, self._settings.largest_document)
             kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
         claimed = wanted if ":" in wanted else f"sha256:{hashlib.sha256(raw).hexdigest()}"
-        return Fetched(verified(raw, claimed), kind, claimed)
+        return VerifiedDocument(verified(raw, claimed), kind, claimed)
 
     async def document(self, image: Reference, descriptor: Descriptor) -> bytes:
         """A small blob as a whole, its digest verified."""
@@ -160,7 +160,7 @@ class Remote:
         return token if asyncio.get_running_loop().time() < until else ""
 
     async def _token(self, image: Reference, header: str) -> str:
-        challenge = bearer(header)
+        challenge = parse_bearer(header)
         if challenge is None:
             raise ImageError("RegistryDenied", f"{image.name} cannot be read without a user name and password")
         url = _url(challenge.realm, f"{image.registry} names no usable place for tokens")

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from metal.boot.errors import ImageError
-from metal.machineapi.http.response import Answer
+from metal.machineapi.http.response import Response
 from tests.boot.registry import INITRAMFS, KERNEL, digest
 from tests.machineapi.world import MACHINE, NEIGHBOR, UUID, World
 
@@ -24,9 +24,11 @@ class Machine:
         urls = [word for line in script.splitlines() for word in line.split() if "/image?" in word]
         self.kernel, self.initramfs = (dict(parse_qsl(urlsplit(url).query)) for url in (urls[0], urls[-1]))
 
-    async def get(self, query: Mapping[str, str], method: str = "GET", client: str = MACHINE, **headers: str) -> Answer:
+    async def get(
+        self, query: Mapping[str, str], method: str = "GET", client: str = MACHINE, **headers: str
+    ) -> Response:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await self.world.boot.imaging.image(query, client, method, named)
+        return await self.world.boot.images.image(query, client, method, named)
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ async def booting(world: World) -> Machine:
     return Machine(world, (await world.boot.script(UUID, MACHINE)).body.decode())
 
 
-def content(answer: Answer) -> bytes:
+def content(answer: Response) -> bytes:
     assert answer.file is not None, answer
     whole = answer.file.path.read_bytes()
     return whole[answer.file.offset : answer.file.offset + answer.file.length]
@@ -121,12 +123,12 @@ async def test_a_boot_without_ignition_succeeds_with_its_last_byte(tmp_path: Pat
     await world.populate(ignition=False)
     await world.open("Claim")
     machine = await booting(world)
-    assert (await machine.get(machine.kernel)).sent is None
-    assert (await machine.get(machine.initramfs, "HEAD")).sent is None
-    assert (await machine.get(machine.initramfs, Range="bytes=0-9")).sent is None
+    assert (await machine.get(machine.kernel)).on_sent is None
+    assert (await machine.get(machine.initramfs, "HEAD")).on_sent is None
+    assert (await machine.get(machine.initramfs, Range="bytes=0-9")).on_sent is None
     answer = await machine.get(machine.initramfs, Range="bytes=10-")
-    assert answer.sent is not None
-    await answer.sent()
+    assert answer.on_sent is not None
+    await answer.on_sent()
     assert (await world.window()).phase == "Succeeded"
     assert (await machine.get(machine.kernel)).status == 403
 
@@ -139,8 +141,8 @@ async def test_a_transfer_that_ends_after_its_window_changes_nothing(tmp_path: P
     machine = await booting(world)
     answer = await machine.get(machine.initramfs)
     await world.boot.script(UUID, NEIGHBOR)
-    assert answer.sent is not None
-    await answer.sent()
+    assert answer.on_sent is not None
+    await answer.on_sent()
     assert (await world.window()).phase == "Contested"
 
 

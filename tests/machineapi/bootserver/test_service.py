@@ -16,7 +16,7 @@ from metal.api.boot_window import digest as token_digest
 from metal.api.core import SECRET
 from metal.kube.client.errors import Conflict, TooManyRequests, Unavailable
 from metal.machineapi.bootserver.service import BootService
-from metal.machineapi.http.response import Answer
+from metal.machineapi.http.response import Response
 from tests.machineapi.world import IGNITION, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
 
 pytestmark = pytest.mark.looptime
@@ -29,14 +29,14 @@ async def world(tmp_path: Path) -> World:
     return made
 
 
-def token_of(answer: Answer) -> str:
+def token_of(answer: Response) -> str:
     assert answer.status == 200, answer
     found: list[str] = re.findall(r"token=([\w-]+)", answer.body.decode())
     assert len(set(found)) == 1
     return found[0]
 
 
-def files(answer: Answer) -> dict[str, Any]:
+def files(answer: Response) -> dict[str, Any]:
     assert answer.status == 200, answer
     return {file["path"]: file for file in json.loads(answer.body)["storage"]["files"]}
 

@@ -11,7 +11,7 @@ import pytest
 
 from metal.api.core import CONFIG_MAP
 from metal.kube.client.errors import Conflict, Unavailable
-from metal.machineapi.http.response import Answer
+from metal.machineapi.http.response import Response
 from tests.machineapi.world import MACHINE, NEIGHBOR, SWAPPED, UUID, World
 
 pytestmark = pytest.mark.looptime
@@ -37,7 +37,7 @@ async def boot(world: World) -> str:
     return base64.b64decode(source.partition("base64,")[2]).decode()
 
 
-async def send(world: World, token: str, data: Any = DATA, uuid: Any = UUID, client: str = MACHINE) -> Answer:
+async def send(world: World, token: str, data: Any = DATA, uuid: Any = UUID, client: str = MACHINE) -> Response:
     body = json.dumps({"systemUUID": uuid, "data": data}).encode()
     return await world.registry.register(f"Bearer {token}" if token else "", body, client)
 

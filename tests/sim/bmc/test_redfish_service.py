@@ -20,7 +20,7 @@ from metal.bmc.errors import (
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.redfish.pool import RedfishPool
-from metal.machineapi.http.response import Answer, text
+from metal.machineapi.http import response as http
 from metal.machineapi.http.server import Request, Route
 from metal.redfish import RedfishClient
 from metal.redfish.transport import Response
@@ -325,9 +325,9 @@ async def test_an_event_is_delivered_when_the_power_changes() -> None:
     fleet, heard = rack(), list[Any]()
     view, machine = bmc(fleet), fleet.machines[0]
 
-    async def receive(request: Request) -> Answer:
+    async def receive(request: Request) -> http.Response:
         heard.append(json.loads(await request.read(10_000)))
-        return text(503 if len(heard) == 1 else 200, "")
+        return http.text(503 if len(heard) == 1 else 200, "")
 
     network = fleet.settings.network
     assert isinstance(network, InProcessNetwork)

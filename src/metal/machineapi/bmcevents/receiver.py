@@ -18,7 +18,7 @@ from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.response import Answer, text
+from metal.machineapi.http.response import Response, text
 
 _log = structlog.get_logger(__name__)
 _WRITERS = 8
@@ -57,7 +57,7 @@ class EventReceiver:
     def __repr__(self) -> str:
         return f"<EventReceiver {self._queue!r}>"
 
-    def admit(self, name: str, token: str, client: str) -> Answer | None:
+    def admit(self, name: str, token: str, client: str) -> Response | None:
         """None for the holder of the BMC's token, else the refusal, the same for every reason: it tells nothing.
 
         Raises Unavailable while BMCs are not known.
@@ -70,7 +70,7 @@ class EventReceiver:
             return None
         return self._refusals.refuse("events", "EventTokenInvalid", client, "no BMC has this name and token")
 
-    def accept(self, name: str) -> Answer:
+    def accept(self, name: str) -> Response:
         """Note that something happened there; what it was is for the machines' own controllers to find out."""
         self._counter.inc()
         key = Key(name)

@@ -11,7 +11,7 @@ from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Refused
 from metal.api.server import Server
 from metal.boot.errors import ImageError
-from metal.boot.http_range import Unsatisfiable, resolve
+from metal.boot.http_range import Unsatisfiable, parse_range
 from metal.boot.images import Images
 from metal.boot.plan import Blob
 from metal.kube.meta.clock import Clock
@@ -19,12 +19,12 @@ from metal.machine.boot_windows import Windows
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.response import Answer, Slice, not_yet
+from metal.machineapi.http.response import FileRange, Response, unavailable
 
 _BINARY = "application/octet-stream"
 
 
-class Imaging:
+class ImageEndpoint:
     """The image endpoint of the boot server."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Imaging:
         self._windows, self._bootables, self._images = windows, bootables, images
         self._refusals, self._settings, self._clock = refusals, settings, clock
 
-    async def image(self, query: Mapping[str, str], client: str, method: str, headers: Mapping[str, str]) -> Answer:
+    async def image(self, query: Mapping[str, str], client: str, method: str, headers: Mapping[str, str]) -> Response:
         """One blob of the image that the server's open window boots."""
         try:
             blob, server = Blob.from_query(query), await self._windows.find(query.get("uuid", ""))
@@ -55,9 +55,9 @@ class Imaging:
             return self._refusals.refuse("image", refused.reason, client, str(refused), server)
         except (NotReady, ImageError) as exc:
             self._refusals.note("image", getattr(exc, "reason", "NotReady"), client, str(exc), server)
-            return not_yet("not ready yet, try again later", 2)
+            return unavailable("not ready yet, try again later", 2)
 
-    async def _serve(self, server: Server, blob: Blob, token: str, method: str, headers: Mapping[str, str]) -> Answer:
+    async def _serve(self, server: Server, blob: Blob, token: str, method: str, headers: Mapping[str, str]) -> Response:
         if not token:
             raise Refused("TokenMissing", "the request has no token")
         window = boot_window.check_token(server.status.boot_window, self._clock(), token)
@@ -68,7 +68,7 @@ class Imaging:
         size = (await asyncio.to_thread(path.stat)).st_size
         answer = _answer(path, size, blob, headers, self._images)
         if blob == plan.initramfs and not plan.ignition and method == "GET" and _reaches_end(answer, size):
-            return replace(answer, sent=partial(self._done, server, token))
+            return replace(answer, on_sent=partial(self._done, server, token))
         return answer
 
     async def _file(self, blob: Blob) -> Path:
@@ -87,23 +87,23 @@ class Imaging:
             await self._windows.change(server, step)
 
 
-def _reaches_end(answer: Answer, size: int) -> bool:
+def _reaches_end(answer: Response, size: int) -> bool:
     return answer.file is not None and answer.file.offset + answer.file.length == size
 
 
-def _answer(path: Path, size: int, blob: Blob, headers: Mapping[str, str], images: Images) -> Answer:
+def _answer(path: Path, size: int, blob: Blob, headers: Mapping[str, str], images: Images) -> Response:
     tag = f'"{blob.digest}"'
     common = {"ETag": tag, "Accept-Ranges": "bytes"}
     asked = headers.get("If-None-Match", "")
     if asked and (asked.strip() == "*" or tag in (part.strip().removeprefix("W/") for part in asked.split(","))):
-        return Answer(304, headers=common)
+        return Response(304, headers=common)
     wanted = headers.get("Range", "") if headers.get("If-Range", tag) == tag else ""
     try:
-        part = resolve(wanted, size) if wanted else None
+        part = parse_range(wanted, size) if wanted else None
     except Unsatisfiable:
-        return Answer(416, b"range not satisfiable\n", headers=common | {"Content-Range": f"bytes */{size}"})
+        return Response(416, b"range not satisfiable\n", headers=common | {"Content-Range": f"bytes */{size}"})
     offset, length = part or (0, size)
     if part is not None:
         common["Content-Range"] = f"bytes {offset}-{offset + length - 1}/{size}"
-    piece = Slice(path, offset, length, partial(images.use, blob.digest))
-    return Answer(206 if part else 200, content_type=_BINARY, headers=common, file=piece)
+    piece = FileRange(path, offset, length, partial(images.use, blob.digest))
+    return Response(206 if part else 200, content_type=_BINARY, headers=common, file=piece)

@@ -19,10 +19,10 @@ from metal.kube.meta.clock import Clock
 from metal.machine.boot_windows import Windows
 from metal.machine.directory import Directory, plain_ip
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
-from metal.machineapi.bootserver.image_endpoint import Imaging
+from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.response import Answer, not_yet, text
+from metal.machineapi.http.response import Response, text, unavailable
 
 REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"
@@ -50,13 +50,13 @@ class BootService:
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
         self._regret = timedelta(seconds=settings.race_window)
-        self.imaging = Imaging(self._windows, self._bootables, images, refusals, settings, clock)
+        self.images = ImageEndpoint(self._windows, self._bootables, images, refusals, settings, clock)
 
-    async def chainload(self) -> Answer:
+    async def chainload(self) -> Response:
         """The script that every machine gets: it asks again, with its UUID."""
         return text(200, script.chainload(self._settings.base_url).rstrip("\n"))
 
-    async def script(self, uuid: str, client: str) -> Answer:
+    async def script(self, uuid: str, client: str) -> Response:
         """The script of the boot that is under way, with a fresh token, to the machine itself only."""
         server = await self._find(uuid)
         if server is None:
@@ -70,7 +70,7 @@ class BootService:
         except (NotReady, ScriptError) as exc:
             return self._unready("script", client, exc, server)
 
-    async def _script(self, server: Server, uuid: str, client: str) -> Answer:
+    async def _script(self, server: Server, uuid: str, client: str) -> Response:
         token = self._token()
         leases = await self._leases(server)
         if _is_still_off(server):
@@ -80,7 +80,7 @@ class BootService:
         bootable = await self._bootables.of(window)
         body = bootable.plan.script(self._settings.base_url, uuid, token)
         await self._windows.change(server, step)
-        return Answer(200, body.encode())
+        return Response(200, body.encode())
 
     def _serve_script(
         self, leases: frozenset[str], token: str, client: str
@@ -98,7 +98,7 @@ class BootService:
 
         return step
 
-    async def ignition(self, uuid: str, token: str, client: str) -> Answer:
+    async def ignition(self, uuid: str, token: str, client: str) -> Response:
         """The Ignition, once, to whoever got the script; who missed the answer may ask again for a moment."""
         server = await self._find(uuid)
         if server is None:
@@ -110,7 +110,7 @@ class BootService:
         except NotReady as exc:
             return self._unready("ignition", client, exc, server)
 
-    async def _ignition(self, server: Server, token: str, client: str) -> Answer:
+    async def _ignition(self, server: Server, token: str, client: str) -> Response:
         if not token:
             raise Refused("TokenMissing", "the request has no token")
         report = self._token()
@@ -124,7 +124,7 @@ class BootService:
         if boot_window.reports(window):
             body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
         await self._windows.change(server, step)
-        return Answer(200, body, IGNITION_TYPE)
+        return Response(200, body, IGNITION_TYPE)
 
     async def _find(self, uuid: str) -> Server | None:
         try:
@@ -147,12 +147,12 @@ class BootService:
         with suppress(Refused):
             await self._windows.change(await self._windows.again(server), step)
 
-    def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Answer:
+    def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Response:
         return self._refusals.refuse(endpoint, reason, client, why, server)
 
-    def _unready(self, endpoint: str, client: str, problem: Exception, server: Server) -> Answer:
+    def _unready(self, endpoint: str, client: str, problem: Exception, server: Server) -> Response:
         self._refusals.note(endpoint, "NotReady", client, str(problem), server)
-        return not_yet("not ready yet, try again later")
+        return unavailable("not ready yet, try again later")
 
 
 def _is_still_off(server: Server) -> bool:

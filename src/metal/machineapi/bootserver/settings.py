@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from metal.api.boot_window import REGRET
-from metal.boot.registry_client import RemoteSettings
+from metal.boot.registry_client import RegistryClientSettings
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class BootSettings:
     """Folder of the image cache."""
     cache_bytes: int = 20 * 1024**3
     """What the cache may hold; about a hundred images."""
-    remote: RemoteSettings = field(default_factory=RemoteSettings)
+    remote: RegistryClientSettings = field(default_factory=RegistryClientSettings)
     """Registries and their limits."""
     image_wait: float = 15.0
     """How long a request waits for an image that is still being fetched; then 503, and iPXE asks again."""

@@ -7,21 +7,21 @@ from typing import BinaryIO
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from metal.machineapi.http.response import Answer
+from metal.machineapi.http.response import Response
 
 _CHUNK = 256 * 1024
 
 
-class FileAnswer(web.StreamResponse):
+class FileResponse(web.StreamResponse):
     """A response whose body is `answer.file`. HEAD sends the headers only.
 
     The receiver has `seconds`, and what the file takes at `rate` bytes a second.
     """
 
-    def __init__(self, answer: Answer, seconds: float, rate: int) -> None:
+    def __init__(self, answer: Response, seconds: float, rate: int) -> None:
         super().__init__(status=answer.status, headers=dict(answer.headers) | {"Content-Type": answer.content_type})
         if answer.file is None:
-            raise ValueError("FileAnswer needs an answer with a file")
+            raise ValueError("FileResponse needs an answer with a file")
         self._slice = answer.file
         self._deadline = seconds + answer.file.length / rate
         self.content_length = answer.file.length

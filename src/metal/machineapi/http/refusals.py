@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from metal.api.server import Server
 from metal.kube.meta.clock import Clock
-from metal.machineapi.http.response import Answer, text
+from metal.machineapi.http.response import Response, text
 
 EventSink = Callable[[Server, str, str, str], None]
 """Takes (server, type, reason, message) without waiting."""
@@ -39,7 +39,7 @@ class Refusals:
 
     def refuse(
         self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None, *, status: int = 0
-    ) -> Answer:
+    ) -> Response:
         """Note a refusal and answer it; the body says nothing that a neighbour could use.
 
         The status follows from the reason (403 where nothing else fits) unless it is given.

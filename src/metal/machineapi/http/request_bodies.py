@@ -10,11 +10,11 @@ class BodyTooLarge(Exception):
     """The body is longer than the handler accepts."""
 
 
-class Crowded(Exception):
+class Overloaded(Exception):
     """Too much is being received at the moment, from this client or in all."""
 
 
-class Bodies:
+class RequestBodies:
     """Keeps count of what is being received. `each` and `total` are bytes, `seconds` is the time of one body."""
 
     def __init__(self, each: int, total: int, seconds: float) -> None:
@@ -26,7 +26,7 @@ class Bodies:
         return f"<Bodies {self._sum} bytes of {len(self._held)} clients>"
 
     async def read(self, request: web.Request, client: str, limit: int) -> bytes:
-        """The body. Raises BodyTooLarge, Crowded, TimeoutError."""
+        """The body. Raises BodyTooLarge, Overloaded, TimeoutError."""
         if (request.content_length or 0) > limit:
             raise BodyTooLarge
         chunks: list[bytes] = []
@@ -47,7 +47,7 @@ class Bodies:
         self._held[client] += size
         self._sum += size
         if self._held[client] > self._each or self._sum > self._total:
-            raise Crowded
+            raise Overloaded
 
     def _give_back(self, client: str, size: int) -> None:
         self._held[client] -= size

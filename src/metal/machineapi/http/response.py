@@ -10,7 +10,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True)
-class Slice:
+class FileRange:
     """A part of a file: `length` bytes from `offset`. `use` keeps the file in place while it is being sent."""
 
     path: Path
@@ -20,24 +20,24 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """Status, headers and a body, or a slice of a file instead. `sent` runs after the last byte went out."""
 
     status: int
     body: bytes = field(default=b"", repr=False)
     content_type: str = TEXT
     headers: Mapping[str, str] = field(default_factory=dict)
-    file: Slice | None = None
-    sent: Callable[[], Awaitable[None]] | None = None
+    file: FileRange | None = None
+    on_sent: Callable[[], Awaitable[None]] | None = None
 
 
-def text(status: int, body: str, **headers: str) -> Answer:
+def text(status: int, body: str, **headers: str) -> Response:
     """A plain-text answer; header names are written with underscores."""
-    return Answer(
+    return Response(
         status, f"{body}\n".encode(), headers={name.replace("_", "-"): value for name, value in headers.items()}
     )
 
 
-def not_yet(body: str, seconds: int = 5) -> Answer:
+def unavailable(body: str, seconds: int = 5) -> Response:
     """503: come back later. Ignition retries these for ever, and nothing else below 500."""
     return text(503, body, Retry_After=str(seconds))

@@ -11,10 +11,10 @@ from metal.kube.client.errors import ApiError
 from metal.machine.boot_windows import Busy
 from metal.machine.directory import plain_ip
 from metal.machineapi.http.connection_limit import ConnectionLimit, room
-from metal.machineapi.http.file_response import FileAnswer
+from metal.machineapi.http.file_response import FileResponse
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.request_bodies import Bodies, BodyTooLarge, Crowded
-from metal.machineapi.http.response import Answer, not_yet, text
+from metal.machineapi.http.request_bodies import BodyTooLarge, Overloaded, RequestBodies
+from metal.machineapi.http.response import Response, text, unavailable
 
 _log = structlog.get_logger(__name__)
 
@@ -29,14 +29,14 @@ class Request:
 
     method: str
     client: str
-    parts: Mapping[str, str]
+    path_parameters: Mapping[str, str]
     query: Mapping[str, str]
     headers: Mapping[str, str]
     read: Callable[[int], Awaitable[bytes]]
-    """Reads the body up to a limit in bytes. Raises BodyTooLarge, Crowded, TimeoutError."""
+    """Reads the body up to a limit in bytes. Raises BodyTooLarge, Overloaded, TimeoutError."""
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,14 @@ def make_app(routes: Iterable[Route], refusals: Refusals, limits: Limits | None 
     """One application of the routes of boot server, registry, or both."""
     limits = limits or Limits()
     app = web.Application(client_max_size=0)
-    door = _Door(refusals, limits)
+    dispatcher = _Dispatcher(refusals, limits)
     for route in routes:
-        app.router.add_route("*", route.path, door.handler(route))
-    app.router.add_route("*", "/{rest:.*}", door.handler(Route("other", "", ("GET", "HEAD", "POST"), door.nothing)))
+        app.router.add_route("*", route.path, dispatcher.handler(route))
+    app.router.add_route(
+        "*", "/{rest:.*}", dispatcher.handler(Route("other", "", ("GET", "HEAD", "POST"), dispatcher.not_found))
+    )
     app.on_response_prepare.append(_plain_headers)
-    app.on_cleanup.append(door.finish)
+    app.on_cleanup.append(dispatcher.finish)
     app[_LIMITS] = limits
     return app
 
@@ -97,14 +99,14 @@ async def _plain_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers["Cache-Control"] = "no-store"
 
 
-class _Door:
+class _Dispatcher:
     """Wraps handlers: checks, deadline, and a refusal or 503 for whatever goes wrong inside."""
 
     def __init__(self, refusals: Refusals, limits: Limits) -> None:
         self._refusals, self._limits = refusals, limits
-        self._bodies = Bodies(limits.client_bodies, limits.all_bodies, limits.body_seconds)
+        self._bodies = RequestBodies(limits.client_bodies, limits.all_bodies, limits.body_seconds)
         self._streams = 0
-        self._after: set[asyncio.Task[None]] = set()
+        self._callbacks: set[asyncio.Task[None]] = set()
 
     def handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -116,16 +118,16 @@ class _Door:
 
         return handle
 
-    async def nothing(self, request: Request) -> Answer:
+    async def not_found(self, request: Request) -> Response:
         """Paths that do not exist."""
         return text(404, "not found")
 
     async def finish(self, _: web.Application) -> None:
         """Let what follows a finished transfer end."""
-        if self._after:
-            await asyncio.wait(self._after, timeout=2.0)
+        if self._callbacks:
+            await asyncio.wait(self._callbacks, timeout=2.0)
 
-    async def _answer(self, route: Route, request: web.Request) -> Answer:
+    async def _answer(self, route: Route, request: web.Request) -> Response:
         client = plain_ip(request.remote or "::")
         if len(request.raw_path) > self._limits.url:
             self._refusals.refuse(route.name, "URLTooLong", client, "the URL is too long")
@@ -135,7 +137,7 @@ class _Door:
             return text(405, "method not allowed", Allow=", ".join(route.methods))
         return await self._guarded(route, request, client)
 
-    async def _guarded(self, route: Route, request: web.Request, client: str) -> Answer:
+    async def _guarded(self, route: Route, request: web.Request, client: str) -> Response:
         try:
             async with asyncio.timeout(self._limits.handler_seconds):
                 return await route.handler(self._plain(request, client))
@@ -143,17 +145,17 @@ class _Door:
             return self._refusals.refuse(route.name, "TooLarge", client, "the body is too large")
         except TimeoutError:
             return self._later(route, "TimedOut", client, "no body or no answer in time")
-        except Crowded:
-            return self._later(route, "Crowded", client, "too much is being received at the moment")
+        except Overloaded:
+            return self._later(route, "Overloaded", client, "too much is being received at the moment")
         except (ApiError, Busy) as exc:
             return self._later(route, "Busy", client, f"cannot decide now: {exc}")
         except Exception:  # a machine must get an answer it can retry, whatever broke
             _log.exception("request failed", endpoint=route.name, client=client)
             return text(500, "internal error")
 
-    def _later(self, route: Route, reason: str, client: str, why: str) -> Answer:
+    def _later(self, route: Route, reason: str, client: str, why: str) -> Response:
         self._refusals.note(route.name, reason, client, why)
-        return not_yet("try again later")
+        return unavailable("try again later")
 
     def _plain(self, request: web.Request, client: str) -> Request:
         async def read(limit: int) -> bytes:
@@ -162,10 +164,10 @@ class _Door:
         query = dict(reversed(list(request.query.items())))
         return Request(request.method, client, dict(request.match_info), query, request.headers, read)
 
-    async def _send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+    async def _send(self, request: web.Request, answer: Response) -> web.StreamResponse:
         if self._streams >= self._limits.streams:
             return web.Response(status=503, text="busy\n", headers={"Retry-After": "2"})
-        response = FileAnswer(answer, self._limits.least_seconds, self._limits.least_rate)
+        response = FileResponse(answer, self._limits.least_seconds, self._limits.least_rate)
         self._streams += 1
         try:
             await response.transfer(request)
@@ -175,29 +177,29 @@ class _Door:
                 request.transport.abort()
         finally:
             self._streams -= 1
-            if answer.sent is not None and response.complete:
-                self._follow_up(answer.sent)
+            if answer.on_sent is not None and response.complete:
+                self._follow_up(answer.on_sent)
         return response
 
-    def _follow_up(self, sent: Callable[[], Awaitable[None]]) -> None:
+    def _follow_up(self, on_sent: Callable[[], Awaitable[None]]) -> None:
         """Apart from the request, which is cancelled when the client hangs up after the last byte."""
 
         async def run() -> None:
             try:
-                await sent()
+                await on_sent()
             except Exception:  # nobody is left to tell but the log
                 _log.exception("could not record a finished transfer")
 
         task = asyncio.get_running_loop().create_task(run())
-        self._after.add(task)
-        task.add_done_callback(self._after.discard)
+        self._callbacks.add(task)
+        task.add_done_callback(self._callbacks.discard)
 
 
-def _typed(headers: dict[str, str], answer: Answer) -> dict[str, str]:
+def _typed(headers: dict[str, str], answer: Response) -> dict[str, str]:
     return headers | {"Content-Type": answer.content_type}
 
 
-class Listening:
+class RunningServer:
     """A running server. `port` is the real one when 0 was asked for."""
 
     def __init__(self, runner: web.AppRunner, port: int) -> None:
@@ -208,7 +210,7 @@ class Listening:
         await self._runner.cleanup()
 
 
-async def serve(app: web.Application, host: str, port: int) -> Listening:
+async def serve(app: web.Application, host: str, port: int) -> RunningServer:
     """Listen. Raises OSError when the address cannot be had."""
     limits = app[_LIMITS]
     runner = web.AppRunner(
@@ -221,12 +223,12 @@ async def serve(app: web.Application, host: str, port: int) -> Listening:
     )
     await runner.setup()
     if (server := runner.server) is not None:
-        crowd = ConnectionLimit(server, room(limits.connections))
-        server.connection_made = crowd.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
+        connection_limit = ConnectionLimit(server, room(limits.connections))
+        server.connection_made = connection_limit.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
     site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
     try:
         await site.start()
     except BaseException:
         await runner.cleanup()
         raise
-    return Listening(runner, runner.addresses[0][1])
+    return RunningServer(runner, runner.addresses[0][1])

@@ -1,6 +1,6 @@
 """The registry's paths, as metalprobe knows them."""
 
-from metal.machineapi.http.response import Answer
+from metal.machineapi.http.response import Response
 from metal.machineapi.http.server import Request, Route
 from metal.machineapi.registry.service import RegistryService
 
@@ -8,22 +8,22 @@ from metal.machineapi.registry.service import RegistryService
 def routes(service: RegistryService) -> list[Route]:
     """What machines may ask the registry."""
 
-    async def register(request: Request) -> Answer:
+    async def register(request: Request) -> Response:
         body = await request.read(service.settings.limits.body)
         return await service.register(request.headers.get("Authorization", ""), body, request.client)
 
-    async def bootstate(request: Request) -> Answer:
+    async def bootstate(request: Request) -> Response:
         body = await request.read(service.settings.limits.body)
         return await service.bootstate(request.headers.get("Authorization", ""), body, request.client)
 
-    async def sanitization(request: Request) -> Answer:
+    async def sanitization(request: Request) -> Response:
         body = await request.read(service.settings.limits.body)
         return await service.sanitization(request.headers.get("Authorization", ""), body, request.client)
 
-    async def systems(request: Request) -> Answer:
+    async def systems(request: Request) -> Response:
         return service.not_offered("systems", request.client)
 
-    async def delete(request: Request) -> Answer:
+    async def delete(request: Request) -> Response:
         return service.not_offered("delete", request.client)
 
     return [

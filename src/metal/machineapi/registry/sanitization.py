@@ -13,7 +13,7 @@ from metal.kube.client.errors import Conflict
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
 from metal.machine.boot_windows import Busy, Windows
-from metal.machineapi.http.response import Answer, text
+from metal.machineapi.http.response import Response, text
 from metal.machineapi.registry.limits import Limits, Malformed
 from metal.machineapi.registry.message import Message
 
@@ -31,7 +31,7 @@ class Reports:
         self._client, self._kinds, self._windows, self._limits = client, kinds, windows, limits
         self._clock, self._rng = clock, rng
 
-    async def take(self, server: Server, message: Message) -> Answer:
+    async def take(self, server: Server, message: Message) -> Response:
         """200 for progress and for the same final report again, 201 for a final one. Raises Refused, Malformed, Busy.
 
         The final report is stored first and the token spent after: a crash between the two makes the machine repeat it.

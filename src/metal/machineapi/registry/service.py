@@ -14,7 +14,7 @@ from metal.kube.meta.permissions import APPLY, Permission, Where, disowns
 from metal.machine.boot_windows import Windows
 from metal.machine.directory import Directory
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.response import Answer, text
+from metal.machineapi.http.response import Response, text
 from metal.machineapi.registry import boot_state as bootstate
 from metal.machineapi.registry.limits import Limits, Malformed, TooLarge
 from metal.machineapi.registry.message import Message, parse
@@ -45,26 +45,26 @@ class RegistryService:
         self._erasures = Reports(client, kinds, self._windows, settings.limits, clock, rng or random.Random())
         self._refusals, self.settings = refusals, settings
 
-    async def register(self, authorization: str, body: bytes, client: str) -> Answer:
+    async def register(self, authorization: str, body: bytes, client: str) -> Response:
         """201 for a report that is kept now, 200 for the same one again, else a refusal.
 
         The report is stored first and the token spent after: a crash between the two makes the probe send it again.
         """
         return await self._handle("register", authorization, body, client)
 
-    async def bootstate(self, authorization: str, body: bytes, client: str) -> Answer:
+    async def bootstate(self, authorization: str, body: bytes, client: str) -> Response:
         """200 for `booted` from the holder of a live report token; it becomes a condition of the boot configuration."""
         return await self._handle("bootstate", authorization, body, client)
 
-    async def sanitization(self, authorization: str, body: bytes, client: str) -> Answer:
+    async def sanitization(self, authorization: str, body: bytes, client: str) -> Response:
         """200 for progress of an erasure, 201 for its final report, 200 for the same one again, else a refusal."""
         return await self._handle("sanitization", authorization, body, client)
 
-    def not_offered(self, endpoint: str, client: str) -> Answer:
+    def not_offered(self, endpoint: str, client: str) -> Response:
         """Reading and deleting reports is for the API's users, not for machines."""
         return self._refusals.refuse(endpoint, "NotOffered", client, "machines may not read or delete reports")
 
-    async def _handle(self, endpoint: str, authorization: str, body: bytes, client: str) -> Answer:
+    async def _handle(self, endpoint: str, authorization: str, body: bytes, client: str) -> Response:
         server: Server | None = None
         try:
             message = self._message(authorization, body)
@@ -94,7 +94,7 @@ class RegistryService:
             raise Refused("UnknownMachine", "no server has this UUID")
         return server
 
-    async def _register(self, server: Server, message: Message) -> Answer:
+    async def _register(self, server: Server, message: Message) -> Response:
         receipt = boot_window.receipt_of(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already registered")
@@ -132,7 +132,7 @@ class RegistryService:
         }
         await self._client.apply(CONFIG_MAP, inventory, manager=MANAGER)
 
-    async def _bootstate(self, server: Server, message: Message) -> Answer:
+    async def _bootstate(self, server: Server, message: Message) -> Response:
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
         if message.booted:
             await bootstate.record(self._client, self._kinds, window, self._clock())

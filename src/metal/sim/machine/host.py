@@ -65,7 +65,8 @@ class Host:
         self._power_seen = [(float("-inf"), self.state.power)]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.identity.name} {self.state.power} {self.state.os or 'no OS'} {self.faults!r}>"
+        running = self.state.os or "no OS"
+        return f"<{type(self).__name__} {self.identity.name} {self.state.power} {running} {self.faults!r}>"
 
     @property
     def reported_power(self) -> str:

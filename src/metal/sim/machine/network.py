@@ -10,7 +10,7 @@ import aiohttp
 from metal.kube.client.errors import ApiError
 from metal.machine.boot_windows import Busy
 from metal.machineapi.http.request_bodies import BodyTooLarge
-from metal.machineapi.http.response import Answer
+from metal.machineapi.http.response import Response
 from metal.machineapi.http.server import Request, Route
 
 Reply = tuple[int, Mapping[str, str], bytes]
@@ -127,12 +127,12 @@ async def _answer(route: Route, request: Request) -> Reply:
     except (ApiError, Busy):
         return 503, {"retry-after": "2"}, b""
     content = _content(answer)
-    if answer.sent is not None:
-        await answer.sent()
+    if answer.on_sent is not None:
+        await answer.on_sent()
     return answer.status, {name.lower(): value for name, value in answer.headers.items()}, content
 
 
-def _content(answer: Answer) -> bytes:
+def _content(answer: Response) -> bytes:
     if answer.file is None:
         return answer.body
     with answer.file.use(), answer.file.path.open("rb") as file:
