@@ -1,4 +1,9 @@
-"""What must hold in every history of a fleet, whatever went wrong. Each check raises InvariantViolation."""
+"""Invariants: what must hold in every history of a fleet, under every fault.
+
+`world` replays a history and keeps the objects and machines as they were before each entry; each other module checks
+one group of invariants over that replay and raises InvariantViolation with the entries that led to it. `check_all`
+runs every check. May import `metal.sim.history`, `metal.api` and `metal.controllers`.
+"""
 
 from collections.abc import Callable, Iterable
 
