@@ -90,7 +90,7 @@ async def test_503_carries_retry_after(bmc: FakeBMC, client: RedfishClient) -> N
 async def test_what_is_no_json_object_is_a_protocol_error(bmc: FakeBMC, client: RedfishClient, body: bytes) -> None:
     """Garbage, truncation and nesting without end are refused in one way."""
     bmc.fault("GET", THING, Response(200, {}, body))
-    with pytest.raises(BMCProtocolError, match="no JSON object"):
+    with pytest.raises(BMCProtocolError, match="not a JSON object"):
         await client.get(THING)
 
 

@@ -46,7 +46,7 @@ class Boot(Protocol):
         ...
 
     async def clear_boot_override(self, uri: str) -> BootOverride:
-        """No override; returns it as read back."""
+        """Remove the override; returns what is read back."""
         ...
 
     async def set_boot_order(self, uri: str, order: tuple[str, ...]) -> None:

@@ -14,14 +14,14 @@ class Subscription:
 
 
 class Events(Protocol):
-    """Has the BMC tell when something happens. BMCNotSupported where it has no EventService."""
+    """Manages event subscriptions. BMCNotSupported where the BMC has no EventService."""
 
     async def subscriptions(self) -> tuple[Subscription, ...]:
         """All event destinations that can be read."""
         ...
 
     async def subscription(self, uri: str) -> Subscription | None:
-        """One event destination; None when the BMC has forgotten it."""
+        """One event destination; None when the BMC no longer has it."""
         ...
 
     async def subscribe(self, destination: str, context: str) -> str:
@@ -29,9 +29,9 @@ class Events(Protocol):
         ...
 
     async def unsubscribe(self, uri: str) -> None:
-        """Remove an event destination; one that is gone already is fine."""
+        """Remove an event destination; succeeds when it does not exist."""
         ...
 
     async def send_test_event(self) -> None:
-        """Have the BMC send an event to everybody who subscribed."""
+        """Have the BMC send an event to every destination."""
         ...

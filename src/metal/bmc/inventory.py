@@ -60,9 +60,9 @@ class Volume:
     usage: str = ""
     health: str = ""
     wwn: str = ""
-    """World-wide identifier (NAA, EUI or NGUID), by which an operating system knows it, too."""
+    """World-wide identifier (NAA, EUI or NGUID), as an operating system shows it."""
     drives: tuple[Drive, ...] = ()
-    """Its drives; none unless all of them are known."""
+    """The drives it consists of; empty unless all of them are known."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Inventory:
     system: SystemInfo
     processors: tuple[Processor, ...] = ()
     memory: tuple[MemoryModule, ...] = ()
-    """Only read where the system itself gives no total: a big machine has dozens, and each is a request."""
+    """Read only where the system itself reports no total: a large machine has dozens, each costing a request."""
     storages: tuple[Storage, ...] = ()
     network_interfaces: tuple[NetworkInterface, ...] = ()
     problems: tuple[str, ...] = ()

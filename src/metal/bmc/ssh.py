@@ -1,4 +1,4 @@
-"""The way into a BMC that no longer answers Redfish: one command over SSH, to a host whose key is known beforehand."""
+"""Restarts a BMC that no longer answers Redfish: one command over SSH, to a host whose key is pinned."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     import asyncssh
 
 _ANSWER = 10.0
-"""Seconds for which the answer to a command is waited for; a BMC that restarts at once never gives one."""
+"""Seconds to wait for the result of a command; a BMC that restarts at once never returns one."""
 _LONGEST = 200
-"""Characters of a BMC's answer that are told."""
+"""Characters of a BMC's output that a message quotes."""
 
 
 class SSHShell:
-    """See protocols.Shell. `permit` raises when no BMC may be changed now; `connect_timeout` is in seconds."""
+    """Implements metal.bmc.shell.Shell.
+
+    Args: permit raises when no BMC may be changed now; connect_timeout is in seconds.
+    """
 
     def __init__(self, *, permit: Callable[[], None] = lambda: None, connect_timeout: float = 15.0) -> None:
         self._permit, self._connect_timeout = permit, connect_timeout
@@ -37,7 +40,7 @@ class SSHShell:
         return key.get_fingerprint()
 
     async def run(self, access: ShellAccess, command: str) -> None:
-        """A connection that breaks once the command is on its way is no failure: the BMC is restarting."""
+        """A connection that breaks after the command was sent is not a failure: the BMC is restarting."""
         self._permit()
         connection = await connect(access, self._connect_timeout)
         try:
@@ -47,9 +50,9 @@ class SSHShell:
 
 
 async def connect(access: ShellAccess, limit: float, *, keepalive: float = 0) -> "asyncssh.SSHClientConnection":
-    """Log in within `limit` seconds; a password is offered once (lock-outs), and only to the host key of the access.
+    """Log in within `limit` seconds. The password is sent once (lock-outs), and only to the pinned host key.
 
-    `keepalive` is the seconds of silence after which the BMC is asked whether it is still there; 0: never.
+    `keepalive` is the seconds without traffic after which a keepalive message is sent; 0: never.
     Raises BMCHostKeyChanged and other BMCErrors.
     """
     import asyncssh
@@ -88,7 +91,7 @@ async def _run(connection: "asyncssh.SSHClientConnection", access: ShellAccess, 
 
 @asynccontextmanager
 async def _mapped(address: str, port: int, limit: float) -> AsyncIterator[None]:
-    """Errors of asyncssh in our words, within `limit` seconds."""
+    """Map errors of asyncssh to BMCErrors, within `limit` seconds."""
     import asyncssh
 
     place = f"{address}:{port}"

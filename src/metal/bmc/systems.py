@@ -44,7 +44,7 @@ class SystemInfo:
 
 
 class Systems(Protocol):
-    """Reads what is there."""
+    """Reads the manager and the computer systems of a BMC."""
 
     async def manager(self, uuid: str = "") -> ManagerInfo:
         """The manager with this UUID, or the one that offers a console, or the first."""

@@ -1,4 +1,9 @@
-"""What a system boots from, over Redfish (ComputerSystem.Boot). Every write is read back: BMCs ignore and forget."""
+"""Boot overrides and boot order over Redfish (ComputerSystem.Boot).
+
+Every write is read back, because BMCs ignore and lose such writes. An override names the target in the BMC's own
+spelling, `Once` where the BMC lists it, and the UEFI mode only where the table of vendor facts or the BMC requires it:
+a BMC that reports no mode rejects one. Clearing tries several bodies until the read shows no network boot.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,9 +26,9 @@ class RedfishBoot(Capability):
     async def set_network_boot(
         self, uri: str, target: BootTarget = BootTarget.PXE, *, http_boot_uri: str = ""
     ) -> BootOverride:
-        """Three requests. What comes back may say Continuous: then the caller has to clear it.
+        """Three requests. The override read back may be Continuous: then the caller has to clear it.
 
-        Args: http_boot_uri is what UefiHttp loads; without it the firmware asks DHCP.
+        Args: http_boot_uri is what UefiHttp loads; without it the firmware uses the URI that DHCP offers.
         Raises: BMCNotSupported when the BMC does not list the target.
         """
         view = await self._view(uri)
@@ -40,9 +45,9 @@ class RedfishBoot(Capability):
         return (await self._view(uri)).override
 
     async def clear_boot_override(self, uri: str) -> BootOverride:
-        """Tries Disabled, then None, then the disk, until the BMC reads back something that is not the network.
+        """Tries Disabled, then None, then the disk, until the BMC no longer reports a network boot.
 
-        Raises: the BMC's refusal, when the next boot would still go to the network.
+        Raises: the BMC's error, when the next boot would still go to the network.
         """
         view = await self._view(uri)
         refusal: BMCError | None = None
@@ -59,7 +64,7 @@ class RedfishBoot(Capability):
         return view.override
 
     async def set_boot_order(self, uri: str, order: tuple[str, ...]) -> None:
-        """No write when it is so already."""
+        """No write when the order is the same already."""
         view = await self._view(uri)
         current = view.system.boot.boot_order
         if not current:
@@ -101,14 +106,14 @@ def _override(name: str, boot: Boot, target: BootTarget) -> JSON:
 
 
 def _listed(values: Sequence[str], wanted: str) -> str | None:
-    """The BMC's spelling of `wanted`; as it is where the BMC lists nothing; None where it lists others."""
+    """The BMC's spelling of `wanted`; unchanged where the BMC lists nothing; None where it lists only other values."""
     if not values:
         return str(wanted)
     return next((value for value in values if value.lower() == wanted.lower()), None)
 
 
 def _mode(system: System, target: BootTarget) -> JSON:
-    """UEFI where it must be said; nothing in general, as BMCs that report no mode choke on one."""
+    """UEFI where it must be sent; otherwise nothing, because BMCs that report no mode reject one."""
     boot = system.boot
     if not boot.boot_source_override_mode:
         return {}
@@ -120,7 +125,7 @@ def _mode(system: System, target: BootTarget) -> JSON:
 
 
 def _ways_to_clear(boot: Boot) -> Iterator[tuple[JSON, bool]]:
-    """Bodies to try in turn, and whether one is a last resort."""
+    """Request bodies to try in turn, and whether each is a last resort."""
     disabled = {"BootSourceOverrideEnabled": "Disabled"}
     yield disabled, False
     if _listed(boot.target_values, BootTarget.NONE):

@@ -1,4 +1,4 @@
-"""What every capability shares: the client, the machine's quirks, and how a reset is chosen and sent."""
+"""The base of every capability: the client, the quirks of a system, and how a reset type is chosen and sent."""
 
 from collections.abc import Sequence
 

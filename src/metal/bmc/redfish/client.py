@@ -1,4 +1,4 @@
-"""The BMC protocols over Redfish, put together from one file per capability."""
+"""The BMC protocols over Redfish, combined from one class for each capability."""
 
 from metal.bmc.redfish.boot import RedfishBoot
 from metal.bmc.redfish.events import RedfishEvents
@@ -12,4 +12,4 @@ from metal.bmc.redfish.systems import RedfishSystems
 class RedfishBMC(
     RedfishPower, RedfishBoot, RedfishSystems, RedfishInventory, RedfishFirmware, RedfishIndicator, RedfishEvents
 ):
-    """One BMC, as protocols.BMC. Takes a RedfishClient, which the pool owns and closes."""
+    """One BMC; implements metal.bmc.pool.BMC. Takes a RedfishClient, which the pool owns and closes."""

@@ -1,4 +1,4 @@
-"""From Redfish resources to what controllers see."""
+"""Converts Redfish resources to the value types of metal.bmc."""
 
 import re
 
@@ -16,7 +16,7 @@ _MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
 
 
 def power_state(text: str) -> PowerState:
-    """UNKNOWN for what is missing or made up."""
+    """UNKNOWN for a missing or unknown value."""
     try:
         return PowerState(text)
     except ValueError:
@@ -24,7 +24,7 @@ def power_state(text: str) -> PowerState:
 
 
 def mac(text: str) -> str:
-    """Lower case with colons; empty when it is no MAC address, or only zeros."""
+    """Lower case with colons; empty when it is not a MAC address, or all zeros."""
     digits = re.sub(r"[\s:.-]", "", text.lower())
     if not _MAC_DIGITS.fullmatch(digits) or not digits.strip("0"):
         return ""
@@ -49,7 +49,7 @@ def indicator(system: theirs.System) -> str:
 
 
 def system_info(uri: str, system: theirs.System) -> SystemInfo:
-    """One system under the name it is asked by."""
+    """One system under the URI it was read from."""
     boot = system.boot
     return SystemInfo(
         uri=uri,

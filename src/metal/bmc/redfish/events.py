@@ -10,9 +10,9 @@ from metal.redfish.paths import local_path
 from metal.redfish.resources import EventDestination, EventService
 
 _EXISTS = frozenset({"ResourceAlreadyExists", "PropertyValueModified"})
-"""What BMCs say about a second subscription of the same kind; the other word is Dell's."""
+"""MessageIds for a duplicate subscription; the second one is Dell's."""
 _WANTED = ("StatusChange", "ResourceUpdated", "Alert")
-"""Event types (an older way to choose) that tell of power and health, as far as a BMC lists them."""
+"""Event types that cover power and health, used with BMCs that support only EventTypes, as far as they list them."""
 _TEST = {
     "EventType": "Alert", "EventId": "metal-operator", "Severity": "OK", "MessageArgs": [],
     "MessageId": "ResourceEvent.1.0.TestMessage", "Message": "metal-operator checks that events arrive",
@@ -36,7 +36,7 @@ class RedfishEvents(Capability):
             return None
 
     async def subscribe(self, destination: str, context: str) -> str:
-        """One that exists is found again by destination and context; any other refusal is raised as it came."""
+        """An existing one is found by destination and context; any other error is raised unchanged."""
         service = await self._service()
         try:
             reply = await self._create(service, {"Destination": destination, "Context": context})
@@ -51,14 +51,14 @@ class RedfishEvents(Capability):
         return uri
 
     async def unsubscribe(self, uri: str) -> None:
-        """Gone is gone."""
+        """A missing subscription counts as removed."""
         try:
             await self.client.delete(uri)
         except BMCNotFound:
             return
 
     async def send_test_event(self) -> None:
-        """With as little as it takes where the BMC does not like the rest."""
+        """Sends a minimal body where the BMC rejects the full one."""
         target = (await self._service()).actions.test.target
         if not target:
             raise BMCNotSupported(f"{self.client.name} sends no test events.")
@@ -77,7 +77,7 @@ class RedfishEvents(Capability):
         return service
 
     async def _create(self, service: EventService, who: dict[str, str]) -> Reply:
-        """Everything that happens, repeated for ever while nobody answers; where that is refused, in the older way."""
+        """All events, with RetryForever; where the BMC rejects that, by EventTypes."""
         path = local_path(service.subscriptions.odata_id)
         body = {**who, "Protocol": "Redfish"}
         newer = {"SubscriptionType": "RedfishEvent", "EventFormatType": "Event", "DeliveryRetryPolicy": "RetryForever"}

@@ -1,4 +1,4 @@
-"""Firmware back to how it came, over Redfish: Bios.ResetBios, and the BIOS attribute that clears the TPM."""
+"""Firmware resets over Redfish: Bios.ResetBios, and the BIOS attribute that clears the TPM."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ _ON_RESET = "OnReset"
 
 
 class RedfishFirmware(Capability):
-    """Changes that a machine's BIOS carries out as it starts."""
+    """Changes that the BIOS applies the next time the machine starts."""
 
     async def reset_bios(self, uri: str) -> None:
         """Three requests."""
@@ -29,7 +29,7 @@ class RedfishFirmware(Capability):
         return (await self._bios(uri)).bios.reset_bios_to_defaults_pending
 
     async def clear_tpm(self, uri: str) -> None:
-        """Written where changes go that apply later; where the BMC lists OnReset, that is said."""
+        """Written to the settings object; with the apply time OnReset where the BMC lists it."""
         view = await self._bios(uri)
         clear = self._clear(view)
         body: dict[str, Any] = {"Attributes": {clear.attribute: clear.value}}
@@ -39,7 +39,7 @@ class RedfishFirmware(Capability):
         await self.client.patch(place.path, body, etag=place.etag)
 
     async def is_tpm_clear_pending(self, uri: str) -> bool | None:
-        """Whether the attribute says it, in what is to come or in what is."""
+        """Whether the attribute has the clearing value, in the settings object or in the current attributes."""
         view = await self._bios(uri)
         clear = tpm_clear_for(view.machine, view.bios.attributes)
         if clear is None:
@@ -52,7 +52,7 @@ class RedfishFirmware(Capability):
         if clear is None:
             raise BMCNotSupported(f"{self.client.name} shows no BIOS attribute that is known to clear a TPM.")
         if clear.has_no_tpm(view.bios.attributes):
-            raise BMCNotSupported(f"{self.client.name} says that this system has no TPM.")
+            raise BMCNotSupported(f"{self.client.name} reports that this system has no TPM.")
         return clear
 
     async def _bios(self, uri: str) -> "_View":

@@ -7,10 +7,10 @@ STATES = ("Off", "Lit", "Blinking")
 
 
 class RedfishIndicator(Capability):
-    """Finds people the right machine."""
+    """Sets the location LED."""
 
     async def set_indicator_led(self, uri: str, state: str) -> None:
-        """Where the BMC knows only on and off, Blinking is on."""
+        """Where the BMC supports only on and off, Blinking is on."""
         if state not in STATES:
             raise BMCBadRequest(f"The indicator LED can be {', '.join(STATES)}, not {state!r}.")
         resource, system = await self._read_system(uri)

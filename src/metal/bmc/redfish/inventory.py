@@ -1,4 +1,8 @@
-"""Out-of-band inventory over Redfish, best effort and bounded in time."""
+"""Out-of-band inventory over Redfish, best effort and bounded in time.
+
+The parts are read concurrently, within the client's limits. What cannot be read becomes a sentence in `problems`, and
+the rest is kept; only a failure of the connection, the login or the system itself fails the whole.
+"""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -12,7 +16,7 @@ from metal.bmc.redfish.storage import read_storage
 from metal.redfish import resources as theirs
 
 DEADLINE = 120.0
-"""Seconds for the parts together; a machine with a hundred parts behind a slow BMC needs about one minute."""
+"""Seconds for all parts together; a machine with a hundred parts behind a slow BMC takes about one minute."""
 _EMPTY_SLOT = "Absent"
 
 
@@ -28,7 +32,7 @@ class RedfishInventory(Capability):
     """The parts of one system."""
 
     async def inventory(self, uri: str) -> Inventory:
-        """Fails only with the system itself or the connection; the rest ends up in `problems`."""
+        """Fails only with the system itself or the connection; other failures are listed in `problems`."""
         _, system = await self._read_system(uri)
         reader = Reader(self.client, expand=not system_quirks(system).no_expand)
         parts = _Parts()

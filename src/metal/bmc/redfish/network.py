@@ -7,7 +7,7 @@ from metal.redfish import resources as theirs
 
 
 async def read_network(reader: Reader, system: theirs.System) -> tuple[NetworkInterface, ...]:
-    """One interface for each MAC address, sorted by nothing: the BMC's order tells port 1 from port 2."""
+    """One interface for each MAC address, in the BMC's order, which distinguishes port 1 from port 2."""
     found = await reader.all(system.ethernet_interfaces, theirs.EthernetInterface, "network interfaces")
     interfaces = [_interface(nic.id, nic.permanent_mac_address or nic.mac_address, nic.link_status) for nic in found]
     if not any(interface.mac_address for interface in interfaces):

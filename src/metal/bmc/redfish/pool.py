@@ -1,4 +1,10 @@
-"""One Redfish client for each BMC, shared by all controllers, replaced when the way to the BMC changes."""
+"""One Redfish client for each BMC, shared by all controllers.
+
+`get` takes a BMCEndpoint and returns the client that was created for its key, or a new one. The pool remembers the
+endpoint of each client: when the address, credentials or trust of a BMC change, the old client logs out in the
+background and a new one takes its place. Sharing one client keeps one session for each BMC and makes the client's
+limits (one write, two reads at a time) hold for all callers together. Nothing is sent until the first request.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +21,7 @@ TransportFactory = Callable[[BMCEndpoint], Transport]
 CertificateOf = Callable[[str, int], Awaitable[str]]
 """SHA-256 of the certificate at an address and port."""
 CLOSE_DEADLINE = 1.8
-"""Seconds that closing everything may take; a process that is told to stop has about two."""
+"""Seconds that closing everything may take; a process that receives SIGTERM has about two."""
 
 
 def http_transport(access: BMCEndpoint) -> Transport:
@@ -39,9 +45,9 @@ class _Entry:
 
 
 class RedfishPool:
-    """See protocols.Pool. Connections are made, and sessions opened, with the first request.
+    """Implements metal.bmc.pool.Pool. Connections and sessions are opened with the first request.
 
-    Args: permit raises when no BMC may be changed now: it is asked right before each change, logins excepted.
+    Args: permit raises when no BMC may be changed now; it is called right before each change, logins excepted.
     registry, if given, gets metal_bmc_requests_total by method and outcome; no label names a BMC.
     """
 
@@ -71,7 +77,7 @@ class RedfishPool:
 
     @property
     def requests(self) -> dict[str, int]:
-        """Requests sent so far, by Access.key, also to BMCs that were dropped since."""
+        """Requests sent so far by BMCEndpoint.key, including BMCs that were dropped since."""
         return dict(self._requests)
 
     @property
@@ -94,11 +100,11 @@ class RedfishPool:
         return fresh.bmc
 
     async def certificate(self, address: str, port: int) -> str:
-        """See protocols.Pool."""
+        """See Pool."""
         return await self._certificate_of(address, port)
 
     async def drop(self, key: str) -> None:
-        """Log out and forget; a later get starts anew, also after refused credentials."""
+        """Log out and forget the client; a later get creates a new one, which tries refused credentials again."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             await self._retire(entry)

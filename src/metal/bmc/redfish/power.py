@@ -11,14 +11,14 @@ _ALREADY_ON = frozenset({"On", "PoweringOn"})
 
 
 class RedfishPower(Capability):
-    """Each method reads the state first: a power button pushed twice does the opposite."""
+    """Each method reads the power state first, because pushing the power button twice undoes the first push."""
 
     async def power_on(self, uri: str) -> None:
-        """Nothing when it is on or about to be."""
+        """Sends nothing when the system is on or powering on."""
         await self._towards(uri, _ON, "switch on", _ALREADY_ON)
 
     async def power_off(self, uri: str, *, force: bool = False) -> None:
-        """Nothing when it is off; a shutdown under way is only overtaken by force."""
+        """Sends nothing when the system is off, or without force when it is powering off."""
         if force:
             await self._towards(uri, (ResetType.FORCE_OFF,), "cut the power", frozenset({"Off"}))
         else:
@@ -39,7 +39,7 @@ class RedfishPower(Capability):
             await self._forgive_if_done(uri, done, error)
 
     async def _forgive_if_done(self, uri: str, done: frozenset[str], error: BMCError) -> None:
-        """Some BMCs refuse what is already so; then it is no error."""
+        """Some BMCs reject a change to the present state; that is not an error."""
         now: System = (await self._read_system(uri))[1]
         if now.power_state not in done:
             raise error

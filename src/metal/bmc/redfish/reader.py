@@ -1,4 +1,4 @@
-"""Reads parts of an inventory; what cannot be read becomes a sentence and the rest is kept."""
+"""Reads the parts of an inventory; what cannot be read is recorded as a sentence, and the rest is kept."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -15,7 +15,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Reader:
-    """Collects problems. Raises only what makes reading on pointless: no connection, no trust, no entry."""
+    """Collects problems. Raises only errors that end all reads: no connection, an untrusted certificate, no login."""
 
     def __init__(self, client: RedfishClient, *, expand: bool = True) -> None:
         self.client = client

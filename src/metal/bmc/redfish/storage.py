@@ -1,4 +1,4 @@
-"""Storage controllers with their drives and volumes; SimpleStorage where a BMC has nothing better."""
+"""Storage controllers with their drives and volumes; SimpleStorage where a BMC has no Storage."""
 
 from metal.bmc.inventory import Drive, Storage
 from metal.bmc.redfish import convert
@@ -31,7 +31,7 @@ async def _controller(reader: Reader, storage: theirs.Storage) -> Storage:
 
 
 def _members(volume: theirs.Volume, drives: list[theirs.Drive]) -> tuple[Drive, ...]:
-    """Its drives, or none where one of them is not known: half of them would mislead."""
+    """Its drives, or none where one of them is not known: an incomplete list would be misleading."""
     known = {disk.odata_id.rstrip("/"): disk for disk in drives if disk.odata_id}
     found = [known.get(link.odata_id.rstrip("/")) for link in volume.links.drives]
     return tuple(convert.drive(disk) for disk in found if disk is not None) if all(found) else ()

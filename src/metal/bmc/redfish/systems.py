@@ -1,4 +1,4 @@
-"""What a BMC says about its systems and itself."""
+"""Reads of systems and managers over Redfish, and the restart of the BMC."""
 
 from contextlib import suppress
 
@@ -17,7 +17,7 @@ class RedfishSystems(Capability):
     """Reads of systems and managers, and the BMC's own restart."""
 
     async def systems(self) -> tuple[SystemInfo, ...]:
-        """In the BMC's order; an unreadable one fails the whole, so that none seems to have vanished."""
+        """In the BMC's order. One that cannot be read fails the call, so that no system seems to be removed."""
         root = await self.client.root()
         if not root.systems.odata_id:
             raise BMCNotSupported(f"{self.client.name} manages no computer systems.")
@@ -30,7 +30,7 @@ class RedfishSystems(Capability):
         return convert.system_info(uri, system)
 
     async def bios_attributes(self, uri: str) -> dict[str, str | int | bool | None]:
-        """Attributes of other types than the schema knows are left out."""
+        """Attributes of types that the schema does not allow are omitted."""
         _, system = await self._read_system(uri)
         if not system.bios.odata_id:
             return {}
@@ -47,7 +47,7 @@ class RedfishSystems(Capability):
         return convert.manager_info(path, manager)
 
     async def reset_manager(self, uuid: str = "") -> None:
-        """By the host of the console if several; forced only where graceful is not offered."""
+        """The manager with the console if there are several; forced only where graceful is not offered."""
         _, manager = await self._find_manager(uuid)
         with suppress(ConnectionDropped):  # many hang up at once instead of answering
             await self._reset_with_first(manager.actions.reset, _CONTROLS_RESET, "restart the BMC")
@@ -86,6 +86,6 @@ class RedfishSystems(Capability):
 
 
 def has_console(manager: Manager) -> bool:
-    """True for the manager in front of the host, not one of an enclosure or a node's helper."""
+    """True for the manager of the host, as opposed to an enclosure's or an auxiliary one."""
     console = manager.graphical_console
     return console.max_concurrent_sessions > 0 or bool(console.connect_types_supported)
