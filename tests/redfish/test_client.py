@@ -242,7 +242,7 @@ async def test_a_redirect_within_the_bmc_is_followed(bmc: FakeBMC, client: Redfi
 async def test_a_redirect_elsewhere_is_refused(bmc: FakeBMC, client: RedfishClient, location: str) -> None:
     """Another host, port or scheme is never followed; the sentence says what to set."""
     bmc.fault("GET", THING, answer(302, location=location))
-    with pytest.raises(BMCProtocolError, match=r"is not followed\. Set the BMC's address"):
+    with pytest.raises(BMCProtocolError, match=r"is not followed\. If that is the BMC, set its address"):
         await client.get(THING)
     assert len(bmc.seen("GET", THING)) == 1
 
