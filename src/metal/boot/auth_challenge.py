@@ -8,14 +8,14 @@ _PARAMETER = re.compile(r'\s*([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+
 
 @dataclass(frozen=True)
 class Challenge:
-    """Where a token can be had."""
+    """The token service that a registry names."""
 
     realm: str
     service: str = ""
 
 
 def parse_bearer(header: str) -> Challenge | None:
-    """The Bearer challenge, or None when the header holds no usable one."""
+    """The Bearer challenge in a header, or None."""
     scheme, _, rest = header.strip().partition(" ")
     if scheme.lower() != "bearer":
         return None

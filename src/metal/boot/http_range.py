@@ -6,11 +6,11 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class Unsatisfiable(ValueError):
-    """416: the range lies outside of the content."""
+    """416: the range is outside of the content."""
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """(offset, length) of a single range; None where the header asks for nothing that is understood (answer 200).
+    """(offset, length) of a single range; None where the header is to be ignored (answer 200).
 
     Raises Unsatisfiable.
     """

@@ -1,4 +1,11 @@
-"""Reads from OCI registries (distribution-spec 1.1): anonymous, Bearer tokens where asked, https unless configured."""
+"""A read-only client of OCI registries (distribution-spec 1.1).
+
+Only registries from the configuration are contacted, over https, or http where configured. Access is anonymous: a 401
+with a Bearer challenge leads to one request for an anonymous token, which is remembered for the repository until it
+expires. Redirects are followed within limits, never from https to http, and the token is sent to the registry only.
+Manifests and configs are bounded in size and returned only with a verified digest; blobs are streamed unverified to
+the cache, which verifies them. Every failure becomes an ImageError that says whether a retry may succeed.
+"""
 
 import asyncio
 import hashlib
@@ -22,20 +29,20 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 @dataclass(frozen=True)
 class RegistryClientSettings:
-    """Which registries are asked, and how long they may take."""
+    """Allowed registries, time and size limits."""
 
     allowed: tuple[str, ...] = ("ghcr.io",)
     """Registries that images may come from, as host or host:port."""
     insecure: tuple[str, ...] = ()
-    """Registries that are spoken to over http; they are allowed without being named above."""
+    """Registries that are contacted over http; they need not be listed in `allowed`."""
     connect_seconds: float = 10.0
-    """Until a connection stands."""
+    """Seconds for a connection to be established."""
     manifest_seconds: float = 30.0
-    """For a manifest or a config as a whole, and until a blob begins to arrive."""
+    """Seconds for a whole manifest or config, and until the first byte of a blob."""
     silence_seconds: float = 30.0
-    """Longest pause within the transfer of a blob."""
+    """Seconds without data after which the transfer of a blob fails."""
     blob_seconds: float = 3600.0
-    """For a blob as a whole."""
+    """Seconds for a whole blob."""
     largest_document: int = 4 * 1024 * 1024
     """Bytes of a manifest or config."""
     largest_blob: int = 8 * 1024**3
@@ -44,7 +51,7 @@ class RegistryClientSettings:
 
 @dataclass(frozen=True)
 class VerifiedDocument:
-    """A document whose digest has been verified."""
+    """A document with a verified digest."""
 
     raw: bytes
     media_type: str
@@ -52,7 +59,7 @@ class VerifiedDocument:
 
 
 class RegistryClient:
-    """Asks registries. Every method raises ImageError."""
+    """Reads manifests and blobs. Every method raises ImageError."""
 
     def __init__(self, settings: RegistryClientSettings, session: aiohttp.ClientSession | None = None) -> None:
         self._settings = settings
@@ -72,7 +79,7 @@ class RegistryClient:
             names = ", ".join(sorted(self._allowed)) or "none"
             raise ImageError(
                 "RegistryNotAllowed",
-                f"images may come from {names}, not from {image.registry}: add it to the registries",
+                f"images may come from {names}, not from {image.registry}: add it to the allowed registries",
             )
 
     async def manifest(self, image: Reference, wanted: str) -> VerifiedDocument:
@@ -84,7 +91,7 @@ class RegistryClient:
         return VerifiedDocument(verified(raw, claimed), kind, claimed)
 
     async def document(self, image: Reference, descriptor: Descriptor) -> bytes:
-        """A small blob as a whole, its digest verified."""
+        """A small blob, with a verified digest."""
         if descriptor.size > self._settings.largest_document:
             raise ImageError("TooLarge", f"{descriptor.media_type} has {descriptor.size} bytes")
         async with self._get(image, f"blobs/{descriptor.digest}") as answer:
@@ -147,13 +154,13 @@ class RegistryClient:
             target = answer.headers.get("Location", "")
             answer.release()
             url = self._follow(image, url, target)
-        raise ImageError("RegistryMisbehaves", f"{image.registry} redirects in circles", transient=True)
+        raise ImageError("RegistryMisbehaves", f"{image.registry} redirects too often", transient=True)
 
     def _follow(self, image: Reference, url: URL, target: str) -> URL:
-        there = url.join(_url(target, f"{image.registry} redirects to nowhere"))
+        there = url.join(_url(target, f"{image.registry} redirects to an invalid URL"))
         if there.scheme == "https" or (there.scheme == "http" and there.origin() == url.origin()):
             return there
-        raise ImageError("RegistryMisbehaves", f"{image.registry} redirects from https to another, open place")
+        raise ImageError("RegistryMisbehaves", f"{image.registry} redirects from https to an http URL of another host")
 
     def _known_token(self, image: Reference) -> str:
         token, until = self._tokens.get(image.name, ("", 0.0))
@@ -163,9 +170,9 @@ class RegistryClient:
         challenge = parse_bearer(header)
         if challenge is None:
             raise ImageError("RegistryDenied", f"{image.name} cannot be read without a user name and password")
-        url = _url(challenge.realm, f"{image.registry} names no usable place for tokens")
+        url = _url(challenge.realm, f"{image.registry} names no valid token service")
         if url.scheme != "https" and self._scheme(image) == "https":
-            raise ImageError("RegistryMisbehaves", f"{image.registry} wants its tokens fetched over http")
+            raise ImageError("RegistryMisbehaves", f"{image.registry} requires tokens to be fetched over http")
         query = {"scope": f"repository:{image.repository}:pull"}
         if challenge.service:
             query["service"] = challenge.service
@@ -209,10 +216,10 @@ def _url(text: str, problem: str) -> URL:
 
 
 def verified(raw: bytes, digest: str) -> bytes:
-    """The same bytes. Raises ImageError when they do not have this digest."""
+    """The bytes unchanged. Raises ImageError when they have another digest."""
     algorithm, _, expected = digest.partition(":")
     if hashlib.new(algorithm, raw).hexdigest() != expected:
-        raise ImageError("DigestMismatch", f"what came for {digest} has another digest", transient=True)
+        raise ImageError("DigestMismatch", f"the content received for {digest} has another digest", transient=True)
     return raw
 
 
@@ -234,7 +241,7 @@ def _require_ok(answer: aiohttp.ClientResponse, where: str) -> None:
     if status == 404:
         raise ImageError("ImageNotFound", f"{where} does not have this image or layer")
     if status in (401, 403):
-        raise ImageError("RegistryDenied", f"{where} refuses to be read (HTTP {status})")
+        raise ImageError("RegistryDenied", f"{where} denies read access (HTTP {status})")
     transient = status >= 500 or status == 429
     raise ImageError("RegistryMisbehaves", f"{where} answers HTTP {status}", transient=transient)
 
@@ -246,7 +253,7 @@ def _token_of(raw: bytes, image: Reference) -> tuple[str, float]:
         body = None
     token = (body.get("token") or body.get("access_token")) if isinstance(body, dict) else None
     if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-        raise ImageError("RegistryMisbehaves", f"{image.registry} answers without a token", transient=True)
+        raise ImageError("RegistryMisbehaves", f"{image.registry} answered without a token", transient=True)
     seconds = body.get("expires_in")
     return token, float(seconds) if isinstance(seconds, int) and 0 < seconds < 86400 else 60.0
 

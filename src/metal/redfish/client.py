@@ -238,7 +238,7 @@ class RedfishClient:
             if response.status not in _REDIRECTS or "location" not in response.headers:
                 return response
             path = redirect_path(response.headers["location"], self._origin)
-        raise BMCProtocolError(f"{self.name} redirects in circles; the last was to {path}.")
+        raise BMCProtocolError(f"{self.name} redirects too often; the last redirect was to {path}.")
 
     async def _send(
         self,

@@ -1,4 +1,4 @@
-"""The one path of the event receiver."""
+"""The path of the event receiver."""
 
 from metal.machineapi.bmcevents.receiver import EventReceiver
 from metal.machineapi.http.response import Response
@@ -6,7 +6,7 @@ from metal.machineapi.http.server import Request, Route
 
 
 def routes(receiver: EventReceiver) -> list[Route]:
-    """What BMCs may send. The body is only read from who has the token."""
+    """The endpoint for events. A body is read only after the token was verified."""
 
     async def events(request: Request) -> Response:
         refusal = receiver.admit(request.path_parameters["bmc"], request.path_parameters["token"], request.client)

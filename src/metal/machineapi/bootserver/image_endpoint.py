@@ -1,4 +1,4 @@
-"""Serves kernel and RAM disk to the holder of a live token: whole, in ranges, or only their headers."""
+"""Serves kernel and RAM disk to the holder of a valid token: whole, as a range, or only the headers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class ImageEndpoint:
         self._refusals, self._settings, self._clock = refusals, settings, clock
 
     async def image(self, query: Mapping[str, str], client: str, method: str, headers: Mapping[str, str]) -> Response:
-        """One blob of the image that the server's open window boots."""
+        """One blob of the image that the server's open boot window refers to."""
         try:
             blob, server = Blob.from_query(query), await self._windows.find(query.get("uuid", ""))
         except ValueError:
@@ -63,7 +63,7 @@ class ImageEndpoint:
         window = boot_window.check_token(server.status.boot_window, self._clock(), token)
         plan = (await self._bootables.of(window)).plan
         if blob not in plan.blobs:
-            raise Refused("ImageForbidden", "this boot is of another image")
+            raise Refused("ImageForbidden", "the blob is not part of this boot's image")
         path = await self._file(blob)
         size = (await asyncio.to_thread(path.stat)).st_size
         answer = _answer(path, size, blob, headers, self._images)
@@ -78,12 +78,12 @@ class ImageEndpoint:
             raise NotReady("the image is still being fetched") from None
 
     async def _done(self, server: Server, token: str) -> None:
-        """Everything that this boot needs was fetched: there is no Ignition to wait for."""
+        """The whole image was fetched; without an Ignition that ends the boot successfully."""
 
         def step(window: BootWindow | None) -> BootWindow:
             return boot_window.succeed(boot_window.check_token(window, self._clock(), token))
 
-        with suppress(Refused):  # stopped or closed meanwhile: that counts
+        with suppress(Refused):  # the boot was contested or closed meanwhile
             await self._windows.change(server, step)
 
 

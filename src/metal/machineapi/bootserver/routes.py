@@ -1,4 +1,4 @@
-"""The boot server's paths."""
+"""The paths of the boot server."""
 
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.http.response import Response
@@ -8,7 +8,7 @@ _READ = ("GET", "HEAD")
 
 
 def routes(service: BootService) -> list[Route]:
-    """What machines may ask the boot server. HEAD changes nothing: it is only offered where GET changes nothing."""
+    """The endpoints of the boot server. HEAD is offered only where GET changes nothing."""
 
     async def chainload(request: Request) -> Response:
         return await service.chainload()

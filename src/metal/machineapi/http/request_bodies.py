@@ -1,4 +1,4 @@
-"""Reads the bodies of requests that nobody has vouched for: so much for each client, so much in all, so long."""
+"""Reads request bodies before authentication, bounded for each client, in total and in time."""
 
 import asyncio
 from collections import Counter
@@ -11,11 +11,11 @@ class BodyTooLarge(Exception):
 
 
 class Overloaded(Exception):
-    """Too much is being received at the moment, from this client or in all."""
+    """The limit on bodies in transfer is reached, for this client or in total."""
 
 
 class RequestBodies:
-    """Keeps count of what is being received. `each` and `total` are bytes, `seconds` is the time of one body."""
+    """Counts the bytes in transfer. `each` and `total` are in bytes, `seconds` limits the time of one body."""
 
     def __init__(self, each: int, total: int, seconds: float) -> None:
         self._each, self._total, self._seconds = each, total, seconds
@@ -35,21 +35,21 @@ class RequestBodies:
             async with asyncio.timeout(self._seconds):
                 async for chunk in request.content.iter_chunked(64 * 1024):
                     size += len(chunk)
-                    self._take(client, len(chunk))
+                    self._reserve(client, len(chunk))
                     if size > limit:
                         raise BodyTooLarge
                     chunks.append(chunk)
         finally:
-            self._give_back(client, size)
+            self._release(client, size)
         return b"".join(chunks)
 
-    def _take(self, client: str, size: int) -> None:
+    def _reserve(self, client: str, size: int) -> None:
         self._held[client] += size
         self._sum += size
         if self._held[client] > self._each or self._sum > self._total:
             raise Overloaded
 
-    def _give_back(self, client: str, size: int) -> None:
+    def _release(self, client: str, size: int) -> None:
         self._held[client] -= size
         self._sum -= size
         if self._held[client] <= 0:

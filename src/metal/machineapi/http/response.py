@@ -1,4 +1,4 @@
-"""What a service answers, free of any HTTP library."""
+"""The response of a service, independent of the HTTP library."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class FileRange:
-    """A part of a file: `length` bytes from `offset`. `use` keeps the file in place while it is being sent."""
+    """A part of a file: `length` bytes from `offset`. `use` keeps the file in the cache while it is being sent."""
 
     path: Path
     offset: int
@@ -21,7 +21,7 @@ class FileRange:
 
 @dataclass(frozen=True)
 class Response:
-    """Status, headers and a body, or a slice of a file instead. `sent` runs after the last byte went out."""
+    """Status, headers and a body, or a part of a file instead. `on_sent` runs after the last byte was sent."""
 
     status: int
     body: bytes = field(default=b"", repr=False)
@@ -32,12 +32,12 @@ class Response:
 
 
 def text(status: int, body: str, **headers: str) -> Response:
-    """A plain-text answer; header names are written with underscores."""
+    """A plain-text response; header names are written with underscores."""
     return Response(
         status, f"{body}\n".encode(), headers={name.replace("_", "-"): value for name, value in headers.items()}
     )
 
 
 def unavailable(body: str, seconds: int = 5) -> Response:
-    """503: come back later. Ignition retries these for ever, and nothing else below 500."""
+    """503 with Retry-After. Ignition retries a 503 without limit, and retries no status below 500."""
     return text(503, body, Retry_After=str(seconds))

@@ -1,4 +1,11 @@
-"""The HTTP side of whatever a machine can reach: routes, limits, deadlines. Query strings are never logged."""
+"""The HTTP front of boot server, registry and event receiver.
+
+A connection is accepted up to a limit (`connection_limit`). A request passes the checks of URL length and method, then
+its handler runs under a deadline; it reads the body through `request_bodies`, which bounds bytes for each client and in
+total. A handler returns a `Response`; a file is sent by `file_response` at a minimum rate, and a limited number at a
+time. A refused request is recorded (`refusals`), and an overload, a time-out or an error of the API becomes 503, which
+iPXE and Ignition retry. All limits apply before authentication. Query strings hold tokens and are never logged.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -20,12 +27,12 @@ _log = structlog.get_logger(__name__)
 
 
 _BACKLOG = 1024
-"""Connections that wait to be accepted: a rack that comes back from a power cut asks all at once."""
+"""Connections waiting to be accepted; after a power cut a whole rack connects at once."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a handler sees: the peer's own address, never one that a header claims."""
+    """What a handler sees. `client` is the address of the TCP peer, never one from a header."""
 
     method: str
     client: str
@@ -41,7 +48,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Route:
-    """A path (aiohttp's pattern), the methods it takes, and who answers. `name` labels the metrics."""
+    """A path (aiohttp's pattern), its methods and its handler. `name` labels the metrics."""
 
     name: str
     path: str
@@ -51,32 +58,32 @@ class Route:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one client may cost."""
+    """Limits on connections, requests and transfers."""
 
     url: int = 2048
     """Bytes of path and query."""
     handler_seconds: float = 60.0
-    """Until a handler must have decided on its answer."""
+    """Seconds until a handler must have returned its response."""
     body_seconds: float = 20.0
-    """Until a request's body must have arrived."""
+    """Seconds until a request's body must have arrived."""
     client_bodies: int = 8 * 1024 * 1024
-    """Bytes of bodies that one address may be sending at the same time; more get 503."""
+    """Bytes of bodies in transfer from one address; 503 beyond that."""
     all_bodies: int = 128 * 1024 * 1024
-    """The same for all addresses together: many thousand ordinary reports."""
+    """Bytes of bodies in transfer from all addresses; enough for many thousand ordinary reports."""
     least_rate: int = 64 * 1024
-    """Bytes per second below which a file's receiver is cut off."""
+    """Bytes per second below which the transfer of a file is aborted."""
     least_seconds: float = 30.0
-    """What every receiver of a file gets on top of that."""
+    """Seconds added to the time that the minimum rate allows."""
     streams: int = 256
-    """Files that are sent at the same time; more get 503."""
+    """Files sent at the same time; 503 beyond that."""
     idle_seconds: float = 15.0
-    """Until a connection must have sent its (next) request."""
+    """Seconds until a connection must have sent its (next) request."""
     connections: int = 8192
-    """Connections at the same time; a quarter of the files that the process may open where that is less."""
+    """Open connections; at most a quarter of the process' file descriptors."""
 
 
 def make_app(routes: Iterable[Route], refusals: Refusals, limits: Limits | None = None) -> web.Application:
-    """One application of the routes of boot server, registry, or both."""
+    """An application with the given routes."""
     limits = limits or Limits()
     app = web.Application(client_max_size=0)
     dispatcher = _Dispatcher(refusals, limits)
@@ -119,11 +126,11 @@ class _Dispatcher:
         return handle
 
     async def not_found(self, request: Request) -> Response:
-        """Paths that do not exist."""
+        """404 for paths without a route."""
         return text(404, "not found")
 
     async def finish(self, _: web.Application) -> None:
-        """Let what follows a finished transfer end."""
+        """Wait for the callbacks of finished transfers."""
         if self._callbacks:
             await asyncio.wait(self._callbacks, timeout=2.0)
 
@@ -144,12 +151,12 @@ class _Dispatcher:
         except BodyTooLarge:
             return self._refusals.refuse(route.name, "TooLarge", client, "the body is too large")
         except TimeoutError:
-            return self._later(route, "TimedOut", client, "no body or no answer in time")
+            return self._later(route, "TimedOut", client, "no body or no response in time")
         except Overloaded:
-            return self._later(route, "Overloaded", client, "too much is being received at the moment")
+            return self._later(route, "Overloaded", client, "the limit on request bodies in transfer is reached")
         except (ApiError, Busy) as exc:
-            return self._later(route, "Busy", client, f"cannot decide now: {exc}")
-        except Exception:  # a machine must get an answer it can retry, whatever broke
+            return self._later(route, "Busy", client, f"the API is unavailable: {exc}")
+        except Exception:  # any failure must become a response that the machine retries
             _log.exception("request failed", endpoint=route.name, client=client)
             return text(500, "internal error")
 
@@ -172,7 +179,7 @@ class _Dispatcher:
         try:
             await response.transfer(request)
         except (OSError, TimeoutError) as exc:
-            _log.info("transfer broke off", client=request.remote, error=str(exc))
+            _log.info("transfer aborted", client=request.remote, error=str(exc))
             if request.transport is not None:
                 request.transport.abort()
         finally:
@@ -182,12 +189,12 @@ class _Dispatcher:
         return response
 
     def _follow_up(self, on_sent: Callable[[], Awaitable[None]]) -> None:
-        """Apart from the request, which is cancelled when the client hangs up after the last byte."""
+        """Runs outside the request, which is cancelled when the client closes the connection after the last byte."""
 
         async def run() -> None:
             try:
                 await on_sent()
-            except Exception:  # nobody is left to tell but the log
+            except Exception:  # the response is sent already, so the failure can only be logged
                 _log.exception("could not record a finished transfer")
 
         task = asyncio.get_running_loop().create_task(run())
@@ -200,23 +207,23 @@ def _typed(headers: dict[str, str], answer: Response) -> dict[str, str]:
 
 
 class RunningServer:
-    """A running server. `port` is the real one when 0 was asked for."""
+    """A running server. `port` is the assigned one when 0 was requested."""
 
     def __init__(self, runner: web.AppRunner, port: int) -> None:
         self._runner, self.port = runner, port
 
     async def aclose(self) -> None:
-        """Stop listening; transfers in progress are cut off after a second."""
+        """Stop listening; transfers in progress are aborted after a second."""
         await self._runner.cleanup()
 
 
 async def serve(app: web.Application, host: str, port: int) -> RunningServer:
-    """Listen. Raises OSError when the address cannot be had."""
+    """Listen. Raises OSError when the address is in use or not available."""
     limits = app[_LIMITS]
     runner = web.AppRunner(
         app,
         handler_cancellation=True,
-        access_log=None,  # it would show tokens
+        access_log=None,  # it would log tokens
         shutdown_timeout=1.0,
         keepalive_timeout=limits.idle_seconds,
         lingering_time=2.0,

@@ -1,4 +1,4 @@
-"""The registry's paths, as metalprobe knows them."""
+"""The paths of the registry, which are those of the Go operator's registry."""
 
 from metal.machineapi.http.response import Response
 from metal.machineapi.http.server import Request, Route
@@ -6,7 +6,7 @@ from metal.machineapi.registry.service import RegistryService
 
 
 def routes(service: RegistryService) -> list[Route]:
-    """What machines may ask the registry."""
+    """The endpoints of the registry."""
 
     async def register(request: Request) -> Response:
         body = await request.read(service.settings.limits.body)
