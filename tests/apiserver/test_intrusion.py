@@ -12,7 +12,7 @@ import pytest
 
 from metal.apiserver.auth.access import Attributes
 from metal.apiserver.auth.jwt import Signer
-from metal.apiserver.cel.cel import RuleError, check_rules, program
+from metal.apiserver.cel.rules import RuleError, check_rules, program
 from metal.apiserver.machinery.records import ResourceKey
 from metal.apiserver.machinery.requests import DeleteOptions, ListOptions, User
 from metal.apiserver.machinery.status import StatusError

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from metal.apiserver.cel.parser import Call, Expr, Index, Items, Literal, Name, NotUnderstoodError, Select, parse
 from metal.apiserver.cel.signatures import DYN, SIGNATURES, Signature, Type
-from metal.apiserver.cel.types import unescaped
+from metal.apiserver.cel.loops import unescaped
 from metal.apiserver.machinery.structural import Node
 
 _FORMATS = {"date-time": "timestamp", "date": "timestamp", "duration": "duration", "byte": "bytes"}

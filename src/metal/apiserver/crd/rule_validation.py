@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from metal.apiserver.cel import static_check
-from metal.apiserver.cel.cel import RuleError, known_functions, program
+from metal.apiserver.cel.rules import RuleError, known_functions, program
 from metal.apiserver.cel.parser import NotUnderstoodError
 from metal.apiserver.cel.signatures import DYN, Type
 from metal.apiserver.machinery import causes

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import cel as engine
 from cel.stdlib import add_stdlib_to_context
 
-from metal.apiserver.cel import types
+from metal.apiserver.cel import loops
 from metal.apiserver.cel.extensions import FUNCTIONS
 from metal.apiserver.machinery import causes
 from metal.apiserver.machinery.causes import Cause, path_text
@@ -55,8 +55,8 @@ class Program:
         self._rule = _compile(rule.rule)
         self._message = _compile(rule.message_expression) if rule.message_expression else None
         text = rule.rule + " " + rule.message_expression
-        self.depth = types.depth(text)
-        self.written = types.blanked(text).count(",") + 1
+        self.depth = loops.depth(text)
+        self.written = loops.blanked(text).count(",") + 1
         """At least as many as the entries of the longest list that is written in the rule."""
         self.splits = not {"split", "findAll"}.isdisjoint(self.called())
         self.uses_old = "oldSelf" in self._rule.variables()
