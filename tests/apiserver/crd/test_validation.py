@@ -199,12 +199,8 @@ KEYED = {"type": "array", "x-kubernetes-list-type": "map"}
             "x-kubernetes-validations[0].rule: Invalid value",
         ),
         (
-            field({"type": "string", "x-kubernetes-validations": [{"rule": "slef == ''"}]}),
-            "undeclared reference to 'slef'",
-        ),
-        (
-            field({"type": "string", "x-kubernetes-validations": [{"rule": "isURI(self)"}]}),
-            "undeclared reference to 'isURI'",
+            field({"type": "string", "x-kubernetes-validations": [{"rule": "true", "messageExpression": "'a' +"}]}),
+            "messageExpression compilation failed: ERROR: <input>:1:6: Syntax error",
         ),
         (field({"type": "string", "x-kubernetes-validations": [{"rule": " "}]}), "rule: Required value"),
         (

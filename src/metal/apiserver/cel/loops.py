@@ -1,29 +1,21 @@
-"""What the text of a rule tells without running it: names as CEL spells them, and how often it loops."""
+"""How deeply the loops of a rule are nested, read from its text without running it."""
 
 import re
 
-LOOPS = r"(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap|transformMapEntry)"
 _TEXT = re.compile(r"""r?"(?:\\.|[^"\\])*"|r?'(?:\\.|[^'\\])*'""")
-_LOOP = re.compile(rf"\.\s*{LOOPS}\s*\(")
+_LOOP = re.compile(
+    r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap|transformMapEntry)\s*\("
+)
 _SEARCH = re.compile(r"\bin\b")
-_UNESCAPES = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
-_ESCAPED = re.compile("|".join(_UNESCAPES))
-
-
-def unescaped(name: str) -> str:
-    """A property's name from the way CEL spells it: the inverse of `cel.escape`."""
-    if name.startswith("__") and name.endswith("__") and name not in _UNESCAPES and len(name) > 4:
-        return name[2:-2]
-    return _ESCAPED.sub(lambda match: _UNESCAPES[match[0]], name)
 
 
 def blanked(rule: str) -> str:
-    """The rule with texts blanked out, every other character at its place."""
+    """The rule with string literals replaced by spaces; every other character keeps its position."""
     return _TEXT.sub(lambda match: " " * len(match[0]), rule)
 
 
 def depth(rule: str) -> int:
-    """How many loops stand within each other; a search in a list or map counts as one."""
+    """How many loops are nested within each other; a search in a list or map counts as one."""
     plain = blanked(rule)
     starts = {match.end() - 1 for match in _LOOP.finditer(plain)}
     open_, deepest = [], 0
