@@ -69,13 +69,6 @@ class Tokens:
             raise TokenError(f"{path}: holds no token; remove the file to get a new one")
         return cls(users, admin)
 
-    def user(self, authorization: str) -> User | None:
-        """The user of an Authorization header, or None."""
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        return self.of(token.strip())
-
     def of(self, token: str) -> User | None:
         """The user of a bare token, or None."""
         # Looked up by digest, so that the time it takes tells nothing about how much of a token was right.
