@@ -8,8 +8,8 @@ from typing import Any
 from metal.apiserver.crd.schema_validation import check_schema
 from metal.apiserver.machinery import causes
 from metal.apiserver.machinery.causes import Cause
-from metal.apiserver.machinery.object_meta import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain
 from metal.apiserver.printing.jsonpath import BadPath, compile_path
+from metal.kube.meta.names import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain
 
 Obj = Mapping[str, Any]
 
