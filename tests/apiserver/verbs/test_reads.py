@@ -6,8 +6,9 @@ from contextlib import aclosing
 
 import pytest
 
+from metal.apiserver.machinery.options import ListOptions
 from metal.apiserver.machinery.records import Change, Event, Record, ResourceKey
-from metal.apiserver.machinery.requests import ItemType, ListOptions, WatchItem
+from metal.apiserver.machinery.results import ItemType, WatchItem
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.storage.continue_tokens import Mark
 from metal.apiserver.storage.hub import Log

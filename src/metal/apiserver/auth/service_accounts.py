@@ -13,10 +13,10 @@ from metal.apiserver.auth.reviews import AUTHENTICATION, review, user_info
 from metal.apiserver.machinery import metadata
 from metal.apiserver.machinery.causes import Cause, invalid
 from metal.apiserver.machinery.records import SERVICE_ACCOUNTS, ObjectKey, Record, ResourceKey
-from metal.apiserver.machinery.requests import RequestContext, User
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.machinery.status import Who, bad_request, conflict, not_found
 from metal.apiserver.machinery.status import invalid as refused
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.store import Store
 from metal.kube.meta.clock import Clock, timestamp
 

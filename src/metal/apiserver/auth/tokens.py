@@ -8,7 +8,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 
 ADMIN = User("admin", uid="admin", groups=("system:masters", "system:authenticated"))
 

@@ -10,7 +10,8 @@ from metal.apiserver.crd import validation
 from metal.apiserver.kinds import builtin_schemas as schemas
 from metal.apiserver.machinery.causes import Cause, invalid
 from metal.apiserver.machinery.records import CRDS, ResourceKey
-from metal.apiserver.machinery.resources import Registry, Resource, Strategy
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
 from metal.apiserver.printing.table import columns_for
 from metal.apiserver.schema.schema import Compiled

@@ -12,10 +12,12 @@ import structlog
 
 from metal.apiserver.crd.crds import CLEANUP
 from metal.apiserver.gc import remains
+from metal.apiserver.machinery.options import DeleteOptions, Propagation
 from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Owner, Record, ResourceKey
-from metal.apiserver.machinery.requests import SYSTEM, DeleteOptions, Propagation, RequestContext
-from metal.apiserver.machinery.resources import Registry
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import SYSTEM
 from metal.apiserver.storage.store import Store
 from metal.apiserver.verbs.deletes import FOREGROUND, ORPHAN, Deleter
 from metal.kube.meta.clock import Clock, timestamp

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from metal.apiserver.machinery import status
+from metal.apiserver.machinery.options import DeleteOptions, Propagation
 from metal.apiserver.machinery.records import NAMESPACES, Record, encode
-from metal.apiserver.machinery.requests import DeleteOptions, Propagation, RequestContext
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.storage.store import Store
 from metal.kube.meta.clock import Clock, timestamp
 

@@ -8,8 +8,10 @@ from functools import partial
 from itertools import islice
 
 from metal.apiserver.machinery import status
+from metal.apiserver.machinery.options import ListOptions, WatchOptions
 from metal.apiserver.machinery.records import Change, Event, Record, order
-from metal.apiserver.machinery.requests import ItemType, Listing, ListOptions, RequestContext, WatchItem, WatchOptions
+from metal.apiserver.machinery.resources import RequestContext
+from metal.apiserver.machinery.results import ItemType, Listing, WatchItem
 from metal.apiserver.storage.continue_tokens import Mark, read_mark
 from metal.apiserver.storage.hub import Cursor
 from metal.apiserver.storage.store import Store
