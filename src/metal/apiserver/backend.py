@@ -20,20 +20,19 @@ from metal.apiserver.gc.housekeeping import DEFAULT, Housekeeper
 from metal.apiserver.kinds.builtins import builtins
 from metal.apiserver.kinds.rbac import rbac_kinds
 from metal.apiserver.machinery import metadata, status
-from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
-from metal.apiserver.machinery.requests import (
-    SYSTEM,
+from metal.apiserver.machinery.options import (
     DeleteOptions,
     FieldValidation,
-    Listing,
     ListOptions,
     PatchType,
-    RequestContext,
-    WatchItem,
     WatchOptions,
     WriteOptions,
 )
-from metal.apiserver.machinery.resources import Registry, Resource
+from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import RequestContext, Resource
+from metal.apiserver.machinery.results import Listing, WatchItem
+from metal.apiserver.machinery.users import SYSTEM
 from metal.apiserver.storage.journal import Journal, MemoryJournal
 from metal.apiserver.storage.store import Store
 from metal.apiserver.verbs import shaping

@@ -7,19 +7,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from metal.apiserver.backend import Backend
-from metal.apiserver.machinery.records import Record
-from metal.apiserver.machinery.requests import (
+from metal.apiserver.machinery.options import (
     DeleteOptions,
     FieldValidation,
     ListOptions,
     PatchType,
     Propagation,
-    RequestContext,
-    User,
     WatchOptions,
     WriteOptions,
 )
+from metal.apiserver.machinery.records import Record
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import User
 from metal.apiserver.verbs.shaping import at_version
 from metal.kube.client.errors import ApiError, NotFound, from_status
 from metal.kube.client.protocol import EventType, Page, WatchEvent

@@ -13,7 +13,7 @@ from metal.apiserver.auth.access import MASTERS
 from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.client import InProcessClient
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.journal import Journal, MemoryJournal
 from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.apiserver.web.app import application

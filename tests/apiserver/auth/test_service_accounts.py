@@ -16,7 +16,9 @@ from metal.apiserver.auth.jwt import Signer
 from metal.apiserver.auth.service_accounts import AUDIENCE, TokenRefusedError
 from metal.apiserver.auth.tokens import TokenError
 from metal.apiserver.backend import Backend
-from metal.apiserver.machinery.requests import SYSTEM, DeleteOptions, RequestContext
+from metal.apiserver.machinery.options import DeleteOptions
+from metal.apiserver.machinery.resources import RequestContext
+from metal.apiserver.machinery.users import SYSTEM
 from metal.apiserver.server import EmbeddedAPI
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 from metal.apiserver.machinery import selectors
-from metal.apiserver.machinery.requests import RequestContext, User
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import User
 
 MASTERS = "system:masters"
 """The group that may do everything, whatever the roles say."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from metal.apiserver.auth.access import ACCOUNT, MASTERS, Attributes, quoted, refusal
 from metal.apiserver.auth.rbac_rules import Rule
 from metal.apiserver.machinery.records import Event, ObjectKey, ResourceKey
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"

@@ -5,8 +5,9 @@ from typing import Any
 from metal.apiserver.auth.access import MASTERS, Attributes, forbidden, quoted
 from metal.apiserver.auth.authorizer import GROUP, Authorizer, RoleNotFoundError
 from metal.apiserver.auth.rbac_rules import Rule, go_list, missing
-from metal.apiserver.machinery.requests import RequestContext, User
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import Who, not_found
+from metal.apiserver.machinery.users import User
 
 Obj = dict[str, Any]
 

@@ -7,13 +7,12 @@ from metal.apiserver.auth.access import Attributes
 from metal.apiserver.auth.authorizer import Authorizer
 from metal.apiserver.auth.rbac_rules import Rule
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.metadata import timestamp
-from metal.apiserver.machinery.requests import RequestContext, User
-from metal.apiserver.machinery.resources import Resource, Strategy
+from metal.apiserver.machinery.resources import RequestContext, Resource, Strategy
 from metal.apiserver.machinery.status import Who, bad_request
 from metal.apiserver.machinery.status import invalid as refused
+from metal.apiserver.machinery.users import User
 from metal.apiserver.schema.schema import Compiled
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 

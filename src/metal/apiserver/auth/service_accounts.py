@@ -13,12 +13,12 @@ from metal.apiserver.auth.reviews import AUTHENTICATION, review, user_info
 from metal.apiserver.machinery import metadata
 from metal.apiserver.machinery.causes import Cause, invalid
 from metal.apiserver.machinery.records import SERVICE_ACCOUNTS, ObjectKey, Record, ResourceKey
-from metal.apiserver.machinery.requests import RequestContext, User
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.machinery.status import Who, bad_request, conflict, not_found
 from metal.apiserver.machinery.status import invalid as refused
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.store import Store
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
@@ -127,10 +127,10 @@ class Accounts:
     def _issued(self, ctx: RequestContext, account: Record, obj: Obj, spec: Obj) -> Obj:
         now = self._clock()
         claims = self._new_claims(ctx, account, spec, int(now.timestamp()))
-        born = metadata.timestamp(now)
+        born = timestamp(now)
         identity = {"name": ctx.name, "namespace": ctx.namespace, "uid": account.uid, "creationTimestamp": born}
         ends = datetime.fromtimestamp(claims["exp"], UTC)
-        status = {"token": self._signer.sign(claims), "expirationTimestamp": metadata.timestamp(ends)}
+        status = {"token": self._signer.sign(claims), "expirationTimestamp": timestamp(ends)}
         return {**obj, "metadata": {**obj["metadata"], **identity}, "spec": spec, "status": status}
 
     def _new_claims(self, ctx: RequestContext, account: Record, spec: Obj, now: int) -> Obj:

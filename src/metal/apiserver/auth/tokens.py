@@ -8,7 +8,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 
 ADMIN = User("admin", uid="admin", groups=("system:masters", "system:authenticated"))
 
@@ -68,13 +68,6 @@ class Tokens:
         if not users:
             raise TokenError(f"{path}: holds no token; remove the file to get a new one")
         return cls(users, admin)
-
-    def user(self, authorization: str) -> User | None:
-        """The user of an Authorization header, or None."""
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        return self.of(token.strip())
 
     def of(self, token: str) -> User | None:
         """The user of a bare token, or None."""

@@ -9,13 +9,13 @@ from typing import Any
 from metal.apiserver.crd import validation
 from metal.apiserver.kinds import builtin_schemas as schemas
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.metadata import timestamp
 from metal.apiserver.machinery.records import CRDS, ResourceKey
-from metal.apiserver.machinery.resources import Registry, Resource, Strategy
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
 from metal.apiserver.printing.table import columns_for
 from metal.apiserver.schema.schema import Compiled
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 

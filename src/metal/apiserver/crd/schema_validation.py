@@ -48,7 +48,7 @@ def _node(schema: Obj, path: str, *, root: bool = False, apart: str = "") -> Ite
     yield from _shape(schema, path)
     yield from _junctors(schema, path)
     yield from _list_type(schema, path)
-    yield from check_rules(schema, path, root=root, apart=apart)
+    yield from check_rules(schema, path, apart=apart)
     if not apart and _uncorrelatable(schema):
         apart = path
     for name, sub in (schema.get("properties") or {}).items():

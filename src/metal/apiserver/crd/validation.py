@@ -1,6 +1,5 @@
 """Admission of CustomResourceDefinitions: names, versions, structural schemas (apiextensions.k8s.io/v1)."""
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,31 +7,13 @@ from typing import Any
 from metal.apiserver.crd.schema_validation import check_schema
 from metal.apiserver.machinery import causes
 from metal.apiserver.machinery.causes import Cause
-from metal.apiserver.machinery.object_meta import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain
 from metal.apiserver.printing.jsonpath import BadPath, compile_path
+from metal.kube.meta.names import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain
 
 Obj = Mapping[str, Any]
 
 _VERSION_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
-
-
-def normalise(crd: Obj) -> dict[str, Any]:
-    """The CRD with what a user may leave out: singular, listKind, conversion, storedVersions. Changes nothing given."""
-    out = copy.deepcopy(dict(crd))
-    spec = out.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
-        return out
-    names = spec["names"]
-    kind = str(names.get("kind") or "")
-    if kind:
-        names["singular"] = names.get("singular") or kind.lower()
-        names["listKind"] = names.get("listKind") or f"{kind}List"
-    spec["conversion"] = spec.get("conversion") or {"strategy": "None"}
-    status = out.setdefault("status", {})
-    stored = [v["name"] for v in _versions(spec) if v.get("storage") is True and "name" in v]
-    status["storedVersions"] = list(dict.fromkeys([*(status.get("storedVersions") or ()), *stored]))
-    return out
 
 
 def check(crd: Obj, old: Obj | None = None) -> list[Cause]:

@@ -10,19 +10,20 @@ from typing import Any
 
 import structlog
 
+from metal.apiserver.crd.crds import CLEANUP
 from metal.apiserver.gc import remains
-from metal.apiserver.machinery.metadata import timestamp
+from metal.apiserver.machinery.options import DeleteOptions, Propagation
 from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Owner, Record, ResourceKey
-from metal.apiserver.machinery.requests import SYSTEM, DeleteOptions, Propagation, RequestContext
-from metal.apiserver.machinery.resources import Registry
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import SYSTEM
 from metal.apiserver.storage.store import Store
 from metal.apiserver.verbs.deletes import FOREGROUND, ORPHAN, Deleter
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 EVENTS = ResourceKey("", "events")
 EVENT_LIFE = timedelta(hours=1)
 SWEEP_SECONDS = 300.0

@@ -11,11 +11,10 @@ import structlog
 
 from metal.apiserver.auth.authorizer import CLUSTER_ROLES
 from metal.apiserver.auth.rbac_bootstrap import AUTOUPDATE, bootstrap
-from metal.apiserver.machinery.metadata import timestamp
 from metal.apiserver.machinery.records import NAMESPACES, SERVICE_ACCOUNTS, Event, ObjectKey, Record, ResourceKey
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.storage.store import Store
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 from metal.kube.meta.selectors import from_object
 
 Obj = dict[str, Any]

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from metal.apiserver.machinery.metadata import timestamp
 from metal.apiserver.machinery.records import Record
+from metal.kube.meta.clock import timestamp
 
 Obj = dict[str, Any]
 

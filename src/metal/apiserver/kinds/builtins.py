@@ -8,9 +8,9 @@ from metal.apiserver.kinds.bytes_data import check_config_map, check_secret, pre
 from metal.apiserver.kinds.events import event_kinds
 from metal.apiserver.kinds.typed import Typed
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.object_meta import LABEL_RULE, is_label
 from metal.apiserver.machinery.resources import ALL_VERBS, Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
+from metal.kube.meta.names import LABEL_RULE, is_label
 
 Obj = dict[str, Any]
 

@@ -7,10 +7,10 @@ from typing import Any
 from metal.apiserver.kinds.builtin_schemas import EVENT
 from metal.apiserver.kinds.typed import Typed
 from metal.apiserver.machinery.causes import Cause, invalid, required
-from metal.apiserver.machinery.object_meta import is_subdomain
+from metal.apiserver.machinery.columns import Column
 from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
-from metal.apiserver.printing.table import Column
+from metal.kube.meta.names import is_subdomain
 
 Obj = dict[str, Any]
 

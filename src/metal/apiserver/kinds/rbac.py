@@ -8,9 +8,10 @@ from metal.apiserver.auth.authorizer import GROUP, Authorizer
 from metal.apiserver.auth.escalation import Escalation
 from metal.apiserver.kinds.typed import Typed
 from metal.apiserver.machinery.causes import Cause, invalid, not_supported, required
-from metal.apiserver.machinery.object_meta import SUBDOMAIN_RULE, is_subdomain, path_name_faults
+from metal.apiserver.machinery.object_meta import path_name_faults
 from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
+from metal.kube.meta.names import SUBDOMAIN_RULE, is_subdomain
 from metal.kube.meta.selectors import from_object
 
 Obj = dict[str, Any]

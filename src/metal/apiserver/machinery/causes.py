@@ -21,10 +21,6 @@ OMITTED: Any = object()
 """In place of a value that is not repeated."""
 
 
-class Raw(dict[str, Any]):
-    """A value that is shown as Go's encoder does, with `<`, `>` and `&` escaped."""
-
-
 class Cause(NamedTuple):
     """One field and what is wrong with it. `str()` is a line as kubectl prints it."""
 
@@ -38,11 +34,7 @@ class Cause(NamedTuple):
 
 def show(value: Any) -> str:
     """A value as it appears in a message: strings quoted, everything else as compact JSON."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    if isinstance(value, Raw):
-        for char in "<>&":
-            text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 class Key(str):

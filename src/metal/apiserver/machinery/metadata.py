@@ -2,20 +2,16 @@
 
 import random
 import uuid
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from metal.apiserver.machinery.causes import Cause, invalid
 from metal.apiserver.machinery.status import bad_request
+from metal.kube.meta.clock import timestamp
 
 Obj = dict[str, Any]
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
-
-def timestamp(moment: datetime) -> str:
-    """metav1.Time on the wire: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def uid(rng: random.Random) -> str:

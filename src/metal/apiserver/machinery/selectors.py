@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from metal.apiserver.machinery import label_syntax
+from metal.kube.meta.selector_syntax import SelectorError, parse
 
 _OPERATORS = ("!=", "==", "=")
 
@@ -23,8 +23,8 @@ class FieldTerm(NamedTuple):
 def labels(text: str) -> Callable[[Mapping[str, str]], bool]:
     """A test of labels for `a=b,c!=d,e in (f,g),!h`. Raises BadSelector."""
     try:
-        return label_syntax.parse(text).matches
-    except label_syntax.SelectorError as error:
+        return parse(text).matches
+    except SelectorError as error:
         raise BadSelector(str(error)) from None
 
 

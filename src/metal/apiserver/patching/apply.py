@@ -14,6 +14,7 @@ from metal.apiserver.patching.last_applied import MANAGER, last_applied
 from metal.apiserver.patching.managed_fields import APPLY, UPDATE, Entry
 from metal.apiserver.patching.merge import cut, merge
 from metal.apiserver.schema.prune import prune
+from metal.kube.meta.clock import timestamp
 
 Obj = dict[str, Any]
 
@@ -82,9 +83,7 @@ def track_update(
     mine = managed_fields.make_entry(
         manager, UPDATE, {}, api_version=str(new.get("apiVersion") or ""), time="", subresource=subresource
     )
-    return _with_entries(
-        new, managed_fields.ordered(_taken(entries, mine, written, removed, managed_fields.timestamp(now)))
-    )
+    return _with_entries(new, managed_fields.ordered(_taken(entries, mine, written, removed, timestamp(now))))
 
 
 def _entries_before(old: Obj | None, new: Obj, subresource: str) -> Sequence[Entry] | None:
@@ -167,7 +166,7 @@ def _applied(
         APPLY,
         managed_fields.ownable(fields_of(root, config, applied=True)),
         api_version=str(config.get("apiVersion") or ""),
-        time=managed_fields.timestamp(now),
+        time=timestamp(now),
         subresource=subresource,
     )
     others = [entry for entry in entries if managed_fields.identity(entry) != managed_fields.identity(mine)]

@@ -1,7 +1,6 @@
 """metadata.managedFields: who owns which fields, and since when (KEP-555)."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from metal.apiserver.patching.field_set import FieldSet, merge_roots
@@ -45,11 +44,6 @@ def fields(entry: Entry) -> FieldSet:
     """The set of an entry."""
     found = entry.get("fieldsV1")
     return found if isinstance(found, dict) else {}
-
-
-def timestamp(now: datetime) -> str:
-    """metav1.Time: UTC, whole seconds."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def make_entry(

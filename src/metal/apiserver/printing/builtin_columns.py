@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from metal.apiserver.printing.table import AGE, NAME, Column, age
+from metal.apiserver.machinery.columns import Column
+from metal.apiserver.printing.table import AGE, NAME, age
 
 Obj = Mapping[str, Any]
 

@@ -1,38 +1,15 @@
 """Tables for `kubectl get` (meta.k8s.io/v1 Table): columns of custom and built-in kinds, cells, ages."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from metal.apiserver.machinery.columns import Column
 from metal.apiserver.machinery.formats import parse_datetime
 from metal.apiserver.printing.jsonpath import BadPath, compile_path
 
 Obj = Mapping[str, Any]
-Read = Callable[[Obj, datetime], Any]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its definition as it goes over the wire, and how a cell is made."""
-
-    name: str
-    type: str
-    cell: Read
-    format: str = ""
-    description: str = ""
-    priority: int = 0
-
-    def definition(self) -> dict[str, Any]:
-        """metav1.TableColumnDefinition."""
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": self.description,
-            "priority": self.priority,
-        }
 
 
 def _name(obj: Obj, now: datetime) -> Any:

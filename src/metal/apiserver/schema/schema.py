@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from metal.apiserver.cel.cel import check_rules
+from metal.apiserver.cel.rules import check_rules
 from metal.apiserver.machinery import object_meta
 from metal.apiserver.machinery.causes import BLOCKING, INVALID, Cause
 from metal.apiserver.machinery.structural import IDENTITY, Node, compile_node

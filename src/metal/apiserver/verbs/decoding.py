@@ -6,8 +6,8 @@ import msgspec
 
 from metal.apiserver.machinery import metadata, object_meta, status
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.requests import PatchType, RequestContext
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.options import PatchType
+from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.machinery.structural import Node
 from metal.apiserver.schema import go_types
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from metal.apiserver.machinery import metadata, status
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.options import DeleteOptions, Propagation
 from metal.apiserver.machinery.records import NAMESPACES, Record, encode
-from metal.apiserver.machinery.requests import DeleteOptions, Propagation, RequestContext
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.storage.store import Store
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
@@ -63,7 +64,7 @@ class Deleter:
         else:
             meta.pop("finalizers", None)
         if not current.deleting:
-            meta["deletionTimestamp"] = metadata.timestamp(self._clock())
+            meta["deletionTimestamp"] = timestamp(self._clock())
             if not ctx.resource.strategy.finalizers and ctx.resource.key != NAMESPACES:
                 meta["deletionGracePeriodSeconds"] = 0
             if "generation" in meta:

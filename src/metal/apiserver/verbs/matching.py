@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from metal.apiserver.machinery import selectors, status
 from metal.apiserver.machinery.records import Record
-from metal.apiserver.machinery.requests import RequestContext
+from metal.apiserver.machinery.resources import RequestContext
 
 Filter = Callable[[Record], bool]
 

@@ -6,8 +6,8 @@ import structlog
 
 from metal.apiserver.machinery import metadata, status
 from metal.apiserver.machinery.causes import Cause
-from metal.apiserver.machinery.requests import PatchType, RequestContext
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.options import PatchType
+from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.patching import patch
 from metal.apiserver.schema import go_types
 from metal.apiserver.verbs import decoding

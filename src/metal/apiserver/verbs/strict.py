@@ -3,9 +3,10 @@
 from typing import Any
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.object_meta import is_subdomain
-from metal.apiserver.machinery.requests import FieldValidation, RequestContext
+from metal.apiserver.machinery.options import FieldValidation
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.verbs import decoding
+from metal.kube.meta.names import is_subdomain
 
 Obj = dict[str, Any]
 

@@ -6,8 +6,9 @@ from typing import Any
 from metal.apiserver.machinery import metadata, status
 from metal.apiserver.machinery.causes import Cause, forbidden, required
 from metal.apiserver.machinery.object_meta import validate_metadata
+from metal.apiserver.machinery.options import PatchType
 from metal.apiserver.machinery.records import NAMESPACES, ObjectKey, Record, encode
-from metal.apiserver.machinery.requests import PatchType, RequestContext
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.patching import apply as ssa
 from metal.apiserver.patching import apply_validation, last_applied
 from metal.apiserver.storage.store import Store

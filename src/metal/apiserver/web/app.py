@@ -10,7 +10,7 @@ from metal.apiserver.auth.service_accounts import TokenRefusedError
 from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.web import backup, bodies, documents, paths, render, request_info
 from metal.apiserver.web.handler import USER, ResourceHandler, answer
 from metal.apiserver.web.negotiate import Form, choose

@@ -7,7 +7,7 @@ import msgspec
 import yaml
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import PatchType
+from metal.apiserver.machinery.options import PatchType
 from metal.apiserver.web import protobuf
 
 SIZE_LIMIT = 3 * 1024 * 1024

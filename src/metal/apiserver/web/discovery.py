@@ -5,7 +5,8 @@ import hashlib
 from typing import Any
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.resources import Registry, Resource
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import Resource
 from metal.apiserver.web.negotiate import Form
 
 Obj = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import FieldValidation
+from metal.apiserver.machinery.options import FieldValidation
 
 _MEMBER = re.compile(rb'"\s*:')
 _OPERATION = frozenset({"op", "path", "from", "value"})

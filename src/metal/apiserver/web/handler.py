@@ -11,9 +11,11 @@ from aiohttp import web
 
 from metal.apiserver.backend import Backend
 from metal.apiserver.machinery import status
+from metal.apiserver.machinery.options import PatchType, WatchOptions
 from metal.apiserver.machinery.records import ObjectKey, Record
-from metal.apiserver.machinery.requests import ItemType, Listing, PatchType, RequestContext, User, WatchOptions
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.resources import RequestContext, Resource
+from metal.apiserver.machinery.results import ItemType, Listing
+from metal.apiserver.machinery.users import User
 from metal.apiserver.verbs.deletes import Deletion
 from metal.apiserver.web import bodies, duplicates, options, render
 from metal.apiserver.web.negotiate import JSON, Form, Shape, choose

@@ -6,7 +6,7 @@ from typing import Any
 
 from metal.apiserver.machinery import status
 from metal.apiserver.machinery.causes import NOT_SUPPORTED, Cause, forbidden, invalid, not_supported, show, too_long
-from metal.apiserver.machinery.requests import (
+from metal.apiserver.machinery.options import (
     DeleteOptions,
     FieldValidation,
     ListOptions,

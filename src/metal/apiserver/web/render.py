@@ -8,8 +8,8 @@ import msgspec
 import yaml
 
 from metal.apiserver.machinery.records import Record
-from metal.apiserver.machinery.requests import Listing
 from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.results import Listing
 from metal.apiserver.printing import table
 from metal.apiserver.verbs import shaping
 from metal.apiserver.web.negotiate import YAML, Form, Shape

@@ -15,7 +15,7 @@ from metal.apiserver.auth.access import (
 )
 from metal.apiserver.auth.authorizer import Authorizer
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.web import options
 from metal.apiserver.web.paths import Target
 

@@ -5,7 +5,7 @@ import hashlib
 import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -13,7 +13,7 @@ import structlog
 from metal.kube.client.errors import AlreadyExists, ApiError, NotFound, TooManyRequests, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.controller.metrics import Metrics
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 from metal.kube.meta.objects import Kind, Object
 from metal.kube.meta.permissions import Permission
 
@@ -157,7 +157,7 @@ class Recorder:
         await self._count_up(occurrence, _Series(name, int(getattr(there, "count", 1) or 1), occurrence.at))
 
     async def _count_up(self, occurrence: _Occurrence, series: _Series) -> None:
-        patch = {"count": series.count + 1, "lastTimestamp": _stamp(occurrence.at)}
+        patch = {"count": series.count + 1, "lastTimestamp": timestamp(occurrence.at)}
         await self._client.patch(self._kind, series.name, patch, _namespace(occurrence))
         self._remember(occurrence, _Series(series.name, series.count + 1, occurrence.at))
 
@@ -187,10 +187,6 @@ def _namespace(occurrence: _Occurrence) -> str:
     return occurrence.namespace or "default"
 
 
-def _stamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _name(occurrence: _Occurrence) -> str:
     """Same happening, same window, same name: also after a restart."""
     window = int(occurrence.at.timestamp() // _WINDOW.total_seconds())
@@ -214,8 +210,8 @@ def _body(occurrence: _Occurrence, name: str, component: str) -> dict[str, Any]:
         "message": occurrence.message,
         "source": {"component": component},
         "reportingComponent": component,
-        "firstTimestamp": _stamp(occurrence.at),
-        "lastTimestamp": _stamp(occurrence.at),
+        "firstTimestamp": timestamp(occurrence.at),
+        "lastTimestamp": timestamp(occurrence.at),
         "count": 1,
     }
 

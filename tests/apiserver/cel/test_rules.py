@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metal.apiserver.cel.cel import RuleError, escape, program
+from metal.apiserver.cel.rules import RuleError, escape, program
 from metal.apiserver.machinery.causes import Cause
 from metal.apiserver.machinery.structural import Rule
 from tests.apiserver.schema.schemas import CONDITIONS, MAP, STRING, compiled, obj

@@ -1,11 +1,11 @@
-"""Label selectors as kube-apiserver reads them, down to its sentences about what it cannot read."""
+"""Label selectors in the syntax of kubectl: the grammar and the error messages of kube-apiserver."""
 
+import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from metal.apiserver.machinery.causes import invalid
-from metal.apiserver.machinery.object_meta import validate_metadata
-from metal.kube.meta.selectors import Operator, Requirement, Selector
+from metal.kube.meta.names import key_fault, label_value_fault
+from metal.kube.meta.selectors import Operator, Requirement, Selector, is_integer
 
 _SYMBOLS = frozenset("=!(),><")
 _WORDS = frozenset(("in", "notin"))
@@ -14,7 +14,7 @@ _IDENTIFIER, _END = "identifier", "end"
 
 
 class SelectorError(ValueError):
-    """The selector cannot be read; the sentence is kube-apiserver's."""
+    """The selector cannot be parsed; the message is kube-apiserver's."""
 
 
 class _Token(NamedTuple):
@@ -25,7 +25,7 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> Selector:
-    """`a=b,c!=d,e in (f,g),!h,i>1`. Raises SelectorError."""
+    """The selector of a text such as `a=b,c!=d,e in (f,g),!h,i>1`. Raises SelectorError."""
     reader = _Reader(list(_tokens(text)))
     requirements: list[Requirement] = []
     while True:
@@ -95,8 +95,8 @@ def _requirement(reader: _Reader) -> Requirement:
     if token.kind != _IDENTIFIER:
         raise SelectorError(f"found '{token.text}', expected: identifier")
     key = token.text
-    if faults := _label_faults(key, ""):
-        raise SelectorError("; ".join(f"<nil>: {fault}" for fault in faults))
+    if fault := key_fault(key):
+        raise SelectorError(f"<nil>: {_invalid(key, fault)}")
     if absent:
         return Requirement(key, Operator.DOES_NOT_EXIST)
     if reader.value(ahead=True).kind in (_END, ","):
@@ -109,13 +109,13 @@ def _compared(reader: _Reader, key: str) -> Requirement:
     if token.kind not in _OPERATORS:
         raise SelectorError(f"found '{token.text}', expected: in, notin, =, ==, !=, gt, lt")
     if token.kind in _WORDS:
-        values = tuple(sorted(set(_set(reader))))
+        values = tuple(_set(reader))
         operator = Operator.IN if token.kind == "in" else Operator.NOT_IN
     else:
         values = (_exact(reader),)
         kinds = {"!=": Operator.NOT_IN, ">": Operator.GREATER, "<": Operator.LESS}
         operator = kinds.get(token.kind, Operator.IN)
-    _check(key, operator, values)
+    _check(key, operator, sorted(set(values)))
     return Requirement(key, operator, values)
 
 
@@ -136,7 +136,7 @@ def _set(reader: _Reader) -> Iterator[str]:
     while True:
         token = reader.value()
         if token.kind in (",", ")"):
-            # Nothing before a comma or between the brackets stands for the empty value.
+            # An empty place before a comma or between the parentheses is the empty value.
             yield ""
         elif token.kind == _IDENTIFIER:
             yield token.text
@@ -150,22 +150,17 @@ def _set(reader: _Reader) -> Iterator[str]:
         expected = "',', or identifier"
 
 
-def _check(key: str, operator: Operator, values: tuple[str, ...]) -> None:
+def _check(key: str, operator: Operator, values: list[str]) -> None:
     faults = []
     for index, value in enumerate(values):
-        if operator in (Operator.GREATER, Operator.LESS) and not _is_int(value):
+        if operator in (Operator.GREATER, Operator.LESS) and not is_integer(value):
             told = "for 'Gt', 'Lt' operators, the value must be an integer"
-            faults.append(str(invalid(f"values[{index}]", value, told)))
-        faults += [f"values[{index}][{key}]: {fault}" for fault in _label_faults("a", value)]
+            faults.append(f"values[{index}]: {_invalid(value, told)}")
+        if fault := label_value_fault(value):
+            faults.append(f"values[{index}][{key}]: {_invalid(value, fault)}")
     if faults:
         raise SelectorError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 
 
-def _label_faults(key: str, value: str) -> list[str]:
-    found = validate_metadata({"name": "a", "labels": {key: value}}, namespaced=False)
-    return [cause.message for cause in found]
-
-
-def _is_int(text: str) -> bool:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    return digits.isascii() and digits.isdigit()
+def _invalid(value: str, why: str) -> str:
+    return f"Invalid value: {json.dumps(value, ensure_ascii=False)}: {why}"

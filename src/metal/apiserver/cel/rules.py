@@ -7,10 +7,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import cel as engine
-from cel.stdlib import add_stdlib_to_context
-
-from metal.apiserver.cel import types
+from metal.apiserver.cel import engine, loops
 from metal.apiserver.cel.extensions import FUNCTIONS
 from metal.apiserver.machinery import causes
 from metal.apiserver.machinery.causes import Cause, path_text
@@ -55,8 +52,8 @@ class Program:
         self._rule = _compile(rule.rule)
         self._message = _compile(rule.message_expression) if rule.message_expression else None
         text = rule.rule + " " + rule.message_expression
-        self.depth = types.depth(text)
-        self.written = types.blanked(text).count(",") + 1
+        self.depth = loops.depth(text)
+        self.written = loops.blanked(text).count(",") + 1
         """At least as many as the entries of the longest list that is written in the rule."""
         self.splits = not {"split", "findAll"}.isdisjoint(self.called())
         self.uses_old = "oldSelf" in self._rule.variables()
@@ -120,10 +117,13 @@ def program(rule: Rule) -> Program:
 
 @lru_cache(maxsize=1)
 def _functions() -> dict[str, Callable[..., Any]]:
-    context = engine.Context()
-    add_stdlib_to_context(context)
-    found: dict[str, Callable[..., Any]] = {**context.functions, **FUNCTIONS, "replace": _replace, "join": _join}
-    # No cluster knows it, and its list is as long as a number in the object.
+    found: dict[str, Callable[..., Any]] = {
+        **engine.STANDARD_FUNCTIONS,
+        **FUNCTIONS,
+        "replace": _replace,
+        "join": _join,
+    }
+    # Clusters do not have it, and its list is as long as a number in the object.
     del found["lists.range"]
     return found
 
@@ -146,11 +146,6 @@ def _functions_of(rules: tuple[Rule, ...]) -> dict[str, Callable[..., Any]]:
     """The added functions that these rules call: usually none, and to offer them all costs more than most rules."""
     called = {name for rule in rules for name in program(rule).called()}
     return {name: function for name, function in _functions().items() if name in called}
-
-
-def known_functions() -> frozenset[str]:
-    """Names of the functions added to the language's own."""
-    return frozenset(_functions())
 
 
 def check_rules(node: Node, value: Any, old: Any = _MISSING, path: Path = ()) -> Iterator[Cause]:

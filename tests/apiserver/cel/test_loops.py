@@ -2,7 +2,7 @@
 
 import pytest
 
-from metal.apiserver.cel.types import depth
+from metal.apiserver.cel.loops import depth
 from metal.apiserver.schema.schema import Compiled
 
 
