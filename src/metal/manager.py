@@ -28,10 +28,10 @@ from metal.controllers.endpoint import reconciler
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.server.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
+from metal.controllers.server.watches import Environment, setup_claims, setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client
 from metal.kube.controller.election import Elector

@@ -24,9 +24,9 @@ from metal.controllers.bmc.dns_template import Template
 from metal.controllers.endpoint import reconciler as endpoint
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.server.settings import BMCSettings, EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import BMCSettings, EndpointSettings
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder

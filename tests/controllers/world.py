@@ -23,9 +23,9 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.codegen.crd import crds
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.server.settings import ClaimSettings, MaintenanceSettings, ServerSettings
+from metal.controllers.server.watches import Environment, setup_claims, setup_servers
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, MaintenanceSettings, ServerSettings
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport
 from metal.kube.client.errors import AlreadyExists, NotFound

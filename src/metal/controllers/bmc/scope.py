@@ -11,9 +11,9 @@ from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.protocols import BMCEndpoint, Pool, Shell, SystemInfo
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.server.settings import BMCSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import BMCSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
 from metal.kube.client.discovery import Discovery

@@ -6,8 +6,8 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.maintenance import MaintenanceState, ServerMaintenance, ServerMaintenanceStatus
 from metal.api.server import Server
 from metal.controllers.maintenance.order import Obstacle
+from metal.controllers.server.settings import MaintenanceSettings
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import MaintenanceSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key

@@ -19,10 +19,10 @@ from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
 from metal.controllers.server.identity import system as identity
+from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue

@@ -14,12 +14,12 @@ from metal.controllers.claim.scope import ClaimDeps
 from metal.controllers.server.netboot import boot_verification
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
+from metal.controllers.server.settings import ClaimSettings, ServerSettings
 from metal.controllers.server.tenancy.tenancy import BY_SERVER
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
