@@ -21,10 +21,11 @@ from metal.codegen.crd import crds
 from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.bmc import secret_reconciler
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.endpoint import reconciler as endpoint
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.controllers.server.settings import BMCSettings, EndpointSettings
+from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import NotFound

@@ -11,7 +11,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.protocols import BMCEndpoint, Pool, Shell, SystemInfo
 from metal.controllers.bmc.dns_template import Template
-from metal.controllers.server.settings import BMCSettings
+from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer

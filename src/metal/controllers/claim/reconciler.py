@@ -1,6 +1,6 @@
 """Binds ServerClaims to Servers, and asks for the boot configuration that each claim describes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from metal.api.claim import ServerClaim
@@ -10,6 +10,7 @@ from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.ring import Ring
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
+from metal.controllers.shared.indexes import BY_CLAIM
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -17,17 +18,10 @@ from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.permissions import Permission, follows
 
-BY_CLAIM = "claim"
 _TRIES = 4
 """How many servers are looked at freshly in one pass; the cache is seldom behind on more."""
 _NOT_YET = (State.INITIAL, State.DISCOVERY, State.RELEASED, "")
 """States in which the server boots something else, or nothing any more."""
-
-
-def claim_index(server: Server) -> Iterable[str]:
-    """Index of Servers by the claim that holds them, as namespace/name."""
-    ref = server.spec.server_claim_ref
-    return () if ref is None else (f"{ref.namespace}/{ref.name}",)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from metal.bmc.protocols import Pool
 from metal.controllers.endpoint.enrolment import Enrolment, NotPossible, Refused
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.controllers.server.settings import EndpointSettings
+from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context, StatusScope

@@ -13,7 +13,8 @@ from metal.api.server import State
 from metal.controllers.server.identity import system
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
-from metal.controllers.server.tenancy.tenancy import BY_SERVER, assume_booted, find_claim
+from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
+from metal.controllers.shared.indexes import BY_SERVER
 from metal.evidence import owed
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
