@@ -18,9 +18,8 @@ from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
+from metal.controllers.server import annotations, power, power_settle
 from metal.controllers.server.netboot import boot, readiness
-from metal.controllers.server.operations import annotations
-from metal.controllers.server.power import power, power_settle
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
 from metal.controllers.server.tenancy import reimage, tenancy

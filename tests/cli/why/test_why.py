@@ -26,7 +26,7 @@ from metal.cli.why import server as of_server
 from metal.cli.why.knowledge import CLAIMS, FAILURES, MISFITS, WAITS
 from metal.controllers import server as states
 from metal.controllers.server.bmc.bmc_errors import _MENDABLE
-from metal.controllers.server.identity.system import WrongSystem
+from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.tenancy.sanitization import OWED
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS

@@ -7,10 +7,9 @@ from types import ModuleType
 from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
-from metal.controllers.server import finalize
+from metal.controllers.server import annotations, finalize, operations
 from metal.controllers.server.bmc import bmc_errors, connect, host_key
-from metal.controllers.server.identity.system import WrongSystem
-from metal.controllers.server.operations import annotations, resets
+from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.scope import Deps, Scope
 from metal.controllers.server.states import (
     available,
@@ -45,7 +44,7 @@ STATES: dict[State, ModuleType] = {
 }
 
 _BEFORE_THE_BMC = (
-    annotations.adopt, adoption.adopt, annotations.obey, host_key.judge, resets.expire, parked.stand_down,
+    annotations.adopt, adoption.adopt, annotations.obey, host_key.judge, operations.expire, parked.stand_down,
     maintenance.enter, connect.pause,
 )  # fmt: skip
 
@@ -89,7 +88,7 @@ class ServerReconciler:
 
     async def _step(self, scope: Scope) -> Requeue:
         result = None
-        for phase in (resets.perform, adoption.hold, parking.park):
+        for phase in (operations.perform, adoption.hold, parking.park):
             if (result := await phase(scope)) is not None:
                 break
         if result is None:

@@ -18,7 +18,7 @@ from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
-from metal.controllers.server.identity import system as identity
+from metal.controllers.server import identity
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults

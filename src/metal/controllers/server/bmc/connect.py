@@ -2,9 +2,9 @@
 
 from metal.api.server import State
 from metal.bmc.errors import BMCNotFound
+from metal.controllers.server import identity
 from metal.controllers.server.bmc.bmc_endpoint import endpoint_of
 from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, bmc_restarts
-from metal.controllers.server.identity import system as identity
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared.bmc_endpoint import Problem
 from metal.kube.controller.controller import Requeue

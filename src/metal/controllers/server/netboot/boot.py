@@ -14,9 +14,9 @@ from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
 from metal.bmc.protocols import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.netboot import boot_verification
 from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 

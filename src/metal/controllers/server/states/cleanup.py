@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from metal.api.sanitization import Policy
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.netboot import boot, probe_boot
 from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize

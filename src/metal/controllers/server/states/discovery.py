@@ -8,10 +8,10 @@ from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.readiness import await_config
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated
 from metal.kube.client.errors import NotFound

@@ -10,11 +10,11 @@ from metal.api.interruption import Interruption
 from metal.api.maintenance import ServerMaintenance
 from metal.api.server import State
 from metal.bmc.protocols import PowerState, SystemInfo
+from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.override import clear_override, is_kept
 from metal.controllers.server.netboot.readiness import await_change, await_config
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import reserved
 from metal.controllers.server.tenancy import adoption

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from metal.api.interruption import Interruption
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
-from metal.controllers.server.power import power
+from metal.controllers.server import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states.parking import is_marked
 from metal.controllers.server.tenancy.tenancy import assume_booted

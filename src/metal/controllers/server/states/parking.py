@@ -2,10 +2,10 @@
 
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.netboot import boot
-from metal.controllers.server.netboot.boot_progress import boot_under_way
 from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
+from metal.controllers.server.netboot.progress import boot_under_way
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import adoption
 from metal.kube.controller.controller import Requeue

@@ -7,12 +7,12 @@ from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
 from metal.api.server import ClaimBoot, State
 from metal.bmc.protocols import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot, boot_verification
-from metal.controllers.server.netboot.boot_progress import has_booted, is_noted
 from metal.controllers.server.netboot.override import clear_override, is_kept
+from metal.controllers.server.netboot.progress import has_booted, is_noted
 from metal.controllers.server.netboot.readiness import await_change, await_config
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import reimage, sanitization_policy
 from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, take_tenant

@@ -11,8 +11,8 @@ from metal.api.claim_boot import is_asked
 from metal.api.kinds import Kinds
 from metal.api.server import Failure
 from metal.bmc.protocols import PowerState
-from metal.controllers.server.netboot.boot_progress import is_noted
-from metal.controllers.server.power import power
+from metal.controllers.server import power
+from metal.controllers.server.netboot.progress import is_noted
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import adoption
 from metal.kube.client.errors import NotFound

@@ -10,10 +10,10 @@ from metal.api.claim import ServerBootConfiguration
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.netboot import boot, ignition, probe_boot
 from metal.controllers.server.netboot.readiness import await_config
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import firmware
 from metal.controllers.server.tenancy.tenancy import find_claim

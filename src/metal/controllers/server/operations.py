@@ -17,9 +17,9 @@ from metal.api.interruption import OperationRequest
 from metal.api.server import State
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCConflict, BMCError, BMCForbidden, BMCNotSupported
 from metal.bmc.protocols import PowerState, ResetType
-from metal.controllers.server.netboot.boot_progress import boot_under_way, has_booted
+from metal.controllers.server import power_settle
 from metal.controllers.server.netboot.override import clear_override, is_kept
-from metal.controllers.server.power import power_settle
+from metal.controllers.server.netboot.progress import boot_under_way, has_booted
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key

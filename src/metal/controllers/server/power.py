@@ -9,8 +9,8 @@ import msgspec
 from metal.api.server import PowerRequest
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
 from metal.bmc.protocols import PowerState, SystemInfo
+from metal.controllers.server import power_settle
 from metal.controllers.server.bmc.bmc_errors import was_unreachable
-from metal.controllers.server.power import power_settle
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 

@@ -2,7 +2,7 @@
 
 from metal.api.server import State
 from metal.controllers.server.bmc import host_key
-from metal.controllers.server.operations.resets import RESETS, accept
+from metal.controllers.server.operations import RESETS, accept
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import error, parking
 from metal.controllers.server.tenancy import adoption, recreated, sanitization
