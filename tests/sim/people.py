@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from metal.controllers.server.operations import RESETS
-from metal.controllers.server.states.parking import PARK, UNPARK
+from metal.controllers.server.states.parked import PARK, UNPARK
 from metal.controllers.server.tenancy.sanitization import ACCEPT
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Kind

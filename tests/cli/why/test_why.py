@@ -75,7 +75,7 @@ def test_every_failure_has_its_sentence() -> None:
     missing = {
         _prefixed(reason)
         for reason in literals(
-            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "bmc_endpoint.py"], "Problem"
+            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "connect.py"], "Problem"
         )
     }
     assert literals(SERVER, "fail") | {OWED} | powers | lasting | missing <= set(FAILURES)

@@ -6,8 +6,7 @@ import pytest
 
 from metal.bmc.errors import BMCBusy, BMCNotSupported, BMCTimeout
 from metal.bmc.protocols import BootOverride, PowerState
-from metal.controllers.server.annotations import KNOWN
-from metal.controllers.server.operations import RESETS
+from metal.controllers.server.operations import KNOWN, RESETS
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, maintain, operate, reasons
 from tests.controllers.world import KINDS, World, world
 

@@ -25,7 +25,7 @@ async def follow(scope: ClaimScope, server: Server) -> None:
             return
         await _drop(scope, config)
         config = None
-    if has_booted(claim, server.status.claim_boot) and not is_asked(claim, server.status.claim_boot):
+    if has_booted(server.status.claim_boot, claim) and not is_asked(claim, server.status.claim_boot):
         _say_what_waits(scope, server, config)
         return
     desired = _desired(scope, server)

@@ -189,14 +189,14 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
     booted = server.status.claim_boot
     if is_asked(claim, booted):
         return server.status.waiting_for or f"network boot {claim.spec.boot_generation}"
-    if booted is not None and booted.booted_at is not None and server.status.power_state == claim.spec.power:
+    if has_booted(booted) and server.status.power_state == claim.spec.power:
         return ""
     return server.status.waiting_for
 
 
 def _booted(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, server.status.claim_boot
-    if boot is None or not has_booted(claim, boot):
+    if boot is None or not has_booted(boot, claim):
         scope.say("Booted", False, "NotBooted", "the claim's image has not booted yet")
         if not _in_error(scope, server):
             text = _waiting_for(claim, server) or "the claim's image has not booted yet"

@@ -7,7 +7,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.protocols import Pool
-from metal.controllers.server.netboot import boot_verification
+from metal.controllers.server.netboot import progress
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.server.settings import ServerSettings
@@ -52,7 +52,7 @@ def setup_servers(
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.claims.add_index(BY_SERVER, server_index)
-    deps.servers.add_index(boot_verification.BY_MAC, boot_verification.mac_index)
+    deps.servers.add_index(progress.BY_MAC, progress.mac_index)
     deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
     reconciler = ServerReconciler(deps)
     runtime.on_resume(deps.memos.clear)
@@ -88,7 +88,7 @@ def _order(claim: ServerClaim) -> tuple[object, ...]:
 
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
     """The servers that wait for proof that this lease is theirs."""
-    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(boot_verification.BY_MAC, mac))
+    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(progress.BY_MAC, mac))
     return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == "BootConfirmation"]
 
 

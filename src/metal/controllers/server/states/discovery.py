@@ -11,6 +11,7 @@ from metal.bmc.protocols import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory
 from metal.controllers.server.netboot import boot
+from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated
@@ -35,7 +36,7 @@ async def run(scope: Scope) -> Requeue:
         return scope.transition(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
     if config.spec.image != scope.settings.probe_image:
         return scope.transition(State.INITIAL, "the probe image is another one now; discovery starts again")
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
             return unready

@@ -13,10 +13,9 @@ from metal.bmc.protocols import PowerState, SystemInfo
 from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot
-from metal.controllers.server.netboot.override import clear_override, is_kept
+from metal.controllers.server.netboot.progress import has_succeeded, record_success
 from metal.controllers.server.netboot.readiness import await_change, await_config
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states import reserved
 from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.kube.controller.controller import Requeue
@@ -120,11 +119,11 @@ async def _boot(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     config = _config(scope, asked)
     if config is None:
         return await_change(scope, "the maintenance's boot configuration")
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is None:
             claim = await find_claim(scope)  # a boot of the claim must not be forgotten over this one
-            unready = await reserved.note_success(scope, claim) if claim is not None else None
+            unready = await record_success(scope, claim) if claim is not None else None
         if unready is not None:
             return unready
     return await boot.network_boot(scope, config, Purpose.MAINTENANCE, timeout=scope.settings.claim_boot_timeout)
@@ -140,9 +139,9 @@ async def _power(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
         return None
     target = PowerState(asked.spec.server_power)
     if target is PowerState.ON and scope.status.tenant and scope.status.power_request is None:
-        system = await clear_override(scope)
-        if system.power_state is not PowerState.ON and is_kept(scope):
-            return reserved.await_override(scope)
+        system = await boot.clear_override(scope)
+        if system.power_state is not PowerState.ON and boot.is_override_kept(scope):
+            return boot.await_override(scope)
     return await power.converge(scope, target, "the maintenance's power")
 
 

@@ -46,8 +46,20 @@ async def leave_owed(scope: Scope) -> None:
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
 
 
-async def begin(scope: Scope) -> Requeue:
-    """The first state of a Server that nobody's claim is written on. Raises ApiError."""
+async def enter(scope: Scope) -> Requeue | None:
+    """Give a Server without a state its first one; None for a Server that has one. Raises ApiError.
+
+    A claimed one (a restored backup) is Reserved, and counts as booted, so that nothing boots over its disk.
+    """
+    if scope.status.state:
+        return None
+    if scope.server.spec.server_claim_ref is not None:
+        assume_booted(scope)
+        return scope.transition(State.RESERVED, "claimed before its status was lost")
+    return await _enter_unclaimed(scope)
+
+
+async def _enter_unclaimed(scope: Scope) -> Requeue:
     if identity.problem(scope.server):
         return scope.transition(State.INITIAL, "a new server")
     left = await _left(scope)

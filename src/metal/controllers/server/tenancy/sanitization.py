@@ -13,6 +13,7 @@ from metal.bmc.protocols import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.netboot import boot, ignition, probe_boot
+from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import firmware
@@ -102,7 +103,7 @@ def _begin_again(scope: Scope) -> Requeue:
 
 
 async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: SanitizationEvidence | None) -> Requeue | None:
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
             return unready
