@@ -8,6 +8,7 @@ from typing import Any
 
 from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
+from metal.api.names import OPERATION
 from metal.api.server import Server
 from metal.bmc.protocols import BMCEndpoint, Pool, Shell, SystemInfo
 from metal.controllers.bmc.dns_template import Template
@@ -78,7 +79,7 @@ class Scope(StatusScope[BMC]):
     @property
     def operation(self) -> str:
         """What the operation annotation asks for, or empty."""
-        return self.obj.metadata.annotations.get(self.context.kinds.key("operation"), "")
+        return self.obj.metadata.annotations.get(self.context.kinds.key(OPERATION), "")
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -104,7 +105,7 @@ class Scope(StatusScope[BMC]):
 
     async def consume_operation(self) -> None:
         """Remove the operation annotation: it has been obeyed, or never can be."""
-        await self.patch({"metadata": {"annotations": {self.context.kinds.key("operation"): None}}})
+        await self.patch({"metadata": {"annotations": {self.context.kinds.key(OPERATION): None}}})
 
     def seconds_left(self, since: datetime | None, duration: float) -> float:
         """Seconds until `duration` seconds after a moment of the API; 0 when it has passed or never was."""

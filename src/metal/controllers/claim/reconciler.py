@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import answered, has_booted, is_asked
 from metal.api.kinds import Kinds
+from metal.api.names import IGNORE, OPERATION, PARK, PARKED
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.ring import Ring
@@ -42,7 +43,7 @@ class ServerClaimReconciler:
         if claim.metadata.deletion_timestamp is not None:
             await self._let_go(claim)
             return Done()  # the Server's reconciler notices; the boot configuration goes with its owner
-        if claim.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
+        if claim.metadata.annotations.get(self.deps.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
         scope = ClaimScope(self.deps, claim)
         if key.namespace == self.deps.settings.namespace:
@@ -119,7 +120,7 @@ class ServerClaimReconciler:
 
     def _is_parking(self, server: Server) -> bool:
         key, notes = self.deps.context.kinds.key, server.metadata.annotations
-        return notes.get(key("parked")) == "true" or notes.get(key("operation")) == "park"
+        return notes.get(key(PARKED)) == "true" or notes.get(key(OPERATION)) == PARK
 
     async def _serve(self, scope: ClaimScope, server: Server) -> None:
         if scope.claim.spec.server_ref is None:

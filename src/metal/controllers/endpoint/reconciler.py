@@ -6,6 +6,7 @@ from datetime import timedelta
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint, EndpointStatus
 from metal.api.kinds import Kinds
+from metal.api.names import IGNORE, OPERATION
 from metal.bmc.errors import BMCAuthError, BMCError
 from metal.bmc.protocols import Pool
 from metal.controllers.endpoint.enrolment import Enrolment, NotPossible, Refused
@@ -74,7 +75,7 @@ class EndpointReconciler:
             finalizer = self.context.kinds.key("endpoint")
             await remove_finalizer(self.context.client, self.context.kinds.endpoint, endpoint, finalizer)
             return Done()
-        if endpoint.metadata.annotations.get(self.context.kinds.key("operation")) == "ignore":
+        if endpoint.metadata.annotations.get(self.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
         scope = StatusScope(self.context, self.context.kinds.endpoint, self.endpoints, endpoint, EndpointStatus())
         result = await self._step(scope)

@@ -25,6 +25,7 @@ import msgspec
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
 from metal.api.interruption import OperationRequest
+from metal.api.names import IGNORE, OPERATION, PARK, RETRY, UNPARK
 from metal.api.server import State
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCConflict, BMCError, BMCForbidden, BMCNotSupported
 from metal.bmc.protocols import PowerState, ResetType
@@ -49,23 +50,23 @@ RESETS: Mapping[str, ResetType] = {
 _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWER_CYCLE)
 _TRIES = 3
 """How often a BMC that is busy is asked."""
-KNOWN = ("ignore", "retry", sanitization.ACCEPT, ACCEPT_HOST_KEY, parked.PARK, parked.UNPARK, *RESETS)
+KNOWN = (IGNORE, RETRY, sanitization.ACCEPT, ACCEPT_HOST_KEY, PARK, UNPARK, *RESETS)
 """Values of the annotation."""
 
 
 async def run(scope: Scope) -> Requeue | None:
     """Carry out metal.ironcore.dev/operation, once. What is not known is refused with an Event and removed."""
-    annotation = scope.context.kinds.key("operation")
+    annotation = scope.context.kinds.key(OPERATION)
     wanted = scope.server.metadata.annotations.get(annotation)
     if wanted is None:
         return None
-    if wanted in (parked.PARK, parked.UNPARK):
+    if wanted in (PARK, UNPARK):
         await parked.request(scope, wanted)
         return None
     if wanted in RESETS and not parked.is_marked(scope):
         await _accept_reset(scope, wanted)
         return None
-    result = _retry(scope) if wanted == "retry" else None
+    result = _retry(scope) if wanted == RETRY else None
     if wanted == sanitization.ACCEPT:
         result = await _accept_owed(scope)
     if wanted == ACCEPT_HOST_KEY:
@@ -111,7 +112,7 @@ async def _accept_reset(scope: Scope, operation: str) -> None:
         deadline = scope.now + timedelta(seconds=scope.settings.power_timeout)
         scope.set(operation_request=OperationRequest(operation=operation, requested_at=scope.now, deadline=deadline))
     await scope.commit()
-    await scope.patch({"metadata": {"annotations": {scope.context.kinds.key("operation"): None}}})
+    await scope.patch({"metadata": {"annotations": {scope.context.kinds.key(OPERATION): None}}})
 
 
 def _is_written_down(scope: Scope, operation: str) -> bool:

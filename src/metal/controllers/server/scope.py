@@ -16,6 +16,7 @@ from metal.api.common import ObjectRef
 from metal.api.endpoint import Endpoint
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
+from metal.api.names import OPERATION
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
 from metal.controllers.server import identity
@@ -134,7 +135,7 @@ class Scope(StatusScope[Server]):
 
     def fail(self, reason: str, message: str) -> Requeue:
         """Enter Error: `message` says what failed, what was awaited, and what to do; how to go on is added."""
-        annotation = f"{self.context.kinds.key('operation')}=retry"
+        annotation = f"{self.context.kinds.key(OPERATION)}=retry"
         message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
         if self.status.state != State.ERROR:
             self.set(failure=Failure(state=self.status.state, reason=reason, message=message))

@@ -8,6 +8,7 @@ from datetime import timedelta
 from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Refused
 from metal.api.kinds import Kinds
+from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.server import Server
 from metal.boot import ignition, script
 from metal.boot.errors import ScriptError
@@ -24,7 +25,6 @@ from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.answer import Answer, not_yet, text
 from metal.machineapi.http.refusals import Refusals
 
-REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"
 
 

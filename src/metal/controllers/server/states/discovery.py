@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from metal.api import names
 from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
 from metal.api.server import State
@@ -66,12 +67,12 @@ async def run(scope: Scope) -> Requeue:
 
 
 async def _report(scope: Scope) -> dict[str, object]:
-    name = f"inventory-{scope.name}"
+    name = names.inventory_name(scope.name)
     stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
     window = scope.status.boot_window
-    if window is None or stored.metadata.annotations.get(scope.context.kinds.key("boot")) != window.id:
+    if window is None or stored.metadata.annotations.get(scope.context.kinds.key(names.REPORT_BOOT)) != window.id:
         raise KeyError(f"the ConfigMap {name} is not of this boot")
-    return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])
+    return msgspec.json.decode(stored.data[names.REPORT_KEY], type=dict[str, object])
 
 
 def required_permissions() -> tuple[Permission, ...]:

@@ -8,6 +8,7 @@ from metal.api.boot_window import Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.interruption import Interruption
 from metal.api.maintenance import ServerMaintenance
+from metal.api.names import OPERATION
 from metal.api.server import State
 from metal.bmc.protocols import PowerState, SystemInfo
 from metal.controllers.server import power
@@ -72,7 +73,7 @@ async def run(scope: Scope) -> Requeue:
     asked = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
     to_end = f"the maintenance {ref.namespace}/{ref.name} to end"
     if adoption.is_undecided(scope):
-        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
         return scope.wait(
             "Maintenance", f"{to_end}, only watched, because another operator began it; to go on: {retry}"
         )

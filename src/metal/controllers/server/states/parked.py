@@ -16,6 +16,7 @@ discovered, else to Available; only the last needs the BMC, because the machine 
 from collections.abc import Mapping
 
 from metal.api.interruption import Interruption
+from metal.api.names import OPERATION, PARK, PARKED, UNPARK
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
 from metal.controllers.server import power
@@ -27,7 +28,6 @@ from metal.controllers.server.tenancy.tenancy import assume_booted
 from metal.kube.controller.controller import Requeue
 
 WAITS: Mapping[str, str] = {"Unpark": "", "PowerOff": "power_timeout"}
-PARK, UNPARK = "park", "unpark"
 _CONDITION = "Parked"
 _PARKABLE = (State.AVAILABLE, State.RESERVED, State.DISCOVERY)
 _UNDISCOVERED = (State.INITIAL, State.DISCOVERY)
@@ -43,7 +43,7 @@ async def hold(scope: Scope) -> Requeue | None:
     if not is_marked(scope):
         state, message = _next(scope)
         return None if state is State.AVAILABLE else _resume(scope, state, message)
-    operation = scope.context.kinds.key("operation")
+    operation = scope.context.kinds.key(OPERATION)
     scope.condition(_CONDITION, True, "Parked", "the machine is left alone, whoever switches it")
     return scope.wait("Unpark", f"somebody to say so: kubectl annotate servers {scope.name} {operation}=unpark")
 
@@ -87,7 +87,7 @@ def _resume(scope: Scope, state: State, message: str) -> Requeue:
 
 def is_marked(scope: Scope) -> bool:
     """True while the server is to stay parked, whatever became of its status."""
-    return scope.server.metadata.annotations.get(scope.context.kinds.key("parked")) == "true"
+    return scope.server.metadata.annotations.get(scope.context.kinds.key(PARKED)) == "true"
 
 
 async def request(scope: Scope, operation: str) -> None:
@@ -105,7 +105,7 @@ async def park(scope: Scope) -> Requeue | None:
 
     Raises BMCError.
     """
-    operation = scope.server.metadata.annotations.get(scope.context.kinds.key("operation"))
+    operation = scope.server.metadata.annotations.get(scope.context.kinds.key(OPERATION))
     if operation != PARK or is_marked(scope) or _obstacle(scope):
         return None
     busy = await power.converge(scope, PowerState.OFF, "parking", force=is_unfinished(scope))
@@ -131,10 +131,10 @@ async def _unpark(scope: Scope) -> None:
 async def _write(scope: Scope, *, parked: str | None = None) -> None:
     """Marker and operation change in one write. Without `parked` only unpark removes the marker."""
     key = scope.context.kinds.key
-    changes: dict[str, str | None] = {key("operation"): None}
-    unparks = scope.server.metadata.annotations.get(key("operation")) == UNPARK
+    changes: dict[str, str | None] = {key(OPERATION): None}
+    unparks = scope.server.metadata.annotations.get(key(OPERATION)) == UNPARK
     if parked or unparks:
-        changes[key("parked")] = parked
+        changes[key(PARKED)] = parked
     await scope.patch({"metadata": {"annotations": changes}})
 
 

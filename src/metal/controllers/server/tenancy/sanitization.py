@@ -7,6 +7,7 @@ import msgspec
 
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
+from metal.api.names import OPERATION
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
 from metal.bmc.protocols import PowerState
@@ -212,7 +213,7 @@ def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Ve
 def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
     told = "; ".join(verdict.owed)[:1500]
     scope.condition("Sanitized", False, OWED, f"{told} (SanitizationEvidence {evidence.metadata.name})")
-    operation = f"{scope.context.kinds.key('operation')}={ACCEPT}"
+    operation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT}"
     return scope.fail(
         OWED,
         f"{told}. Mend it, or take the drive out and destroy it; to go on without its erasure, which the evidence "
