@@ -25,14 +25,17 @@ from metal.config.check import split_listen
 from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.bmc import secret_reconciler
 from metal.controllers.bootconfig.watches import setup_boot
+from metal.controllers.claim.settings import ClaimSettings
+from metal.controllers.claim.watches import setup_claims
 from metal.controllers.endpoint import reconciler
 from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.endpoint.settings import EndpointSettings
+from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client
 from metal.kube.controller.election import Elector
@@ -185,9 +188,9 @@ class Manager:
         )
         bmc.setup(bmcs, runtime)
         secret_reconciler.setup(secret_reconciler.BMCSecretReconciler(context, runtime), runtime)
-        env = Environment(context, runtime, parts.pool, defaults)
-        setup_servers(env, config.server_settings(zipapp()))
-        setup_claims(env, ClaimSettings(namespace=config.namespace))
+        server_settings = config.server_settings(zipapp())
+        setup_servers(context, runtime, parts.pool, server_settings, access_defaults=defaults)
+        setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
         setup_readiness(context, runtime)
         setup_boot(

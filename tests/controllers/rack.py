@@ -24,12 +24,13 @@ from metal.codegen.crd import crds
 from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.bmc import secret_reconciler
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.endpoint import reconciler as endpoint
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import BMCSettings, EndpointSettings
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder

@@ -21,11 +21,14 @@ from metal.api.sanitization import DriveErasure, SanitizationEvidence
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.codegen.crd import crds
+from metal.controllers.claim.settings import ClaimSettings
+from metal.controllers.claim.watches import setup_claims
+from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.server.settings import ServerSettings
+from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, MaintenanceSettings, ServerSettings
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport
 from metal.kube.client.errors import AlreadyExists, NotFound
@@ -67,9 +70,8 @@ class World:
         recorder = Recorder(self.client, EVENT, clock=self.clock, component="test")
         runtime.background("events", recorder.run)
         context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder)
-        env = Environment(context, runtime, self.pool)
-        setup_servers(env, self.settings, workers=8)
-        setup_claims(env, ClaimSettings(), workers=8)
+        setup_servers(context, runtime, self.pool, self.settings, workers=8)
+        setup_claims(context, runtime, ClaimSettings(), workers=8)
         setup_maintenances(context, runtime, MaintenanceSettings())
         setup_readiness(context, runtime)
         return runtime

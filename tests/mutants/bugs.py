@@ -18,12 +18,11 @@ from metal.api.server import State
 from metal.bmc.power import PowerState
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
-from metal.controllers.server.netboot import boot, readiness
-from metal.controllers.server.operations import annotations
-from metal.controllers.server.power import power, power_settle
+from metal.controllers.server import power
+from metal.controllers.server.netboot import boot, progress, readiness
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
-from metal.controllers.server.tenancy import reimage, tenancy
+from metal.controllers.server.tenancy import recreated, reimage, tenancy
 from metal.kube.controller.controller import Requeue
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
@@ -108,13 +107,13 @@ def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.stale_off, "became Available while its power was")
 def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
     """#1048: a BMC's old reading counts as confirmation."""
-    patch.setattr(power_settle, "is_old_off", lambda *_: False)
+    patch.setattr(power, "is_old_off", lambda *_: False)
 
 
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
     """#1108: a restored server is treated as a new one."""
-    patch.setattr(annotations, "assume_booted", lambda _: None)
+    patch.setattr(recreated, "assume_booted", lambda _: None)
 
 
 @bug(stories.same_name_again, "without being cleaned up")
@@ -279,7 +278,7 @@ def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.asked_again, "imaged a second time|is Reserved and|runs None")
 def never_writes_down_that_it_has_booted_again(patch: pytest.MonkeyPatch) -> None:
     """W14: a request that is answered and not noted is answered again and again."""
-    note = reserved.note_success
+    note = progress.record_success
 
     async def once(scope: Scope, claim: Any) -> Requeue | None:
         if scope.status.claim_boot is None:
@@ -289,7 +288,7 @@ def never_writes_down_that_it_has_booted_again(patch: pytest.MonkeyPatch) -> Non
             scope.set(boot_window=None)
         return None
 
-    patch.setattr(reserved, "note_success", once)
+    patch.setattr(reserved, "record_success", once)
 
 
 @bug(stories.changed_mind, "runs None|is Reserved and")
@@ -333,7 +332,7 @@ def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
             scope.set(boot_window=None, claim_boot=None)
 
     patch.setattr(boot, "_succeeded", again)
-    patch.setattr(reserved, "note_success", _nothing)
+    patch.setattr(reserved, "record_success", _nothing)
 
 
 @bug(stories.off_claim, "claim does not want power|runs None")
@@ -388,8 +387,8 @@ _RUN: Callable[[Scope], Awaitable[Requeue]] = reserved.run
 @bug(stories.old_report, "ReportLost|is Error|is Discovery|without a report")
 def believes_whatever_report_is_stored(patch: pytest.MonkeyPatch) -> None:
     """W10: fresh enough is good enough; whose boot it was is not asked."""
-    patch.setattr(boot, "has_succeeded", lambda *_: True)
-    patch.setattr(discovery, "boot", SimpleNamespace(has_succeeded=lambda *_: True, network_boot=_nothing))
+    patch.setattr(discovery, "has_succeeded", lambda *_: True)
+    patch.setattr(discovery, "boot", SimpleNamespace(network_boot=_nothing))
 
     async def stored(scope: Scope) -> dict[str, object]:
         return {}

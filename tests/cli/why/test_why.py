@@ -26,7 +26,7 @@ from metal.cli.why import server as of_server
 from metal.cli.why.knowledge import CLAIMS, FAILURES, MISFITS, WAITS
 from metal.controllers import server as states
 from metal.controllers.server.bmc.bmc_errors import _MENDABLE
-from metal.controllers.server.identity.system import WrongSystem
+from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.tenancy.sanitization import OWED
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
@@ -75,7 +75,7 @@ def test_every_failure_has_its_sentence() -> None:
     missing = {
         _prefixed(reason)
         for reason in literals(
-            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "bmc_endpoint.py"], "Problem"
+            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "connect.py"], "Problem"
         )
     }
     assert literals(SERVER, "fail") | {OWED} | powers | lasting | missing <= set(FAILURES)

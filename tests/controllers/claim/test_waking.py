@@ -17,9 +17,9 @@ from metal.api.claim import (
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.claim.reconciler import claim_index
-from metal.controllers.server.tenancy.tenancy import BY_SERVER
-from metal.controllers.setup import UNBOUND, _claims_of, _is_another, _is_order, server_index, unbound_index
+from metal.controllers.claim.watches import UNBOUND, _claims_of, _is_another, unbound_index
+from metal.controllers.server.watches import _is_order
+from metal.controllers.shared.indexes import BY_SERVER, claim_index, server_index
 from metal.kube.cache.cache import Cache
 
 

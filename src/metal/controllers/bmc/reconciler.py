@@ -19,13 +19,13 @@ from metal.controllers.bmc.operate import operate
 from metal.controllers.bmc.reach import find_access, let_rest
 from metal.controllers.bmc.restart import expire
 from metal.controllers.bmc.scope import BY_UUID, Deps, Scope
+from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.bmc.subscribe import subscribe
 from metal.controllers.bmc.trust import accept
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.bmc_events import flowing
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import BMCSettings
 from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import Controller, Done, Requeue, Result, owner_keys
 from metal.kube.controller.runtime import Runtime

@@ -6,6 +6,7 @@ from datetime import timedelta
 import msgspec
 
 from metal.api.bmc import Restart
+from metal.api.names import OPERATION
 from metal.bmc.errors import BMCError, BMCNotSupported, BMCServerError, BMCTimeout, BMCUnreachable
 from metal.bmc.pool import BMC
 from metal.bmc.shell import ShellAccess
@@ -60,7 +61,7 @@ async def expire(scope: Scope) -> Result | None:
         return None
     last = scope.status.restart
     if last is None or last.until is None or scope.now >= last.until:
-        again = f"{scope.context.kinds.key('operation')}=force-ssh-reset-bmc"
+        again = f"{scope.context.kinds.key(OPERATION)}=force-ssh-reset-bmc"
         limit = scope.deps.settings.reset_timeout
         text = (
             f"the BMC was not back within {limit:g} s of its restart; look at it, or try SSH: annotate it with {again}"

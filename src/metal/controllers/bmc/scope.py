@@ -8,14 +8,15 @@ from typing import Any
 
 from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
+from metal.api.names import OPERATION
 from metal.api.server import Server
 from metal.bmc.pool import BMCEndpoint, Pool
 from metal.bmc.shell import Shell
 from metal.bmc.systems import SystemInfo
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import BMCSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
 from metal.kube.client.discovery import Discovery
@@ -80,7 +81,7 @@ class Scope(StatusScope[BMC]):
     @property
     def operation(self) -> str:
         """What the operation annotation asks for, or empty."""
-        return self.obj.metadata.annotations.get(self.context.kinds.key("operation"), "")
+        return self.obj.metadata.annotations.get(self.context.kinds.key(OPERATION), "")
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -106,7 +107,7 @@ class Scope(StatusScope[BMC]):
 
     async def consume_operation(self) -> None:
         """Remove the operation annotation: it has been obeyed, or never can be."""
-        await self.patch({"metadata": {"annotations": {self.context.kinds.key("operation"): None}}})
+        await self.patch({"metadata": {"annotations": {self.context.kinds.key(OPERATION): None}}})
 
     def seconds_left(self, since: datetime | None, duration: float) -> float:
         """Seconds until `duration` seconds after a moment of the API; 0 when it has passed or never was."""

@@ -4,6 +4,7 @@ import base64
 
 from metal.api.bmc import BMCSecret, BMCSecretStatus
 from metal.api.kinds import Kinds
+from metal.api.names import IGNORE, OPERATION
 from metal.controllers.shared.bmc_endpoint import Problem, credentials
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context, StatusScope
@@ -26,7 +27,7 @@ class BMCSecretReconciler:
         secret = self.secrets.get(key)
         if secret is None or secret.metadata.deletion_timestamp is not None:
             return Done()
-        if secret.metadata.annotations.get(self.context.kinds.key("operation")) == "ignore":
+        if secret.metadata.annotations.get(self.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
         kind = self.context.kinds.bmc_secret
         scope = StatusScope(self.context, kind, self.secrets, secret, BMCSecretStatus())

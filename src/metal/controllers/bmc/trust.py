@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 
 from metal.api.bmc import Pin
+from metal.api.names import OPERATION
 from metal.bmc.errors import BMCCertificateChanged, BMCError, BMCHostKeyChanged, BMCTimeout
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared import host_key as hostkey
@@ -31,7 +32,7 @@ def judge(scope: Scope) -> None:
     """Say whether the SSH host key is the pinned one. A person at the console may have pinned or refused it."""
     pin = scope.status.ssh_host_key
     if pin is not None:
-        scope.report(*hostkey.judged(pin, scope.name, "bmcs", scope.context.kinds.key("operation")))
+        scope.report(*hostkey.judged(pin, scope.name, "bmcs", scope.context.kinds.key(OPERATION)))
 
 
 async def pin_certificate(scope: Scope) -> None:
@@ -77,7 +78,7 @@ def explained(scope: Scope, exc: BMCError) -> str:
     if not isinstance(exc, BMCCertificateChanged) or (pin := scope.status.certificate) is None:
         return explain(exc)
     scope.set(certificate=msgspec.structs.replace(pin, refused=exc.seen))
-    annotation = f"{scope.context.kinds.key('operation')}={ACCEPT_CERTIFICATE}"
+    annotation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT_CERTIFICATE}"
     return (
         f"{str(exc).rstrip('.')}. If the BMC was given a new certificate, accept it: "
         f"kubectl annotate bmcs {scope.name} {annotation}; otherwise find out who answers there"

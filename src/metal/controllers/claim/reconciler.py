@@ -1,15 +1,17 @@
 """Binds ServerClaims to Servers, and asks for the boot configuration that each claim describes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import answered, has_booted, is_asked
 from metal.api.kinds import Kinds
+from metal.api.names import IGNORE, OPERATION, PARK, PARKED
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.ring import Ring
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
+from metal.controllers.shared.indexes import BY_CLAIM
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -17,17 +19,10 @@ from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.permissions import Permission, follows
 
-BY_CLAIM = "claim"
 _TRIES = 4
 """How many servers are looked at freshly in one pass; the cache is seldom behind on more."""
 _NOT_YET = (State.INITIAL, State.DISCOVERY, State.RELEASED, "")
 """States in which the server boots something else, or nothing any more."""
-
-
-def claim_index(server: Server) -> Iterable[str]:
-    """Index of Servers by the claim that holds them, as namespace/name."""
-    ref = server.spec.server_claim_ref
-    return () if ref is None else (f"{ref.namespace}/{ref.name}",)
 
 
 @dataclass
@@ -48,7 +43,7 @@ class ServerClaimReconciler:
         if claim.metadata.deletion_timestamp is not None:
             await self._let_go(claim)
             return Done()  # the Server's reconciler notices; the boot configuration goes with its owner
-        if claim.metadata.annotations.get(self.deps.context.kinds.key("operation")) == "ignore":
+        if claim.metadata.annotations.get(self.deps.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
         scope = ClaimScope(self.deps, claim)
         if key.namespace == self.deps.settings.namespace:
@@ -125,7 +120,7 @@ class ServerClaimReconciler:
 
     def _is_parking(self, server: Server) -> bool:
         key, notes = self.deps.context.kinds.key, server.metadata.annotations
-        return notes.get(key("parked")) == "true" or notes.get(key("operation")) == "park"
+        return notes.get(key(PARKED)) == "true" or notes.get(key(OPERATION)) == PARK
 
     async def _serve(self, scope: ClaimScope, server: Server) -> None:
         if scope.claim.spec.server_ref is None:
@@ -195,14 +190,14 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
     booted = server.status.claim_boot
     if is_asked(claim, booted):
         return server.status.waiting_for or f"network boot {claim.spec.boot_generation}"
-    if booted is not None and booted.booted_at is not None and server.status.power_state == claim.spec.power:
+    if has_booted(booted) and server.status.power_state == claim.spec.power:
         return ""
     return server.status.waiting_for
 
 
 def _booted(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, server.status.claim_boot
-    if boot is None or not has_booted(claim, boot):
+    if boot is None or not has_booted(boot, claim):
         scope.say("Booted", False, "NotBooted", "the claim's image has not booted yet")
         if not _in_error(scope, server):
             text = _waiting_for(claim, server) or "the claim's image has not booted yet"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim, ServerClaimStatus
 from metal.api.server import Server
+from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import ClaimSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import conditions
 

@@ -14,10 +14,10 @@ from metal.api.meta import Kind
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.pool import BMCEndpoint, Pool
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
+from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, BMCEndpointDefaults, Problem, endpoint_for_bmc
 from metal.controllers.shared.scope import Context
 from metal.controllers.shared.sessions import log_out
-from metal.controllers.shared.settings import EndpointSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import permissions
 from metal.kube.meta.objects import Key

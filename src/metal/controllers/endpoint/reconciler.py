@@ -6,16 +6,17 @@ from datetime import timedelta
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint, EndpointStatus
 from metal.api.kinds import Kinds
+from metal.api.names import IGNORE, OPERATION
 from metal.bmc.errors import BMCAuthError, BMCError
 from metal.bmc.pool import Pool
 from metal.controllers.endpoint.enrolment import Enrolment, NotPossible, Refused
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.controllers.shared.sessions import explain
-from metal.controllers.shared.settings import EndpointSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
 from metal.kube.controller.controller import Controller, Done, Requeue, Result
@@ -74,7 +75,7 @@ class EndpointReconciler:
             finalizer = self.context.kinds.key("endpoint")
             await remove_finalizer(self.context.client, self.context.kinds.endpoint, endpoint, finalizer)
             return Done()
-        if endpoint.metadata.annotations.get(self.context.kinds.key("operation")) == "ignore":
+        if endpoint.metadata.annotations.get(self.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
         scope = StatusScope(self.context, self.context.kinds.endpoint, self.endpoints, endpoint, EndpointStatus())
         result = await self._step(scope)

@@ -5,6 +5,7 @@ from metal.api.maintenance import ServerMaintenance
 from metal.api.server import Server
 from metal.controllers.maintenance import marks, order
 from metal.controllers.maintenance.scope import MaintenanceDeps
+from metal.controllers.shared.boot_config import MAINTENANCE_REF
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission
@@ -51,7 +52,7 @@ async def _point(deps: MaintenanceDeps, server: Server, to: ServerMaintenance | 
     ref = {"namespace": to.metadata.namespace, "name": to.metadata.name} if to is not None else None
     body = {
         "metadata": {"resourceVersion": server.metadata.resource_version},
-        "spec": {"serverMaintenanceRef": ref, "maintenanceBootConfigurationRef": None},
+        "spec": {"serverMaintenanceRef": ref, MAINTENANCE_REF: None},
     }
     try:
         fresh = await deps.context.client.patch(deps.context.kinds.server, server.metadata.name, body)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from metal.api.claim import ServerBootConfiguration
 from metal.api.kinds import Kinds
 from metal.api.maintenance import MaintenanceState, ServerMaintenance
+from metal.api.names import IGNORE, OPERATION
 from metal.api.server import Server, State
 from metal.controllers.maintenance import boot_config, hold, marks, order
 from metal.controllers.maintenance.order import Obstacle
@@ -38,7 +39,7 @@ class ServerMaintenanceReconciler:
             await self._end(maintenance)
             return Done()
         kinds = self.deps.context.kinds
-        if maintenance.metadata.annotations.get(kinds.key("operation")) == "ignore":
+        if maintenance.metadata.annotations.get(kinds.key(OPERATION)) == IGNORE:
             return Done()
         scope, mine = MaintenanceScope(self.deps, maintenance), kinds.key("servermaintenance")
         finalizers = list(maintenance.metadata.finalizers)

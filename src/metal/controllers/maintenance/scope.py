@@ -6,14 +6,12 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.maintenance import MaintenanceState, ServerMaintenance, ServerMaintenanceStatus
 from metal.api.server import Server
 from metal.controllers.maintenance.order import Obstacle
+from metal.controllers.maintenance.settings import MaintenanceSettings
+from metal.controllers.shared.indexes import BY_SERVER
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import MaintenanceSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
-
-BY_SERVER = "server"
-"""Index of ServerMaintenances by the server that they name."""
 
 
 @dataclass

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from metal.api.claim import ServerClaim
 from metal.api.server import Server
-from metal.controllers.claim.reconciler import BY_CLAIM, claim_index
 from metal.controllers.maintenance.reconciler import BY_MAINTENANCE, ServerMaintenanceReconciler
-from metal.controllers.maintenance.scope import BY_SERVER, MaintenanceDeps
+from metal.controllers.maintenance.scope import MaintenanceDeps
+from metal.controllers.maintenance.settings import MaintenanceSettings
+from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import MaintenanceSettings
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of

@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from metal.api.names import OPERATION
 from metal.bmc.errors import BMCError
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.scope import Scope
@@ -38,7 +39,7 @@ IGNORE = ("ignore", "ignore-propagated", "ignore-child-and-self")
 
 def is_ignored(scope: Scope) -> bool:
     """True while somebody wants this server left alone."""
-    return scope.server.metadata.annotations.get(scope.context.kinds.key("operation")) in IGNORE
+    return scope.server.metadata.annotations.get(scope.context.kinds.key(OPERATION)) in IGNORE
 
 
 async def _log_out(scope: Scope) -> None:

@@ -16,16 +16,17 @@ from metal.api.common import ObjectRef
 from metal.api.endpoint import Endpoint
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
+from metal.api.names import OPERATION
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.boot import BootOverride
 from metal.bmc.pool import BMC, Pool
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
-from metal.controllers.server.identity import system as identity
+from metal.controllers.server import identity
+from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue
@@ -137,7 +138,7 @@ class Scope(StatusScope[Server]):
 
     def fail(self, reason: str, message: str) -> Requeue:
         """Enter Error: `message` says what failed, what was awaited, and what to do; how to go on is added."""
-        annotation = f"{self.context.kinds.key('operation')}=retry"
+        annotation = f"{self.context.kinds.key(OPERATION)}=retry"
         message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
         if self.status.state != State.ERROR:
             self.set(failure=Failure(state=self.status.state, reason=reason, message=message))

@@ -15,6 +15,7 @@ from datetime import timedelta
 from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Refused
 from metal.api.kinds import Kinds
+from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.server import Server
 from metal.boot import ignition, script
 from metal.boot.errors import ScriptError
@@ -31,7 +32,6 @@ from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import Response, text, unavailable
 
-REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"
 
 

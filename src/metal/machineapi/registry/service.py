@@ -10,7 +10,7 @@ probe sends it again, and a repeated report is answered with 200. Nothing is kep
 import random
 from dataclasses import dataclass, field
 
-from metal.api import boot_window
+from metal.api import boot_window, names
 from metal.api.boot_window import BootWindow, Purpose, Refused
 from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds
@@ -126,15 +126,18 @@ class RegistryService:
             "name": meta.name,
             "uid": meta.uid,
         }
-        notes = {self._kinds.key("boot"): window.id, self._kinds.key("reported-at"): self._clock().isoformat()}
+        notes = {
+            self._kinds.key(names.REPORT_BOOT): window.id,
+            self._kinds.key(names.REPORTED_AT): self._clock().isoformat(),
+        }
         inventory = {
             "metadata": {
-                "name": f"inventory-{meta.name}",
+                "name": names.inventory_name(meta.name),
                 "namespace": self.settings.namespace,
                 "ownerReferences": [owner],
                 "annotations": notes,
             },
-            "data": {"report.json": report.decode()},
+            "data": {names.REPORT_KEY: report.decode()},
         }
         await self._client.apply(CONFIG_MAP, inventory, manager=MANAGER)
 

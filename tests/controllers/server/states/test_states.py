@@ -13,7 +13,7 @@ from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.bmc.errors import BMCTimeout
 from metal.bmc.power import PowerState, ResetType
-from metal.controllers.server.operations.resets import RESETS
+from metal.controllers.server.operations import RESETS
 from metal.kube.client.errors import ApiError, Conflict, NotFound
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import maintain, operate, retry

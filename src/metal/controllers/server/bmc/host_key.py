@@ -1,6 +1,7 @@
 """The SSH host key of the BMC in a Server's own spec.bmc: consoles write it; here is said what became of it."""
 
 from metal.api.bmc import Pin
+from metal.api.names import OPERATION
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared.host_key import ACCEPT, judged
 from metal.kube.controller.controller import Requeue
@@ -11,7 +12,7 @@ async def judge(scope: Scope) -> Requeue | None:
     pin = scope.status.ssh_host_key
     if pin is None:
         return None
-    type, trusted, reason, text = judged(pin, scope.name, "servers", scope.context.kinds.key("operation"))
+    type, trusted, reason, text = judged(pin, scope.name, "servers", scope.context.kinds.key(OPERATION))
     if scope.condition(type, trusted, reason, text):
         scope.record_event(reason, text, warning=not trusted)
     return None

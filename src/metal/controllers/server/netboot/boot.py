@@ -1,10 +1,24 @@
-"""One network boot: window, override, power, and what became of it.
+"""One network boot of a Server, from a machine that is off to a boot that has succeeded and is proven.
 
-The window is written before anything reaches the BMC. A machine that boots from the network outside a window is served
-nothing, so that a lost override or a crash here never re-images anybody.
+In: a boot configuration that can be served, the purpose of the boot, and for a claim its UID and boot generation. Each
+pass calls `network_boot`, which makes one step and returns None once the boot counts.
+
+1. The machine is switched off, at once when nothing on it needs a shutdown.
+2. A boot window is written to `status.bootWindow`. The boot server serves scripts, images and Ignition only in an open
+   window, and advances the window's phase. A machine that boots from the network at any other time is served nothing,
+   so that a boot override that a BMC kept, or a manager that was killed here, never images a machine again.
+3. The BMC is told to boot from the network once, and the answer is read back; then the machine is switched on.
+4. As soon as the machine has fetched something, the override is read back and cleared: some BMCs ignore `Once`.
+5. The window succeeds, is contested by a second client, expires, or the machine goes off.
+
+Remembered: the window, and `status.bootAttempts`, the number of failed boots in a row. After a failure the window is
+closed, and the next boot starts after a pause (`BootRetry`) that doubles; after `boot_attempts` the server goes to
+Error. A window that belongs to another configuration, generation or claim is closed before the new boot starts.
+
+Outside of a network boot there must be no override: `clear_override` makes sure of it and keeps what a BMC refuses as a
+condition; `await_override` keeps a tenant's machine off that would start from the network instead of from its disk.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
@@ -13,10 +27,11 @@ from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
+from metal.bmc.errors import BMCBadRequest, BMCNotSupported
 from metal.bmc.power import PowerState
-from metal.controllers.server.netboot import boot_verification
-from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
+from metal.bmc.systems import SystemInfo
+from metal.controllers.server import power
+from metal.controllers.server.netboot.progress import OPERATOR, Tenant, await_proof, belongs, is_unfinished
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 
@@ -29,48 +44,12 @@ _AWAITED: dict[str, str] = {
     Purpose.SANITIZATION: "Sanitization",
 }
 """Names of the wait for a boot, by its purpose; any other is a claim's."""
-
-
-@dataclass(frozen=True)
-class Tenant:
-    """For which claim a boot is, and which of its boots."""
-
-    claim_uid: str = ""
-    boot_generation: int = 0
-
-
-NOBODY = Tenant()
-"""A boot of the operator's own, or of a maintenance."""
-
-
-def tenant_of(window: BootWindow) -> Tenant:
-    """For whom a boot was begun."""
-    return Tenant(window.claim_uid, window.boot_generation)
-
-
-def belongs(window: BootWindow | None, config: ServerBootConfiguration, tenant: Tenant = NOBODY) -> bool:
-    """True when the window is a boot of this configuration as it is now (for this claim)."""
-    if window is None or window.config_uid != config.metadata.uid or tenant_of(window) != tenant:
-        return False
-    return window.config_generation in (0, config.metadata.generation)
-
-
-def has_succeeded(scope: Scope, config: ServerBootConfiguration) -> bool:
-    """True when the boot of this configuration is done."""
-    window = scope.status.boot_window
-    return window is not None and belongs(window, config) and window.phase == Phase.SUCCEEDED
-
-
-def is_unfinished(scope: Scope) -> bool:
-    """True when the last network boot began and never succeeded: the machine runs nothing worth a shutdown."""
-    window = scope.status.boot_window
-    if window is None or window.phase == Phase.SUCCEEDED:
-        return False
-    return scope.status.claim_boot is None or window.purpose == Purpose.SANITIZATION
+_OVERRIDE_CLEARED = "BootOverrideCleared"
+"""Condition: whether the BMC has dropped its network boot override."""
 
 
 async def network_boot(
-    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, tenant: Tenant = NOBODY, timeout: float,
+    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, tenant: Tenant = OPERATOR, timeout: float,
     begin_within: float | None = None,
 ) -> Requeue | None:  # fmt: skip
     """One step of a network boot of `config`; None once the window has succeeded. Raises BMCError.
@@ -211,7 +190,7 @@ async def _check_override(scope: Scope, window: BootWindow) -> None:
 
 async def _succeeded(scope: Scope, window: BootWindow) -> Requeue | None:
     await _check_override(scope, window)
-    doubt = boot_verification.await_proof(scope, window)
+    doubt = await_proof(scope, window)
     if doubt is None:
         scope.set(boot_attempts=0)
     return doubt
@@ -264,3 +243,56 @@ def _pause(scope: Scope) -> float:
 def _resting(scope: Scope) -> bool:
     wait = scope.status.wait
     return wait is not None and wait.for_ == "BootRetry" and not scope.overdue("BootRetry")
+
+
+async def clear_override(scope: Scope, *, max_age: float | None = None) -> SystemInfo:
+    """Make sure that the next boot goes to the disk; returns the system as read before.
+
+    A BMC that keeps the override is a condition. Raises BMCError.
+    """
+    system = await scope.observe(max_age=max_age)
+    if not system.boot.is_network:
+        _say_cleared(scope)
+        return system
+    await scope.require_latest()
+    scope.invalidate()
+    if await _clear(scope):
+        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC had kept the network boot override")
+        return system
+    message = "the BMC keeps the network boot override; nothing is served to it"
+    known = scope.find_condition(_OVERRIDE_CLEARED)
+    if known is None or known.status != "False":
+        scope.record_event("OverrideKept", message, warning=True)
+    scope.condition(_OVERRIDE_CLEARED, False, "OverrideKept", message)
+    return system
+
+
+async def _clear(scope: Scope) -> bool:
+    try:
+        return not (await scope.connected().clear_boot_override(scope.uri)).is_network
+    except (BMCNotSupported, BMCBadRequest):  # it refuses every way there is
+        return False
+
+
+def _say_cleared(scope: Scope) -> None:
+    known = scope.find_condition(_OVERRIDE_CLEARED)
+    if known is not None and known.status != "True":
+        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC has dropped the network boot override")
+
+
+def is_override_kept(scope: Scope) -> bool:
+    """True when the BMC was last seen to keep the override although it was told to drop it."""
+    known = scope.find_condition(_OVERRIDE_CLEARED)
+    return known is not None and known.status == "False"
+
+
+def await_override(scope: Scope) -> Requeue:
+    """Switched on now, the machine would go to the network instead of to its tenant's disk."""
+    if scope.overdue("BootOverride"):
+        return scope.fail(
+            "BootOverrideKept",
+            "the BMC keeps the network boot override, so the claim's machine cannot be switched on without losing its "
+            "way to the disk. Clear the override at the BMC; the server then goes on by itself",
+        )
+    deadline = scope.settings.power_timeout
+    return scope.wait("BootOverride", "the BMC to drop the network boot override", deadline=deadline, poll=30)

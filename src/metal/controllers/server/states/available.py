@@ -6,10 +6,10 @@ from typing import Any
 from metal.api.boot_window import Phase
 from metal.api.server import State
 from metal.bmc.power import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory, led_and_boot_order
 from metal.controllers.server.netboot import probe_boot
-from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
+from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.kube.controller.controller import Requeue

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from metal.api.sanitization import Policy
 from metal.api.server import State
 from metal.bmc.power import PowerState
-from metal.controllers.server.netboot import boot, probe_boot
-from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
+from metal.controllers.server import power
+from metal.controllers.server.netboot import probe_boot
+from metal.controllers.server.netboot.boot import clear_override
+from metal.controllers.server.netboot.progress import is_unfinished
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
@@ -40,7 +41,7 @@ async def run(scope: Scope) -> Requeue:
 
 async def _switch_off(scope: Scope) -> Requeue | None:
     scope.close_window()
-    return await power.converge(scope, PowerState.OFF, "cleanup", force=boot.is_unfinished(scope))
+    return await power.converge(scope, PowerState.OFF, "cleanup", force=is_unfinished(scope))
 
 
 async def _sanitize(scope: Scope) -> Requeue | None:

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 
 import msgspec
 
+from metal.api import names
 from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
 from metal.api.server import State
 from metal.bmc.power import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory
 from metal.controllers.server.netboot import boot
+from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated
 from metal.kube.client.errors import NotFound
@@ -35,7 +37,7 @@ async def run(scope: Scope) -> Requeue:
         return scope.transition(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
     if config.spec.image != scope.settings.probe_image:
         return scope.transition(State.INITIAL, "the probe image is another one now; discovery starts again")
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
             return unready
@@ -65,12 +67,12 @@ async def run(scope: Scope) -> Requeue:
 
 
 async def _report(scope: Scope) -> dict[str, object]:
-    name = f"inventory-{scope.name}"
+    name = names.inventory_name(scope.name)
     stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
     window = scope.status.boot_window
-    if window is None or stored.metadata.annotations.get(scope.context.kinds.key("boot")) != window.id:
+    if window is None or stored.metadata.annotations.get(scope.context.kinds.key(names.REPORT_BOOT)) != window.id:
         raise KeyError(f"the ConfigMap {name} is not of this boot")
-    return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])
+    return msgspec.json.decode(stored.data[names.REPORT_KEY], type=dict[str, object])
 
 
 def required_permissions() -> tuple[Permission, ...]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from metal.api.server import Failure, State
 from metal.bmc.systems import SystemInfo
-from metal.controllers.server.netboot import boot, readiness
+from metal.controllers.server.netboot import readiness
+from metal.controllers.server.netboot.progress import belongs, tenant_of
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import maintenance
 from metal.controllers.server.tenancy import reimage
@@ -53,7 +54,7 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
         return "the network boot override is gone"
     window = scope.status.boot_window
     if failure.reason == "NetworkBootFailed" and config is not None and window is not None:
-        return "" if boot.belongs(window, config, boot.tenant_of(window)) else "what is to be booted has changed"
+        return "" if belongs(window, config, tenant_of(window)) else "what is to be booted has changed"
     changed = scope.status.observed_generation != scope.server.metadata.generation
     return "the server's spec was changed" if failure.reason in _BY_SPEC and changed else ""
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from metal.api.server import State
+from metal.controllers.server import identity
 from metal.controllers.server.bmc import inventory_summary
-from metal.controllers.server.identity import system
 from metal.controllers.server.netboot import ignition, probe_boot
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
@@ -15,7 +15,7 @@ WAITS: Mapping[str, str] = {"BMC": "bmc_timeout"}
 async def run(scope: Scope) -> Requeue:
     """Inventory into status, discovery boot configuration and its Ignition into the API, then Discovery."""
     inventory = await scope.connected().inventory(scope.uri)
-    system.require(scope.server, inventory.system)
+    identity.require(scope.server, inventory.system)
     scope.set(**inventory_summary.of_inventory(inventory, scope.status.network_interfaces))
     if inventory.problems:
         scope.condition("InventoryComplete", False, "PartlyRead", "; ".join(inventory.problems)[:1000])

@@ -8,16 +8,16 @@ from metal.api.boot_window import Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.interruption import Interruption
 from metal.api.maintenance import ServerMaintenance
+from metal.api.names import OPERATION
 from metal.api.server import State
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
+from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot
-from metal.controllers.server.netboot.override import clear_override, is_kept
+from metal.controllers.server.netboot.progress import has_succeeded, record_success
 from metal.controllers.server.netboot.readiness import await_change, await_config
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states import reserved
 from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.kube.controller.controller import Requeue
@@ -74,7 +74,7 @@ async def run(scope: Scope) -> Requeue:
     asked = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
     to_end = f"the maintenance {ref.namespace}/{ref.name} to end"
     if adoption.is_undecided(scope):
-        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
         return scope.wait(
             "Maintenance", f"{to_end}, only watched, because another operator began it; to go on: {retry}"
         )
@@ -121,11 +121,11 @@ async def _boot(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     config = _config(scope, asked)
     if config is None:
         return await_change(scope, "the maintenance's boot configuration")
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is None:
             claim = await find_claim(scope)  # a boot of the claim must not be forgotten over this one
-            unready = await reserved.note_success(scope, claim) if claim is not None else None
+            unready = await record_success(scope, claim) if claim is not None else None
         if unready is not None:
             return unready
     return await boot.network_boot(scope, config, Purpose.MAINTENANCE, timeout=scope.settings.claim_boot_timeout)
@@ -141,9 +141,9 @@ async def _power(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
         return None
     target = PowerState(asked.spec.server_power)
     if target is PowerState.ON and scope.status.tenant and scope.status.power_request is None:
-        system = await clear_override(scope)
-        if system.power_state is not PowerState.ON and is_kept(scope):
-            return reserved.await_override(scope)
+        system = await boot.clear_override(scope)
+        if system.power_state is not PowerState.ON and boot.is_override_kept(scope):
+            return boot.await_override(scope)
     return await power.converge(scope, target, "the maintenance's power")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metal.api.server import State
 from metal.bmc.power import PowerState
-from metal.controllers.server.power import power
+from metal.controllers.server import power
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 

@@ -5,6 +5,7 @@ until somebody gives the word (operation=retry), because nobody here knows what 
 """
 
 from metal.api.claim import ServerClaim
+from metal.api.names import OPERATION
 from metal.api.server import ClaimBoot, State
 from metal.bmc.power import PowerState
 from metal.controllers.server.scope import Scope
@@ -99,7 +100,7 @@ def _leave_alone(scope: Scope, power: PowerState, wanted: PowerState | None) -> 
     doing = f"{power.value} although {wanted.value} is called for" if wanted else f"{power.value}"
     text = (
         f"the word to go on: another operator left this server in {scope.status.state}, and its machine is {doing}. It "
-        f"is left alone; to go on: kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+        f"is left alone; to go on: kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
     )
     scope.condition(_CONDITION, False, "Undecided", text)
     return scope.wait(WAIT, text)

@@ -10,10 +10,11 @@ import structlog
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import Policy, SanitizationEvidence
 from metal.api.server import State
-from metal.controllers.server.identity import system
+from metal.controllers.server import identity
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
-from metal.controllers.server.tenancy.tenancy import BY_SERVER, assume_booted, find_claim
+from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
+from metal.controllers.shared.indexes import BY_SERVER
 from metal.evidence import owed
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
@@ -35,7 +36,7 @@ def _system(scope: Scope) -> str:
 async def leave_owed(scope: Scope) -> None:
     """The Server is being deleted: what its drives owe, and whose it was, is kept for the next one. Raises ApiError."""
     claimed = scope.status.state in _CLAIMED and sanitization_policy.is_owed(scope)
-    if system.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
+    if identity.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
         return
     policy = scope.status.sanitization_policy or sanitization_policy.policy_for(scope, None)
     if policy == Policy.NONE and await find_claim(scope) is None:
@@ -45,9 +46,21 @@ async def leave_owed(scope: Scope) -> None:
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
 
 
-async def begin(scope: Scope) -> Requeue:
-    """The first state of a Server that nobody's claim is written on. Raises ApiError."""
-    if system.problem(scope.server):
+async def enter(scope: Scope) -> Requeue | None:
+    """Give a Server without a state its first one; None for a Server that has one. Raises ApiError.
+
+    A claimed one (a restored backup) is Reserved, and counts as booted, so that nothing boots over its disk.
+    """
+    if scope.status.state:
+        return None
+    if scope.server.spec.server_claim_ref is not None:
+        assume_booted(scope)
+        return scope.transition(State.RESERVED, "claimed before its status was lost")
+    return await _enter_unclaimed(scope)
+
+
+async def _enter_unclaimed(scope: Scope) -> Requeue:
+    if identity.problem(scope.server):
         return scope.transition(State.INITIAL, "a new server")
     left = await _left(scope)
     owners = await _owners(scope, left)
@@ -141,7 +154,7 @@ def is_undiscovered(scope: Scope) -> bool:
 
 async def settle(scope: Scope) -> None:
     """The cleanup has come to its end, and with it what deleted Servers of this machine had left. Raises ApiError."""
-    if system.problem(scope.server):
+    if identity.problem(scope.server):
         return
     context, status = scope.context, scope.status
     became, proof = status.sanitization, status.sanitization_evidence

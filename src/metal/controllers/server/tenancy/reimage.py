@@ -11,8 +11,8 @@ from metal.api.claim_boot import is_asked
 from metal.api.kinds import Kinds
 from metal.api.server import Failure
 from metal.bmc.power import PowerState
-from metal.controllers.server.netboot.boot_progress import is_noted
-from metal.controllers.server.power import power
+from metal.controllers.server import power
+from metal.controllers.server.netboot.progress import is_recorded
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import adoption
 from metal.kube.client.errors import NotFound
@@ -91,7 +91,7 @@ async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
 def _has_begun(scope: Scope) -> bool:
     """What runs there is neither the system of before nor a new one."""
     window = scope.status.boot_window
-    return window is not None and window.purpose == Purpose.CLAIM and not is_noted(scope, window)
+    return window is not None and window.purpose == Purpose.CLAIM and not is_recorded(scope, window)
 
 
 def is_other(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:

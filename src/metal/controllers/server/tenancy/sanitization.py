@@ -7,13 +7,15 @@ import msgspec
 
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
+from metal.api.names import OPERATION
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
 from metal.bmc.power import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.netboot import boot, ignition, probe_boot
+from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
-from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import firmware
 from metal.controllers.server.tenancy.tenancy import find_claim
@@ -102,7 +104,7 @@ def _begin_again(scope: Scope) -> Requeue:
 
 
 async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: SanitizationEvidence | None) -> Requeue | None:
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
             return unready
@@ -211,7 +213,7 @@ def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Ve
 def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
     told = "; ".join(verdict.owed)[:1500]
     scope.condition("Sanitized", False, OWED, f"{told} (SanitizationEvidence {evidence.metadata.name})")
-    operation = f"{scope.context.kinds.key('operation')}={ACCEPT}"
+    operation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT}"
     return scope.fail(
         OWED,
         f"{told}. Mend it, or take the drive out and destroy it; to go on without its erasure, which the evidence "

@@ -10,9 +10,6 @@ from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission
 
-BY_SERVER = "server"
-"""Index of ServerClaims by the server that they name."""
-
 
 async def find_claim(scope: Scope) -> ServerClaim | None:
     """The claim that holds this server, or None when it is gone for sure (asked of the API, not of the cache).

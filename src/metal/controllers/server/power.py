@@ -1,4 +1,25 @@
-"""Brings a machine's power to where it should be: asks once, watches, insists, and gives up at a deadline."""
+"""Brings the power of a machine to On or Off, and decides whether a reported Off can be believed.
+
+A power change takes seconds to minutes, and only the BMC can show it: a BMC may refuse a request, forget it, be busy,
+or report an old state from a cache. Each reconcile calls `converge`, which makes one step and never waits.
+
+In: the target, and the power state that the BMC reports (`Scope.observe`).
+
+Remembered: `status.powerRequest` (target, reason, time, deadline, and when it was forced) is written before the BMC is
+asked, so that a manager which takes over knows of the request. `status.onRequestedAt` is the time of the last request
+for On that no reading has confirmed yet. The memo holds when the BMC was last asked and when to look next; losing it
+costs one more request.
+
+Out: requests to the BMC. Off is graceful first; it is forced after `graceful_timeout`, at once when the BMC has no
+graceful shutdown, or when the caller says that nothing on the machine needs one. A graceful shutdown is requested once;
+On and a forced Off are requested again every 30 seconds.
+
+End: the BMC reports the target, or the deadline passes and the server goes to Error with the reason `PowerOnTimeout` or
+`PowerOffTimeout`. A deadline that passed while the BMC did not answer starts again.
+
+An Off may be older than the last power-on. Until On was seen, or `power_settle` seconds have passed since On was
+requested, an Off does not count as reached, so that no running machine is released; Off is requested again.
+"""
 
 import asyncio
 import math
@@ -8,10 +29,9 @@ import msgspec
 
 from metal.api.server import PowerRequest
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
-from metal.bmc.power import PowerState
+from metal.bmc.power import PowerState, ResetType
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server.bmc.bmc_errors import was_unreachable
-from metal.controllers.server.power import power_settle
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 
@@ -19,6 +39,10 @@ _INSIST = 30.0
 """Seconds after which a request that changed nothing is made again; a BMC may have dropped it."""
 _SLOWEST = 10.0
 """Longest pause between two looks at a power change, in seconds."""
+
+
+class _Refused(Exception):
+    """The BMC refuses to switch off what it takes to be off; whether it is, the next looks tell."""
 
 
 async def converge(
@@ -35,7 +59,7 @@ async def converge(
     if request is not None and (early := too_early(scope)) > 0:
         return Requeue(early)
     system = await scope.observe(max_age=0.0 if request is not None else None)
-    if system.power_state is target and not power_settle.is_old_off(scope, system):
+    if system.power_state is target and not is_old_off(scope, system):
         scope.set(power_request=None)
         return None
     if request is None:
@@ -83,7 +107,7 @@ async def _write_down(scope: Scope, request: PowerRequest) -> None:
     scope.memo.acted_at = -math.inf
     scope.set(power_request=request)
     if request.target == PowerState.ON:
-        power_settle.note_on(scope)
+        note_on(scope)
     _name_wait(scope, request)
     await scope.commit()
 
@@ -102,7 +126,7 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
     idle = asyncio.get_running_loop().time() - scope.memo.acted_at
     if (idle == math.inf or idle >= patience) and not _moving(scope, request):
         if request.target == PowerState.ON:
-            power_settle.note_on(scope)
+            note_on(scope)
         return await _act(scope, request)
     elapsed = (scope.now - begun).total_seconds()
     return _look_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
@@ -136,8 +160,8 @@ async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -
         if request.target == PowerState.ON:
             await scope.connected().power_on(scope.uri)
         else:
-            await power_settle.power_off(scope, force=request.forced_at is not None)
-    except (BMCConflict, power_settle.Refused):
+            await _power_off(scope, force=request.forced_at is not None)
+    except (BMCConflict, _Refused):
         scope.memo.acted_at = -math.inf  # another change is under way; ask again at the next look
     except (BMCNotSupported, BMCBadRequest):
         if request.target == PowerState.ON or request.forced_at is not None:
@@ -158,12 +182,48 @@ def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
 
 
 def _name_wait(scope: Scope, request: PowerRequest) -> None:
-    doubted = (
-        "; the Off that its BMC shows may be older than the last power-on" if power_settle.is_shown_off(scope) else ""
-    )
+    doubted = "; the Off that its BMC shows may be older than the last power-on" if is_shown_off(scope) else ""
     text = f"power {request.target} ({request.reason})"
     scope.wait(f"Power{request.target}", text + doubted * (request.target == PowerState.OFF), until=request.deadline)
 
 
 def _deadline(scope: Scope) -> datetime:
     return scope.now + timedelta(seconds=scope.settings.power_timeout)
+
+
+def note_on(scope: Scope) -> None:
+    """Remember that On is being asked for; one that was asked for shortly before counts as the same."""
+    asked, half = scope.status.on_requested_at, timedelta(seconds=scope.settings.power_settle / 2)
+    if asked is None or not asked <= scope.now < asked + half:
+        scope.set(on_requested_at=scope.now)
+
+
+def is_old_off(scope: Scope, system: SystemInfo) -> bool:
+    """True when the reading is Off, and may be older than the last power-on; forgets a power-on that is long past."""
+    asked = scope.status.on_requested_at
+    if asked is None or system.power_state is not PowerState.OFF:
+        return False
+    if asked > scope.now:  # the clock was set back: nobody knows how long ago that was
+        scope.set(on_requested_at=scope.now)
+        return True
+    if (scope.now - asked).total_seconds() < scope.settings.power_settle:
+        return True
+    scope.set(on_requested_at=None)
+    return False
+
+
+def is_shown_off(scope: Scope) -> bool:
+    """True when the BMC was last seen to report Off although On was asked for and not seen since."""
+    return scope.status.on_requested_at is not None and scope.status.power_state == PowerState.OFF
+
+
+async def _power_off(scope: Scope, *, force: bool) -> None:
+    """Ask for Off, also where the BMC still shows an old one. Raises _Refused and BMCError."""
+    if not is_shown_off(scope):
+        await scope.connected().power_off(scope.uri, force=force)
+        return
+    how = ResetType.FORCE_OFF if force else ResetType.GRACEFUL_SHUTDOWN
+    try:
+        await scope.connected().reset(scope.uri, how)
+    except (BMCNotSupported, BMCBadRequest) as exc:
+        raise _Refused from exc

@@ -1,8 +1,19 @@
-"""The five reset operations: each asks the BMC for one Redfish reset, at most once for each annotation.
+"""Operations: what an administrator asks for with the annotation metal.ironcore.dev/operation.
 
-The request goes from the annotation into status, then the annotation is removed, then the moment of asking is
-written down, and only then the BMC is asked. Killed in between, a reset may be lost, which an Event tells; it is
-never repeated.
+In: the value of the annotation; `KNOWN` lists the values. `ignore` acts as long as it stays (see
+`finalize.is_ignored`). Every other operation is carried out or refused once, an Event says which, and the annotation is
+removed. The result is written before the annotation is removed: a manager that is killed in between may carry the
+operation out twice.
+
+A reset must not be carried out twice, so it takes more steps. The annotation becomes `status.operationRequest`; the
+annotation is removed; the time of the request to the BMC is written; only then the BMC is asked, in a pass that has
+reached it. A manager that finds a request with a time does not know whether the BMC got it: the Event is
+`OperationUnconfirmed` and the reset is dropped, never repeated. A BMC that is busy is asked three times. A request that
+could not reach the BMC within `power_timeout` is dropped, because a reset must not happen when it is no longer
+expected.
+
+`_refusal` lists the states in which a reset is refused; it is asked when the annotation is read, and once more before
+the BMC is asked.
 """
 
 import asyncio
@@ -14,13 +25,18 @@ import msgspec
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
 from metal.api.interruption import OperationRequest
+from metal.api.names import IGNORE, OPERATION, PARK, RETRY, UNPARK
 from metal.api.server import State
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCConflict, BMCError, BMCForbidden, BMCNotSupported
 from metal.bmc.power import PowerState, ResetType
-from metal.controllers.server.netboot.boot_progress import boot_under_way, has_booted
-from metal.controllers.server.netboot.override import clear_override, is_kept
-from metal.controllers.server.power import power_settle
+from metal.controllers.server import power
+from metal.controllers.server.bmc import host_key
+from metal.controllers.server.netboot.boot import clear_override, is_override_kept
+from metal.controllers.server.netboot.progress import has_booted, is_under_way
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states import error, parked
+from metal.controllers.server.tenancy import adoption, sanitization
+from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
 
@@ -34,9 +50,60 @@ RESETS: Mapping[str, ResetType] = {
 _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWER_CYCLE)
 _TRIES = 3
 """How often a BMC that is busy is asked."""
+KNOWN = (IGNORE, RETRY, sanitization.ACCEPT, ACCEPT_HOST_KEY, PARK, UNPARK, *RESETS)
+"""Values of the annotation."""
 
 
-async def accept(scope: Scope, operation: str) -> None:
+async def run(scope: Scope) -> Requeue | None:
+    """Carry out metal.ironcore.dev/operation, once. What is not known is refused with an Event and removed."""
+    annotation = scope.context.kinds.key(OPERATION)
+    wanted = scope.server.metadata.annotations.get(annotation)
+    if wanted is None:
+        return None
+    if wanted in (PARK, UNPARK):
+        await parked.request(scope, wanted)
+        return None
+    if wanted in RESETS and not parked.is_marked(scope):
+        await _accept_reset(scope, wanted)
+        return None
+    result = _retry(scope) if wanted == RETRY else None
+    if wanted == sanitization.ACCEPT:
+        result = await _accept_owed(scope)
+    if wanted == ACCEPT_HOST_KEY:
+        host_key.accept(scope)
+    _refuse(scope, wanted)
+    await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
+    await scope.patch({"metadata": {"annotations": {annotation: None}}})
+    return result
+
+
+def _retry(scope: Scope) -> Requeue | None:
+    if scope.status.state == State.ERROR:
+        adoption.go_ahead(scope)
+        return error.resume_interrupted(scope)
+    return adoption.go_ahead(scope)
+
+
+async def _accept_owed(scope: Scope) -> Requeue | None:
+    result = await sanitization.accept(scope)
+    if result is None:
+        scope.record_event(
+            "NothingOwed", f"operation {sanitization.ACCEPT} does nothing: no erasure is owed", warning=True
+        )
+    return result
+
+
+def _refuse(scope: Scope, wanted: str) -> None:
+    if wanted in RESETS:
+        scope.record_event("ParkedOperationDropped", f"{wanted} was not done: the server is parked", warning=True)
+    elif wanted not in KNOWN:
+        known = ", ".join(KNOWN)
+        scope.record_event(
+            "UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True
+        )
+
+
+async def _accept_reset(scope: Scope, operation: str) -> None:
     """Take the operation from its annotation: refused with an Event, or written down to be done."""
     why = _refusal(scope, operation)
     if why:
@@ -45,7 +112,7 @@ async def accept(scope: Scope, operation: str) -> None:
         deadline = scope.now + timedelta(seconds=scope.settings.power_timeout)
         scope.set(operation_request=OperationRequest(operation=operation, requested_at=scope.now, deadline=deadline))
     await scope.commit()
-    await scope.patch({"metadata": {"annotations": {scope.context.kinds.key("operation"): None}}})
+    await scope.patch({"metadata": {"annotations": {scope.context.kinds.key(OPERATION): None}}})
 
 
 def _is_written_down(scope: Scope, operation: str) -> bool:
@@ -54,7 +121,7 @@ def _is_written_down(scope: Scope, operation: str) -> bool:
     return request is not None and request.operation == operation and request.asked_at is None
 
 
-async def expire(scope: Scope) -> Requeue | None:
+async def expire_reset(scope: Scope) -> Requeue | None:
     """Drop a request that could not be carried out in its time: a reset must not come as a surprise."""
     request = scope.status.operation_request
     if request is not None and request.asked_at is None and request.deadline and scope.now >= request.deadline:
@@ -63,7 +130,7 @@ async def expire(scope: Scope) -> Requeue | None:
     return None
 
 
-async def perform(scope: Scope) -> Requeue | None:
+async def perform_reset(scope: Scope) -> Requeue | None:
     """Ask the BMC for the reset that is written down, if there is one. Raises BMCError while nothing was asked yet."""
     request = scope.status.operation_request
     if request is None:
@@ -89,14 +156,17 @@ async def perform(scope: Scope) -> Requeue | None:
 async def _from_disk(scope: Scope) -> str:
     """Why a start now would go to the network, or nothing once it goes to the disk. Raises BMCError."""
     await clear_override(scope, max_age=0.0)
-    return "the BMC keeps its network boot override, so the machine would not come back from its disk" * is_kept(scope)
+    return (
+        "the BMC keeps its network boot override, so the machine would not come back from its disk"
+        * is_override_kept(scope)
+    )
 
 
 async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requeue:
     scope.invalidate()
     scope.memo.reset_at = asyncio.get_running_loop().time()
     if kind is ResetType.FORCE_ON:
-        power_settle.note_on(scope)
+        power.note_on(scope)
     try:
         await scope.connected().reset(scope.uri, kind)
     except (BMCConflict, BMCBusy) as exc:
@@ -151,7 +221,7 @@ def _refusal(scope: Scope, operation: str) -> str:
     """Why the state of the server forbids the reset, or nothing."""
     failure = scope.status.failure
     state = failure.state if scope.status.state == State.ERROR and failure is not None else scope.status.state
-    if boot_under_way(scope):
+    if is_under_way(scope):
         return "a network boot is under way; wait until it is over"
     if RESETS[operation] is ResetType.FORCE_OFF:
         return ""

@@ -1,25 +1,21 @@
-"""Wires the Server and ServerClaim reconcilers to a runtime: which change wakes which key."""
+"""Registers the Server reconciler with a runtime: which change of which object reconciles which Server."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from metal.api.bmc import BMC as BMCObject
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
-from metal.api.server import Server, State
+from metal.api.server import Server
 from metal.bmc.pool import Pool
-from metal.controllers.claim import matching
-from metal.controllers.claim.reconciler import BY_CLAIM, ServerClaimReconciler, claim_index
-from metal.controllers.claim.scope import ClaimDeps
-from metal.controllers.server.netboot import boot_verification
+from metal.controllers.server.netboot import progress
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
-from metal.controllers.server.tenancy.tenancy import BY_SERVER
+from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
@@ -27,7 +23,6 @@ from metal.kube.meta.objects import Key, key_of
 from metal.machine import directory
 
 BY_BMC = "bmc"
-UNBOUND = "unbound"
 
 
 def bmc_index(server: Server) -> Iterable[str]:
@@ -35,41 +30,29 @@ def bmc_index(server: Server) -> Iterable[str]:
     return () if server.spec.bmc_ref is None else (server.spec.bmc_ref.name,)
 
 
-def server_index(claim: ServerClaim) -> Iterable[str]:
-    """Index of ServerClaims by the server that they name."""
-    return () if claim.spec.server_ref is None else (claim.spec.server_ref.name,)
-
-
-def unbound_index(claim: ServerClaim) -> Iterable[str]:
-    """Index of the ServerClaims that wait for a server."""
-    return () if claim.status.phase == "Bound" else ("yes",)
-
-
-@dataclass
-class Environment:
-    """What the reconcilers of this module are made of."""
-
-    context: Context
-    runtime: Runtime
-    pool: Pool
-    access_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
-
-
-def setup_servers(env: Environment, settings: ServerSettings, *, workers: int = 64) -> ServerReconciler:
+def setup_servers(
+    context: Context,
+    runtime: Runtime,
+    pool: Pool,
+    settings: ServerSettings,
+    *,
+    access_defaults: BMCEndpointDefaults | None = None,
+    workers: int = 64,
+) -> ServerReconciler:
     """Add the Server controller. Workers are coroutines that wait for BMCs, so there are many."""
-    runtime, kinds = env.runtime, env.context.kinds
+    kinds = context.kinds
     deps = Deps(
-        env.context, settings, env.pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
+        context, settings, pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
-        maintenances=runtime.informer(kinds.maintenance), access_defaults=env.access_defaults,
+        maintenances=runtime.informer(kinds.maintenance), access_defaults=access_defaults or BMCEndpointDefaults(),
         metrics=runtime.metrics.registry,
-        keys=KeyStore(env.context.client, kinds, settings.namespace, settings.signing_key),
+        keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.claims.add_index(BY_SERVER, server_index)
-    deps.servers.add_index(boot_verification.BY_MAC, boot_verification.mac_index)
+    deps.servers.add_index(progress.BY_MAC, progress.mac_index)
     deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
     reconciler = ServerReconciler(deps)
     runtime.on_resume(deps.memos.clear)
@@ -105,7 +88,7 @@ def _order(claim: ServerClaim) -> tuple[object, ...]:
 
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
     """The servers that wait for proof that this lease is theirs."""
-    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(boot_verification.BY_MAC, mac))
+    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(progress.BY_MAC, mac))
     return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == "BootConfirmation"]
 
 
@@ -127,49 +110,3 @@ def _came_back(old: BMCObject | None, new: BMCObject) -> bool:
 def _answers(bmc: BMCObject) -> bool:
     ready, restarts = (conditions.is_true(bmc.status.conditions, name) for name in ("Ready", "Reset"))
     return ready and not restarts
-
-
-def setup_claims(env: Environment, settings: ClaimSettings, *, workers: int = 16) -> ServerClaimReconciler:
-    """Add the ServerClaim controller."""
-    runtime, kinds = env.runtime, env.context.kinds
-    deps = ClaimDeps(
-        env.context, settings, claims=runtime.informer(kinds.claim), servers=runtime.informer(kinds.server),
-        configs=runtime.informer(kinds.boot_config),
-    )  # fmt: skip
-    deps.servers.add_index(BY_CLAIM, claim_index)
-    deps.claims.add_index(BY_SERVER, server_index)
-    deps.claims.add_index(UNBOUND, unbound_index)
-    reconciler = ServerClaimReconciler(deps)
-    controller = runtime.controller("serverclaim", reconciler.reconcile, workers=workers)
-    controller.watches(deps.claims)
-    controller.watches_changes(deps.servers, lambda old, new: _claims_of(deps, old, new))
-    controller.watches(deps.configs, _claim_of_config, _is_another)
-    return reconciler
-
-
-def _claims_of(deps: ClaimDeps, old: Server | None, new: Server | None) -> Iterable[Key]:
-    """The claims that hold the server or held it, those that name it, and every unbound one that it fits only now."""
-    for server in (old, new):
-        if server is not None and (ref := server.spec.server_claim_ref) is not None:
-            yield Key(ref.name, ref.namespace)
-    last = new or old
-    if last is None or last.spec.server_claim_ref is not None:
-        return
-    yield from map(key_of, deps.claims.by_index(BY_SERVER, last.metadata.name))
-    if new is None or new.status.state != State.AVAILABLE:
-        return
-    for claim in deps.claims.by_index(UNBOUND, "yes"):
-        if matching.misfit(claim, new) is None and (old is None or matching.misfit(claim, old) is not None):
-            yield key_of(claim)
-
-
-def _claim_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
-    return (key_of(config),)
-
-
-def _is_another(old: ServerBootConfiguration | None, new: ServerBootConfiguration | None) -> bool:
-    """Whether a configuration came, went or asks for something else; whether it is ready is its server's affair."""
-    if old is None or new is None:
-        return True
-    before, after = old.metadata, new.metadata
-    return old.spec != new.spec or (before.uid, before.owner_references) != (after.uid, after.owner_references)

@@ -7,8 +7,7 @@ import pytest
 from metal.bmc.boot import BootOverride
 from metal.bmc.errors import BMCBusy, BMCNotSupported, BMCTimeout
 from metal.bmc.power import PowerState
-from metal.controllers.server.operations.annotations import KNOWN
-from metal.controllers.server.operations.resets import RESETS
+from metal.controllers.server.operations import KNOWN, RESETS
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, maintain, operate, reasons
 from tests.controllers.world import KINDS, World, world
 
