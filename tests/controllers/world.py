@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
@@ -32,6 +31,7 @@ from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
+from metal.machine import boot_window
 from tests.controllers.fakebmc import MAC, URI, UUID, FakeBMC, FakePool
 from tests.controllers.tap import Tap
 

@@ -34,7 +34,7 @@ from metal.controllers.server.tenancy import tenancy
 from metal.evidence import keys, owed, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules
-from metal.machine import boot_windows, directory
+from metal.machine import boot_window_store, directory
 from metal.machineapi.bmcevents import receiver
 from metal.machineapi.bootserver import bootable
 from metal.machineapi.registry import boot_state
@@ -68,7 +68,7 @@ _OF_KINDS: tuple[Callable[[Kinds], Sequence[Permission]], ...] = tuple(
         readiness,
         boot_operator,
         bootable,
-        boot_windows,
+        boot_window_store,
         directory,
         receiver,
         boot_state,

@@ -4,7 +4,6 @@ import asyncio
 
 import structlog
 
-from metal.api.boot_window import digest
 from metal.bmc.errors import BMCError, BMCNotSupported
 from metal.bmc.protocols import BMC, BMCEndpoint, Subscription
 from metal.controllers.bmc.scope import Scope
@@ -14,6 +13,7 @@ from metal.controllers.shared.bmc_events import flowing
 from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
 from metal.kube.meta.conditions import is_true
+from metal.machine.boot_window import digest
 
 _log = structlog.get_logger(__name__)
 CONDITION = "Events"

@@ -7,7 +7,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter
 
-from metal.api import boot_window
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
 from metal.api.boot_window import Phase
@@ -28,6 +27,7 @@ from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
+from metal.machine import boot_window
 
 _CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE, State.PARKED)
 """Entering one of these ends a network boot that is under way."""

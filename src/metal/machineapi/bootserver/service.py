@@ -5,8 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Refused
+from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot import ignition, script
@@ -16,7 +15,9 @@ from metal.boot.tokens import NewToken, new_token
 from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import RetryingClient
 from metal.kube.meta.clock import Clock
-from metal.machine.boot_windows import Windows
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.imaging import Imaging
@@ -45,11 +46,11 @@ class BootService:
         rng: random.Random | None = None,
     ) -> None:
         patient = RetryingClient(client, rng=rng)
-        self._windows = Windows(patient, kinds, directory, clock, rng)
+        self._windows = BootWindowStore(patient, kinds, directory, clock, rng)
         self._bootables = Bootables(patient, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
-        self._regret = timedelta(seconds=settings.race_window)
+        self._contest_period = timedelta(seconds=settings.race_window)
         self.imaging = Imaging(self._windows, self._bootables, images, refusals, settings, clock)
 
     async def chainload(self) -> Answer:
@@ -93,7 +94,7 @@ class BootService:
                 raise Refused("ClientNotLeased", "DHCP gave this address to another machine, or to none")
             known = bool(leases) and (not earlier or earlier in leases)
             return boot_window.serve_script(
-                window, now, token=token, client=client, lease_known=known, regret=self._regret
+                window, now, token=token, client=client, lease_known=known, contest_period=self._contest_period
             )
 
         return step
@@ -121,7 +122,7 @@ class BootService:
         window = step(server.status.boot_window)  # refused before any Secret is read
         bootable = await self._bootables.of(window)
         body = await self._bootables.ignition(bootable.config)
-        if boot_window.reports(window):
+        if boot_window.expects_report(window):
             body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
         await self._windows.change(server, step)
         return Answer(200, body, IGNITION_TYPE)
@@ -140,12 +141,12 @@ class BootService:
         """Stop the boot for everybody. The Server's controller sees it and begins again."""
 
         def step(window: BootWindow | None) -> BootWindow:
-            if window is None or not boot_window.is_contestable(window, self._clock(), self._regret):
+            if window is None or not boot_window.is_contestable(window, self._clock(), self._contest_period):
                 raise Refused("BootContested", "the boot has been stopped already")
             return boot_window.contest(window)
 
         with suppress(Refused):
-            await self._windows.change(await self._windows.again(server), step)
+            await self._windows.change(await self._windows.reread(server), step)
 
     def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Answer:
         return self._refusals.refuse(endpoint, reason, client, why, server)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from metal.api.boot_window import REGRET
 from metal.boot.remote import RemoteSettings
+from metal.machine.boot_window import CONTEST_PERIOD
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class BootSettings:
     """Registries and their limits."""
     image_wait: float = 15.0
     """How long a request waits for an image that is still being fetched; then 503, and iPXE asks again."""
-    race_window: float = REGRET.total_seconds()
+    race_window: float = CONTEST_PERIOD.total_seconds()
     """How long a boot may be contested where no DHCP lease tells whose it was; as long as the controllers doubt it."""
     secret_poll: float = 30.0
     """How often a referenced Secret is read again; Secrets in general are neither listed nor watched."""

@@ -8,7 +8,7 @@ import structlog
 from aiohttp import web
 
 from metal.kube.client.errors import ApiError
-from metal.machine.boot_windows import Busy
+from metal.machine.boot_window_store import Busy
 from metal.machine.directory import plain_ip
 from metal.machineapi.http.answer import Answer, not_yet, text
 from metal.machineapi.http.bodies import Bodies, BodyTooLarge, Crowded

@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import msgspec
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
@@ -19,6 +18,7 @@ from metal.controllers.server.netboot.override import clear_override
 from metal.controllers.server.power import power
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
+from metal.machine import boot_window
 
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
