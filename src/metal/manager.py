@@ -22,7 +22,7 @@ from metal.boot.remote import Remote, RemoteSettings
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmc import secret_reconciler
+from metal.controllers.bmcsecret import reconciler as secret_reconciler
 from metal.controllers.bootconfig.watches import setup_boot
 from metal.controllers.endpoint import reconciler
 from metal.controllers.endpoint.prefix_file import PrefixFile

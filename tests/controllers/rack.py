@@ -19,8 +19,8 @@ from metal.bmc.errors import BMCAuthError, BMCCertificateChanged, BMCError, BMCH
 from metal.bmc.protocols import BMCEndpoint, ManagerInfo, PowerState, ShellAccess, SystemInfo
 from metal.codegen.crd import crds
 from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmc import secret_reconciler
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmcsecret import reconciler as secret_reconciler
 from metal.controllers.endpoint import reconciler as endpoint
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile

@@ -1,7 +1,7 @@
 """Ends the subscription and the session of a BMC that is being deleted. A dead BMC never holds its object up."""
 
+from metal.controllers.bmc.event_subscription import withdraw
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.subscribe import withdraw
 from metal.controllers.shared.sessions import log_out
 from metal.kube.controller.controller import Done, Result
 from metal.kube.controller.finalizers import add_finalizer, remove_finalizer

@@ -9,16 +9,16 @@ from metal.api.server import Server
 from metal.bmc.protocols import Pool, Shell
 from metal.bmc.ssh import SSHShell
 from metal.controllers.bmc import restart
+from metal.controllers.bmc.check import observe
+from metal.controllers.bmc.connect import find_access, let_rest
 from metal.controllers.bmc.dns import keep_record
 from metal.controllers.bmc.dns_template import Template
-from metal.controllers.bmc.enrol import enrol
+from metal.controllers.bmc.event_subscription import subscribe
 from metal.controllers.bmc.finalize import finalize
-from metal.controllers.bmc.observe import observe
-from metal.controllers.bmc.operate import operate
-from metal.controllers.bmc.reach import find_access, let_rest
+from metal.controllers.bmc.operations import operate
 from metal.controllers.bmc.restart import expire
 from metal.controllers.bmc.scope import BY_UUID, Deps, Scope
-from metal.controllers.bmc.subscribe import subscribe
+from metal.controllers.bmc.servers import enrol
 from metal.controllers.bmc.trust import accept
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.bmc_events import flowing

@@ -10,8 +10,8 @@ from metal.bmc.errors import BMCError, BMCNotSupported, BMCServerError, BMCTimeo
 from metal.bmc.protocols import BMC, ShellAccess
 from metal.bmc.ssh import KNOWN, restart_command
 from metal.controllers.bmc import trust
+from metal.controllers.bmc.contact import bounded
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.talk import bounded
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta.conditions import find, is_true
 

@@ -8,7 +8,7 @@ from metal.api.claim_boot import answered, has_booted, is_asked
 from metal.api.kinds import Kinds
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
-from metal.controllers.claim.ring import Ring
+from metal.controllers.claim.candidate_order import Ring
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result

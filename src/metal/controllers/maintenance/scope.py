@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.maintenance import MaintenanceState, ServerMaintenance, ServerMaintenanceStatus
 from metal.api.server import Server
-from metal.controllers.maintenance.order import Obstacle
+from metal.controllers.maintenance.queue_order import Obstacle
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.controllers.shared.settings import MaintenanceSettings
 from metal.kube.cache.informer import Informer

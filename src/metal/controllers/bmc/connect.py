@@ -3,7 +3,7 @@
 from metal.api.bmc import Refusal
 from metal.api.core import SECRET
 from metal.bmc.errors import BMCAuthError, BMCError
-from metal.controllers.bmc.observe import failed
+from metal.controllers.bmc.check import failed
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc

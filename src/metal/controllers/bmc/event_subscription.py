@@ -6,8 +6,8 @@ import structlog
 
 from metal.bmc.errors import BMCError, BMCNotSupported
 from metal.bmc.protocols import BMC, BMCEndpoint, Subscription
+from metal.controllers.bmc.contact import bounded
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.talk import bounded
 from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc
 from metal.controllers.shared.bmc_events import flowing
 from metal.controllers.shared.sessions import explain

@@ -7,8 +7,8 @@ from typing import Any
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.bmc.protocols import SystemInfo
-from metal.controllers.bmc.presence import tell
 from metal.controllers.bmc.scope import BY_UUID, Scope
+from metal.controllers.bmc.system_present import tell
 from metal.kube.client.errors import AlreadyExists, Conflict
 from metal.kube.controller.controller import Result
 from metal.kube.meta.objects import Key

@@ -6,8 +6,8 @@ from metal.api.bmc import Refusal
 from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, BMCNotSupported
 from metal.bmc.protocols import BMC, ManagerInfo
 from metal.controllers.bmc import restart, trust
+from metal.controllers.bmc.contact import bounded
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.talk import bounded
 from metal.kube.controller.controller import Requeue, Result
 
 

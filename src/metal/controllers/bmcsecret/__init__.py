@@ -1,0 +1,1 @@
+"""Keeps BMCSecrets in the form that the BMC controller reads: credentials in data, and a condition."""
