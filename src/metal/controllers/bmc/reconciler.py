@@ -11,7 +11,7 @@ from metal.bmc.ssh import SSHShell
 from metal.controllers.bmc import restart
 from metal.controllers.bmc.check import observe
 from metal.controllers.bmc.connect import find_access, let_rest
-from metal.controllers.bmc.dns import keep_record
+from metal.controllers.bmc.dns import ensure_record
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.event_subscription import subscribe
 from metal.controllers.bmc.finalize import finalize
@@ -91,7 +91,7 @@ class BMCReconciler:
         if scope.operation == "ignore":
             return Done()
         result = restart.bound(scope, await self._phases(scope))
-        await keep_record(scope)  # also of a BMC that does not answer: then its name is wanted most
+        await ensure_record(scope)  # also of a BMC that does not answer: then its name is wanted most
         await scope.commit()
         return result
 
