@@ -21,13 +21,13 @@ from metal.boot.images import Images, RegistryImages
 from metal.boot.remote import Remote, RemoteSettings
 from metal.config import Config
 from metal.config.check import split_listen
-from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmcsecret import reconciler as secret_reconciler
+from metal.controllers.bmc.watches import setup_bmcs
+from metal.controllers.bmcsecret.watches import setup_bmc_secrets
 from metal.controllers.bootconfig.watches import setup_boot
-from metal.controllers.endpoint import reconciler
 from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.endpoint.watches import setup_endpoints
 from metal.controllers.maintenance.watches import setup_maintenances
-from metal.controllers.readiness.reconciler import setup_readiness
+from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
@@ -172,16 +172,12 @@ class Manager:
         parts, config, runtime = self.parts, self.config, self.runtime
         defaults = self._access_defaults()
         context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder)
-        endpoints = reconciler.EndpointReconciler(
-            context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings()
-        )
-        reconciler.setup(endpoints, runtime)
+        setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings())
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
-        bmcs = bmc.BMCReconciler(
+        setup_bmcs(
             context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell, template=config.dns_template()
         )
-        bmc.setup(bmcs, runtime)
-        secret_reconciler.setup(secret_reconciler.BMCSecretReconciler(context, runtime), runtime)
+        setup_bmc_secrets(context, runtime)
         env = Environment(context, runtime, parts.pool, defaults)
         setup_servers(env, config.server_settings(zipapp()))
         setup_claims(env, ClaimSettings(namespace=config.namespace))

@@ -21,7 +21,7 @@ from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.codegen.crd import crds
 from metal.controllers.maintenance.watches import setup_maintenances
-from metal.controllers.readiness.reconciler import setup_readiness
+from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.setup import Environment, setup_claims, setup_servers
 from metal.controllers.shared.scope import Context
 from metal.controllers.shared.settings import ClaimSettings, MaintenanceSettings, ServerSettings

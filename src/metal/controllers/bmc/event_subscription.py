@@ -1,4 +1,13 @@
-"""Has the BMC send its events to us: one subscription, found again after a crash, looked at while it is silent."""
+"""Keeps one event subscription on the BMC, so that it is polled less often while its events arrive.
+
+The destination is a URL of the events listener with a secret token; the status holds only the token's digest, which
+is written before the subscription is created, so no event can arrive whose token is unknown. The subscription's
+context names the BMC object: after a crash, or a move to another API, the manager finds its own subscription by
+context or token and leaves those of other clients alone. While events arrive nothing is requested; a BMC that was
+silent for most of `event_heartbeat` is asked whether the subscription still exists, and for a test event. The
+condition Events reports the result. A BMC without events is only polled: the subscription is an optimization, never a
+requirement.
+"""
 
 import asyncio
 
@@ -6,10 +15,10 @@ import structlog
 
 from metal.bmc.errors import BMCError, BMCNotSupported
 from metal.bmc.protocols import BMC, BMCEndpoint, Subscription
-from metal.controllers.bmc.contact import bounded
+from metal.controllers.bmc.contact import contact
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc
-from metal.controllers.shared.bmc_events import flowing
+from metal.controllers.shared.bmc_events import received_recently
 from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
 from metal.kube.meta.conditions import is_true
@@ -19,74 +28,74 @@ _log = structlog.get_logger(__name__)
 CONDITION = "Events"
 
 
-async def subscribe(scope: Scope) -> Result | None:
-    """Keep the subscription as configured, and say whether events come. Without them the BMC is only polled."""
+async def ensure(scope: Scope) -> Result | None:
+    """Create or check the subscription as configured, and report whether events arrive."""
     if not scope.deps.settings.event_url:
-        await _give_up(scope)
+        await _disable(scope)
         return None
     try:
         if _is_due(scope):
-            await bounded(scope, _keep)
+            await contact(scope, _check)
             scope.memo.subscribed_at = asyncio.get_running_loop().time()
     except BMCNotSupported as exc:
         scope.memo.subscribed_at = asyncio.get_running_loop().time()
-        scope.condition(CONDITION, False, exc.reason, f"{exc} It is polled")
+        scope.condition(CONDITION, False, exc.reason, f"{exc} The BMC is polled instead")
     except BMCError as exc:
-        scope.report(CONDITION, False, "SubscriptionFailed", f"no events are subscribed to: {explain(exc)}")
+        scope.report(CONDITION, False, "SubscriptionFailed", f"the event subscription failed: {explain(exc)}")
     else:
-        _tell(scope)
+        _report(scope)
     return None
 
 
-async def withdraw(scope: Scope) -> None:
-    """Remove the subscription, within the time for a logout; a BMC that does not play along forgets it some day."""
+async def delete_subscription(scope: Scope) -> None:
+    """Remove the subscription within the time for a logout; failures are only logged."""
     link = scope.status.events_subscription_link
     found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
-    access = found if isinstance(found, BMCEndpoint) else scope.memo.access
-    if not link or access is None:
+    endpoint = found if isinstance(found, BMCEndpoint) else scope.memo.bmc_endpoint
+    if not link or endpoint is None:
         return
     try:
         async with asyncio.timeout(scope.deps.settings.logout_timeout):
-            await scope.deps.pool.get(access).unsubscribe(link)
+            await scope.deps.pool.get(endpoint).unsubscribe(link)
     except (TimeoutError, BMCError, ValueError) as exc:
-        _log.warning("event subscription was not removed", bmc=scope.name, error=str(exc) or "no answer in time")
+        _log.warning("event subscription not removed", bmc=scope.name, error=str(exc) or "no answer in time")
 
 
-def context_of(scope: Scope) -> str:
-    """What marks our subscriptions on the BMC: others' are never touched."""
+def subscription_context(scope: Scope) -> str:
+    """Context that marks the manager's own subscriptions on the BMC; others are never changed."""
     return f"metal-operator {scope.obj.metadata.uid}"
 
 
-def place_of(scope: Scope) -> str:
-    """The destination without its secret part."""
+def destination_prefix(scope: Scope) -> str:
+    """The destination without the token."""
     return f"{scope.deps.settings.event_url}/events/{scope.name}/"
 
 
 def _is_due(scope: Scope) -> bool:
-    """While events come, nothing has to be asked; else once in a heartbeat, and at once by a new process."""
+    """False while events arrive; otherwise True once in a heartbeat, and immediately in a new process."""
     settings = scope.deps.settings
-    if flowing(scope.status, scope.now, settings.event_heartbeat):
+    if received_recently(scope.status, scope.now, settings.event_heartbeat):
         return False
     silent = asyncio.get_running_loop().time() - scope.memo.subscribed_at
     return silent >= settings.event_heartbeat * 0.8
 
 
-async def _keep(scope: Scope, bmc: BMC) -> None:
+async def _check(scope: Scope, bmc: BMC) -> None:
     link = scope.status.events_subscription_link
     found = await bmc.subscription(link) if link else None
     if found is None or not _is_ours(scope, found):
-        await _renew(scope, bmc)
+        await _find_or_create(scope, bmc)
     try:
         await bmc.send_test_event()
     except BMCError as exc:
         _log.debug("no test event", bmc=scope.name, error=str(exc))
 
 
-async def _renew(scope: Scope, bmc: BMC) -> None:
-    """Take up the subscription of a former process, or make one. The token's digest is written down before."""
+async def _find_or_create(scope: Scope, bmc: BMC) -> None:
+    """Adopt the subscription of a former process, or create one. The token's digest is written first."""
     link = ""
     for known in await bmc.subscriptions():
-        if known.context != context_of(scope) and not _has_our_token(scope, known):
+        if known.context != subscription_context(scope) and not _has_our_token(scope, known):
             continue
         if not link and known.destination and _is_ours(scope, known):
             link = known.uri
@@ -96,42 +105,45 @@ async def _renew(scope: Scope, bmc: BMC) -> None:
         token = scope.deps.new_token()
         scope.set(event_token_digest=digest(token), events_subscription_link="", last_event_time=None)
         await scope.commit()
-        link = await bmc.subscribe(place_of(scope) + token, context_of(scope))
-        scope.event("Normal", "Subscribed", f"the BMC sends its events to {place_of(scope)}")
+        link = await bmc.subscribe(destination_prefix(scope) + token, subscription_context(scope))
+        scope.event("Normal", "Subscribed", f"the BMC sends its events to {destination_prefix(scope)}")
     scope.set(events_subscription_link=link)
 
 
 def _is_ours(scope: Scope, known: Subscription) -> bool:
-    """Whether it leads to us with the token that we know; some BMCs do not show where theirs lead."""
-    if known.context != context_of(scope):
+    """Whether it has the expected context and token; some BMCs do not show the destination."""
+    if known.context != subscription_context(scope):
         return False
-    token = known.destination.removeprefix(place_of(scope))
+    token = known.destination.removeprefix(destination_prefix(scope))
     return not known.destination or digest(token) == scope.status.event_token_digest
 
 
 def _has_our_token(scope: Scope, known: Subscription) -> bool:
-    """Whether it was made for this BMC before its object came here from another home, which gave it another UID."""
+    """Whether it has the expected token: `metalctl move` gives the BMC object another UID, hence another context."""
     expected: str = scope.status.event_token_digest
     return digest(known.destination.rpartition("/")[2]) == expected
 
 
-def _tell(scope: Scope) -> None:
+def _report(scope: Scope) -> None:
     settings = scope.deps.settings
-    if flowing(scope.status, scope.now, settings.event_max_age):
-        scope.report(CONDITION, True, "EventsArrive", f"events arrive; polled {settings.event_slowdown:g} times less")
+    if received_recently(scope.status, scope.now, settings.event_max_age):
+        scope.report(
+            CONDITION, True, "EventsArrive", f"events arrive; polled {settings.event_slowdown:g} times less often"
+        )
     elif is_true(scope.status.conditions, CONDITION):
         text = (
-            f"no event for {settings.event_max_age:g} s; check that the BMC reaches {settings.event_url}. It is polled"
+            f"no event for {settings.event_max_age:g} s: check that the BMC can reach {settings.event_url}. "
+            "The BMC is polled instead"
         )
         scope.report(CONDITION, False, "EventsStopped", text)
     elif scope.status.events_subscription_link and scope.status.last_event_time is None:
-        text = f"subscribed; no event has come yet. The BMC must reach {settings.event_url}"
+        text = f"subscribed; no event received yet. The BMC must be able to reach {settings.event_url}"
         scope.condition(CONDITION, False, "NoEventsYet", text)
 
 
-async def _give_up(scope: Scope) -> None:
-    """No events are wanted any more."""
+async def _disable(scope: Scope) -> None:
+    """Events are not configured: remove the subscription and the condition."""
     if scope.status.events_subscription_link:
-        await withdraw(scope)
+        await delete_subscription(scope)
         conditions = tuple(c for c in scope.status.conditions if c.type != CONDITION)
         scope.set(events_subscription_link="", event_token_digest="", last_event_time=None, conditions=conditions)

@@ -242,6 +242,6 @@ class Scope(StatusScope[Server]):
 def _slower(deps: Deps, server: Server, now: datetime) -> ServerSettings:
     settings, ref = deps.settings, server.spec.bmc_ref
     bmc = deps.bmcs.get(Key(ref.name)) if ref is not None and settings.event_slowdown > 1 else None
-    if bmc is None or not bmc_events.flowing(bmc.status, now, settings.event_max_age):
+    if bmc is None or not bmc_events.received_recently(bmc.status, now, settings.event_max_age):
         return settings
     return replace(settings, resync=settings.resync * settings.event_slowdown)
