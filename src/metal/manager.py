@@ -22,17 +22,17 @@ from metal.boot.images import Images, RegistryImages
 from metal.boot.registry_client import RegistryClient, RegistryClientSettings
 from metal.config import Config
 from metal.config.check import split_listen
-from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmc import secret_reconciler
+from metal.controllers.bmc.watches import setup_bmcs
+from metal.controllers.bmcsecret.watches import setup_bmc_secrets
 from metal.controllers.bootconfig.watches import setup_boot
 from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.claim.watches import setup_claims
-from metal.controllers.endpoint import reconciler
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.settings import EndpointSettings
+from metal.controllers.endpoint.watches import setup_endpoints
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.maintenance.watches import setup_maintenances
-from metal.controllers.readiness.reconciler import setup_readiness
+from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
@@ -178,16 +178,12 @@ class Manager:
         parts, config, runtime = self.parts, self.config, self.runtime
         defaults = self._access_defaults()
         context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder)
-        endpoints = reconciler.EndpointReconciler(
-            context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings()
-        )
-        reconciler.setup(endpoints, runtime)
+        setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings())
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
-        bmcs = bmc.BMCReconciler(
+        setup_bmcs(
             context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell, template=config.dns_template()
         )
-        bmc.setup(bmcs, runtime)
-        secret_reconciler.setup(secret_reconciler.BMCSecretReconciler(context, runtime), runtime)
+        setup_bmc_secrets(context, runtime)
         server_settings = config.server_settings(zipapp())
         setup_servers(context, runtime, parts.pool, server_settings, access_defaults=defaults)
         setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))

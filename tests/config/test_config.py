@@ -28,7 +28,9 @@ def test_a_template_of_dns_records_is_read_with_the_file(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"metal\.yaml: dnsRecordTemplate: .*dns\.yaml: cannot be read"):
         load(config)
     template.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Nme }}\n")
-    with pytest.raises(ConfigError, match=r"dns\.yaml line 4: \{\{ \.Nme }}: a BMC has no field Nme: use Name"):
+    with pytest.raises(
+        ConfigError, match=r"dns\.yaml line 4: \{\{ \.Nme }}: unknown field Nme: use one of Namespace, Name"
+    ):
         load(config)
     template.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n")
     found = load(config).dns_template()

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
@@ -25,7 +24,7 @@ from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.claim.watches import setup_claims
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.maintenance.watches import setup_maintenances
-from metal.controllers.readiness.reconciler import setup_readiness
+from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.scope import Context
@@ -35,6 +34,7 @@ from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
+from metal.machine import boot_window
 from tests.controllers.fakebmc import MAC, URI, UUID, FakeBMC, FakePool
 from tests.controllers.tap import Tap
 

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from metal.api import boot_window, claim_boot
-from metal.api.boot_window import Refused
+from metal.api import claim_boot
 from metal.api.server import State
 from metal.bmc.power import PowerState
 from metal.controllers.claim import matching
@@ -24,6 +23,8 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
 from metal.controllers.server.tenancy import recreated, reimage, tenancy
 from metal.kube.controller.controller import Requeue
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
 from tests.mutants.stories import PATIENCE, Story

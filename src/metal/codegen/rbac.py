@@ -16,25 +16,26 @@ from metal.api.kinds import BOOT_GROUP, METAL_GROUP, Kinds, kinds
 from metal.api.meta import Kind
 from metal.codegen.crd_files import to_yaml
 from metal.config.options import Election
-from metal.controllers.bmc import enrol, presence, reach, secret_reconciler
+from metal.controllers.bmc import connect, servers, system_present
 from metal.controllers.bmc import reconciler as bmc
+from metal.controllers.bmcsecret import reconciler as bmcsecret
 from metal.controllers.bootconfig import reconciler as boot_operator
 from metal.controllers.claim import boot_config
 from metal.controllers.claim import reconciler as claim
 from metal.controllers.endpoint import enrolment
 from metal.controllers.endpoint import reconciler as endpoints
+from metal.controllers.maintenance import assignment, claim_labels
 from metal.controllers.maintenance import boot_config as maintenance_boot
-from metal.controllers.maintenance import hold, marks
 from metal.controllers.maintenance import reconciler as maintenance
 from metal.controllers.readiness import reconciler as readiness
 from metal.controllers.server import reconciler as server
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.states import discovery
 from metal.controllers.server.tenancy import tenancy
-from metal.evidence import keys, owed, record
+from metal.evidence import keys, outstanding, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules
-from metal.machine import boot_windows, directory
+from metal.machine import boot_window_store, directory
 from metal.machineapi.bmcevents import receiver
 from metal.machineapi.bootserver import bootable
 from metal.machineapi.registry import boot_state
@@ -52,10 +53,10 @@ _OF_KINDS: tuple[Callable[[Kinds], Sequence[Permission]], ...] = tuple(
     for module in (
         endpoints,
         enrolment,
-        secret_reconciler,
+        bmcsecret,
         bmc,
-        enrol,
-        presence,
+        servers,
+        system_present,
         server,
         probe_boot,
         tenancy,
@@ -63,17 +64,17 @@ _OF_KINDS: tuple[Callable[[Kinds], Sequence[Permission]], ...] = tuple(
         boot_config,
         maintenance,
         maintenance_boot,
-        hold,
-        marks,
+        assignment,
+        claim_labels,
         readiness,
         boot_operator,
         bootable,
-        boot_windows,
+        boot_window_store,
         directory,
         receiver,
         boot_state,
         record,
-        owed,
+        outstanding,
     )
 )
 """Declarations that depend on the API groups of the kinds."""
@@ -85,7 +86,7 @@ def required_permissions(kinds: Kinds, namespace: str) -> tuple[Permission, ...]
         *manager.required_permissions(namespace),
         *election.required_permissions(cast("Kind[election.Lease]", LEASE), Election().lease),
         *pause.required_permissions(),
-        *reach.required_permissions(),
+        *connect.required_permissions(),
         *discovery.required_permissions(),
         *registry.required_permissions(),
         *keys.required_permissions(),

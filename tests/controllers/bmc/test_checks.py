@@ -51,7 +51,7 @@ async def test_a_bmc_with_inline_access_is_described() -> None:
     assert START <= status.since <= START + timedelta(seconds=2)
     assert status.last_reset_time == datetime(2025, 12, 31, 23, tzinfo=UTC)
     assert ready(bmc) == ("True", "Connected")
-    assert condition(bmc, "Enrolled").message == "1 system has its Server"
+    assert condition(bmc, "Enrolled").message == "1 system has a Server"
     assert {("b1", "Connected"), ("b1", "ServerCreated")} <= set(events)
 
 

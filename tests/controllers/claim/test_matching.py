@@ -10,9 +10,9 @@ from metal.api.claim import ServerClaim, ServerClaimSpec
 from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint, Toleration
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
+from metal.controllers.claim.candidate_order import Ring
 from metal.controllers.claim.matching import Verdict, blocking_taints, misfit, selector_problem
 from metal.controllers.claim.matching import choose as first_that_fits
-from metal.controllers.claim.ring import Ring
 
 
 def _server(name: str = "s", state: str = "Available", power: str = "Off", **spec: object) -> Server:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.boot_window import Phase
 from metal.api.server import Server
 from metal.bmc.errors import BMCAuthError, BMCNotSupported, BMCServerError, BMCTimeout
 from metal.kube.client.errors import Conflict, Unavailable
+from metal.machine import boot_window
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from metal.kube.client.errors import Unavailable
-from metal.machine.boot_windows import Busy
+from metal.machine.boot_window_store import Busy
 from metal.machineapi.http.connection_limit import room
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import FileRange, Response, text

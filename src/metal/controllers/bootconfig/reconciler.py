@@ -17,9 +17,9 @@ from metal.api.server import Server
 from metal.boot.errors import IgnitionError, ImageError, ScriptError
 from metal.boot.images import Image, Images, Progress
 from metal.boot.plan import Plan
-from metal.controllers.bootconfig import child as children
+from metal.controllers.bootconfig import ipxe_boot_config
 from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
-from metal.controllers.bootconfig.lookup import Lookups
+from metal.controllers.bootconfig.image_lookup import Lookups
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
 from metal.kube.client.protocol import Client
@@ -163,7 +163,7 @@ class BootConfigurationReconciler:
 
     def _pinned(self, key: Key, config: ServerBootConfiguration) -> Plan | None:
         found = self.deps.children.get(key)
-        if found is None or not children.pins(found, config, self.deps.kinds):
+        if found is None or not ipxe_boot_config.pins(found, config, self.deps.kinds):
             return None
         try:
             return plan_of(found, self.deps.kinds)
@@ -205,9 +205,9 @@ class BootConfigurationReconciler:
 
     async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan) -> Finding:
         deps = self.deps
-        wanted = children.desired(config, server, plan, deps.settings.base_url, deps.kinds)
+        wanted = ipxe_boot_config.desired(config, server, plan, deps.settings.base_url, deps.kinds)
         found = deps.children.get(Key(config.metadata.name, config.metadata.namespace))
-        if children.differs(found, config, wanted):
+        if ipxe_boot_config.differs(found, config, wanted):
             if found is None:
                 await self._require_owner(config)
             manager = f"{deps.kinds.boot_group}/controller-manager"

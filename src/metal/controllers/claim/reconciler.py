@@ -9,7 +9,7 @@ from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION, PARK, PARKED
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
-from metal.controllers.claim.ring import Ring
+from metal.controllers.claim.candidate_order import Ring
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.controllers.shared.indexes import BY_CLAIM
 from metal.kube.client.errors import Conflict

@@ -7,8 +7,8 @@ from metal.api.kinds import Kinds
 from metal.api.maintenance import MaintenanceState, ServerMaintenance
 from metal.api.names import IGNORE, OPERATION
 from metal.api.server import Server, State
-from metal.controllers.maintenance import boot_config, hold, marks, order
-from metal.controllers.maintenance.order import Obstacle
+from metal.controllers.maintenance import assignment, boot_config, claim_labels, queue_order
+from metal.controllers.maintenance.queue_order import Obstacle
 from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScope
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -56,7 +56,7 @@ class ServerMaintenanceReconciler:
             scope.pending(Obstacle("ServerNotFound", f"server {name}, which does not exist"))
             return Done()
         await self._mark(scope, server)
-        if not hold.holds(key_of(scope.obj), server):
+        if not assignment.holds(key_of(scope.obj), server):
             return await self._queue(scope, server)
         return await self._held(scope, server)
 
@@ -65,12 +65,12 @@ class ServerMaintenanceReconciler:
         if claim is None:
             scope.condition("Approved", True, "Unclaimed", "nobody has claimed the server")
             return
-        await marks.follow(self.deps, claim, self.deps.of_server(server.metadata.name))
-        if order.needs_approval(scope.obj, claim, key):
+        await claim_labels.follow(self.deps, claim, self.deps.of_server(server.metadata.name))
+        if queue_order.needs_approval(scope.obj, claim, key):
             scope.condition(
                 "Approved", False, "ApprovalMissing", f"the owner of the claim {key_of(claim)} has to agree"
             )
-        elif order.is_approved(claim, key):
+        elif queue_order.is_approved(claim, key):
             scope.condition("Approved", True, "Approved", f"the owner of the claim {key_of(claim)} has agreed")
         else:
             scope.condition("Approved", True, "Enforced", "the policy asks nobody")
@@ -78,11 +78,11 @@ class ServerMaintenanceReconciler:
     async def _queue(self, scope: MaintenanceScope, server: Server) -> Result:
         rivals = self.deps.of_server(server.metadata.name)
         key = self.deps.context.kinds.key
-        found = order.obstacle(scope.obj, server, self.deps.claim_of(server), rivals, key)
+        found = queue_order.obstacle(scope.obj, server, self.deps.claim_of(server), rivals, key)
         if found is not None:
             scope.pending(found)
             return Done()
-        await hold.take(self.deps, scope.obj, server.metadata.name)
+        await assignment.take(self.deps, scope.obj, server.metadata.name)
         return Requeue(0)
 
     async def _held(self, scope: MaintenanceScope, server: Server) -> Result:
@@ -124,7 +124,7 @@ class ServerMaintenanceReconciler:
         mine = self.deps.context.kinds.key("servermaintenance")
         if mine not in maintenance.metadata.finalizers:
             return
-        await hold.release(self.deps, key_of(maintenance), maintenance.spec.server_ref.name)
+        await assignment.release(self.deps, key_of(maintenance), maintenance.spec.server_ref.name)
         await boot_config.drop(self.deps, maintenance)
         kinds = self.deps.context.kinds
         await remove_finalizer(self.deps.context.client, kinds.maintenance, maintenance, mine)
@@ -135,7 +135,7 @@ class ServerMaintenanceReconciler:
             try:
                 await self.deps.context.client.get(self.deps.context.kinds.maintenance, key.name, key.namespace)
             except NotFound:
-                await hold.release(self.deps, key, server.metadata.name)
+                await assignment.release(self.deps, key, server.metadata.name)
 
 
 def _in_maintenance(scope: MaintenanceScope, server: Server) -> None:

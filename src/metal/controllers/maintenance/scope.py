@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.maintenance import MaintenanceState, ServerMaintenance, ServerMaintenanceStatus
 from metal.api.server import Server
-from metal.controllers.maintenance.order import Obstacle
+from metal.controllers.maintenance.queue_order import Obstacle
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.controllers.shared.scope import Context, StatusScope

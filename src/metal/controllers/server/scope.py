@@ -7,7 +7,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter
 
-from metal.api import boot_window
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
 from metal.api.boot_window import Phase
@@ -32,6 +31,7 @@ from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
+from metal.machine import boot_window
 
 _CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE, State.PARKED)
 """Entering one of these ends a network boot that is under way."""
@@ -246,6 +246,6 @@ class Scope(StatusScope[Server]):
 def _slower(deps: Deps, server: Server, now: datetime) -> ServerSettings:
     settings, ref = deps.settings, server.spec.bmc_ref
     bmc = deps.bmcs.get(Key(ref.name)) if ref is not None and settings.event_slowdown > 1 else None
-    if bmc is None or not bmc_events.flowing(bmc.status, now, settings.event_max_age):
+    if bmc is None or not bmc_events.received_recently(bmc.status, now, settings.event_max_age):
         return settings
     return replace(settings, resync=settings.resync * settings.event_slowdown)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from metal.api.boot_window import REGRET
+from metal.machine.boot_window import CONTEST_PERIOD
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ServerSettings:
     """How long a machine may take from power-on to the probe's report; large servers train memory for minutes."""
     claim_boot_timeout: float = 1800.0
     """How long a machine may take from power-on to fetching the tenant's Ignition."""
-    race_window: float = REGRET.total_seconds()
+    race_window: float = CONTEST_PERIOD.total_seconds()
     """How long a boot is not believed while no DHCP lease of the machine is known: until then the machine's own request
     for its script may still show that somebody else was served. Servers need minutes from power-on to that request."""
     boot_attempts: int = 3

@@ -94,8 +94,8 @@ def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
 
 def _servers_of_bmc(deps: Deps, old: BMCObject | None, new: BMCObject | None) -> Iterable[Key]:
     """Those of a BMC that is back, that sent an event, or whose events can no longer be counted on."""
-    told = bmc_events.told(old, new)
-    if new is None or not (told or _came_back(old, new) or bmc_events.fell_silent(old, new)):
+    told = bmc_events.event_received(old, new)
+    if new is None or not (told or _came_back(old, new) or bmc_events.events_stopped(old, new)):
         return
     for key in map(key_of, deps.servers.by_index(BY_BMC, new.metadata.name)):
         if told and (memo := deps.memos.get(key)) is not None:

@@ -14,7 +14,6 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from metal.api.bmc import BMC
-from metal.api.boot_window import digest
 from metal.api.kinds import Kinds
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import ApiError, NotFound, Unavailable
@@ -23,6 +22,7 @@ from metal.kube.controller.queue import WorkQueue
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
+from metal.machine.boot_window import digest
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import Response, text
 

@@ -7,15 +7,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Refused
+from metal.api.boot_window import BootWindow
 from metal.api.server import Server
 from metal.boot.errors import ImageError
 from metal.boot.http_range import Unsatisfiable, parse_range
 from metal.boot.images import Images
 from metal.boot.plan import Blob
 from metal.kube.meta.clock import Clock
-from metal.machine.boot_windows import Windows
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
@@ -29,7 +30,7 @@ class ImageEndpoint:
 
     def __init__(
         self,
-        windows: Windows,
+        windows: BootWindowStore,
         bootables: Bootables,
         images: Images,
         refusals: Refusals,

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Refused
+from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.server import Server
@@ -24,7 +23,9 @@ from metal.boot.tokens import NewToken, new_token
 from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import RetryingClient
 from metal.kube.meta.clock import Clock
-from metal.machine.boot_windows import Windows
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
@@ -52,7 +53,7 @@ class BootService:
         rng: random.Random | None = None,
     ) -> None:
         patient = RetryingClient(client, rng=rng)
-        self._windows = Windows(patient, kinds, directory, clock, rng)
+        self._windows = BootWindowStore(patient, kinds, directory, clock, rng)
         self._bootables = Bootables(patient, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
@@ -105,7 +106,7 @@ class BootService:
                 )
             known = bool(leases) and (not earlier or earlier in leases)
             return boot_window.serve_script(
-                window, now, token=token, client=client, lease_known=known, regret=self._race_window
+                window, now, token=token, client=client, lease_known=known, contest_period=self._race_window
             )
 
         return step
@@ -133,7 +134,7 @@ class BootService:
         window = step(server.status.boot_window)  # refuse before any Secret is read
         bootable = await self._bootables.of(window)
         body = await self._bootables.ignition(bootable.config)
-        if boot_window.reports(window):
+        if boot_window.expects_report(window):
             body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
         await self._windows.change(server, step)
         return Response(200, body, IGNITION_TYPE)
@@ -157,7 +158,7 @@ class BootService:
             return boot_window.contest(window)
 
         with suppress(Refused):
-            await self._windows.change(await self._windows.again(server), step)
+            await self._windows.change(await self._windows.reread(server), step)
 
     def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Response:
         return self._refusals.refuse(endpoint, reason, client, why, server)

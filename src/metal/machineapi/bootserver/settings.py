@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from metal.api.boot_window import REGRET
 from metal.boot.registry_client import RegistryClientSettings
+from metal.machine.boot_window import CONTEST_PERIOD
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class BootSettings:
     """Registries and their limits."""
     image_wait: float = 15.0
     """How long a request waits for an image that is still being fetched; then 503, which iPXE retries."""
-    race_window: float = REGRET.total_seconds()
+    race_window: float = CONTEST_PERIOD.total_seconds()
     """How long a second requester stops a boot whose first requester was not verified by a DHCP lease."""
     secret_poll: float = 30.0
     """How often a referenced Secret is read again; Secrets in general are neither listed nor watched."""

@@ -15,7 +15,7 @@ import structlog
 from aiohttp import web
 
 from metal.kube.client.errors import ApiError
-from metal.machine.boot_windows import Busy
+from metal.machine.boot_window_store import Busy
 from metal.machine.directory import plain_ip
 from metal.machineapi.http.connection_limit import ConnectionLimit, room
 from metal.machineapi.http.file_response import FileResponse

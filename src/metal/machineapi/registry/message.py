@@ -2,7 +2,7 @@
 
 import msgspec
 
-from metal.api.boot_window import Refused
+from metal.machine.boot_window import Refused
 from metal.machineapi.registry.limits import Limits, Malformed, read
 
 _NOTHING = msgspec.Raw(b"")

@@ -3,8 +3,7 @@
 import asyncio
 import random
 
-from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Purpose, Refused
+from metal.api.boot_window import BootWindow, Purpose
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.evidence import record
@@ -12,7 +11,9 @@ from metal.evidence.report import NotAReport, SanitizationReport, read
 from metal.kube.client.errors import Conflict
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
-from metal.machine.boot_windows import Busy, Windows
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore, Busy
 from metal.machineapi.http.response import Response, text
 from metal.machineapi.registry.limits import Limits, Malformed
 from metal.machineapi.registry.message import Message
@@ -26,7 +27,7 @@ class SanitizationReports:
     """Stores progress from time to time and the final report always; the final report spends the token."""
 
     def __init__(
-        self, client: Client, kinds: Kinds, windows: Windows, limits: Limits, clock: Clock, rng: random.Random
+        self, client: Client, kinds: Kinds, windows: BootWindowStore, limits: Limits, clock: Clock, rng: random.Random
     ) -> None:
         self._client, self._kinds, self._windows, self._limits = client, kinds, windows, limits
         self._clock, self._rng = clock, rng
@@ -70,7 +71,7 @@ class SanitizationReports:
                 await record.take(self._client, self._kinds, evidence, report, self._clock())
             except Conflict:
                 await asyncio.sleep(_PAUSE * 2.0**attempt * self._rng.uniform(0.5, 1.0))
-                self._require(await self._windows.again(server), message)
+                self._require(await self._windows.reread(server), message)
             else:
                 return
         raise Busy(f"the evidence of {server.metadata.name} was changed by another client {_ATTEMPTS} times in a row")

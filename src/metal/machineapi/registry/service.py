@@ -10,15 +10,17 @@ probe sends it again, and a repeated report is answered with 200. Nothing is kep
 import random
 from dataclasses import dataclass, field
 
-from metal.api import boot_window, names
-from metal.api.boot_window import BootWindow, Purpose, Refused
+from metal.api import names
+from metal.api.boot_window import BootWindow, Purpose
 from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import APPLY, Permission, Where, disowns
-from metal.machine.boot_windows import Windows
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import Response, text
@@ -48,7 +50,7 @@ class RegistryService:
         clock: Clock, rng: random.Random | None = None,
     ) -> None:  # fmt: skip
         self._client, self._kinds, self._clock = client, kinds, clock
-        self._windows = Windows(client, kinds, directory, clock, rng)
+        self._windows = BootWindowStore(client, kinds, directory, clock, rng)
         self._erasures = SanitizationReports(
             client, kinds, self._windows, settings.limits, clock, rng or random.Random()
         )

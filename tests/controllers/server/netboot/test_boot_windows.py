@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.boot_window import Phase
 from metal.bmc.errors import BMCTimeout
+from metal.machine import boot_window
 from tests.controllers.server.steps import claimed_and_booting
 from tests.controllers.world import KINDS, NS, World, world
 

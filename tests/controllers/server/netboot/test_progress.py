@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.core import CONFIG_MAP
 from metal.api.server import Server
+from metal.machine import boot_window
 from tests.controllers.world import CLIENT, KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.bmc.errors import BMCTimeout
 from metal.bmc.power import PowerState, ResetType
 from metal.controllers.server.operations import RESETS
 from metal.kube.client.errors import ApiError, Conflict, NotFound
+from metal.machine import boot_window
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import maintain, operate, retry
 from tests.controllers.world import KINDS, World, world

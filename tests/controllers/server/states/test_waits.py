@@ -6,11 +6,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow
 from metal.bmc.boot import BootOverride
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported, BMCServerError, BMCTimeout
 from metal.bmc.power import PowerState
+from metal.machine import boot_window
 from tests.controllers.server.steps import claimed_and_booted, condition, retry
 from tests.controllers.world import KINDS, world
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.core import CONFIG_MAP, SECRET
 from metal.api.server import Server
 from metal.evidence.keys import public_keys
 from metal.evidence.signing import verify
+from metal.machine import boot_window
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain, retry
 from tests.controllers.world import KINDS, NS, World, world

@@ -3,7 +3,7 @@
 from metal.api.bmc import Pin
 from metal.api.names import OPERATION
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared.host_key import ACCEPT, judged
+from metal.controllers.shared.host_key import ACCEPT, condition_of
 from metal.kube.controller.controller import Requeue
 
 
@@ -12,7 +12,7 @@ async def judge(scope: Scope) -> Requeue | None:
     pin = scope.status.ssh_host_key
     if pin is None:
         return None
-    type, trusted, reason, text = judged(pin, scope.name, "servers", scope.context.kinds.key(OPERATION))
+    type, trusted, reason, text = condition_of(pin, scope.name, "servers", scope.context.kinds.key(OPERATION))
     if scope.condition(type, trusted, reason, text):
         scope.record_event(reason, text, warning=not trusted)
     return None

@@ -23,7 +23,6 @@ from datetime import timedelta
 
 import msgspec
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
@@ -34,6 +33,7 @@ from metal.controllers.server import power
 from metal.controllers.server.netboot.progress import OPERATOR, Tenant, await_proof, belongs, is_unfinished
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
+from metal.machine import boot_window
 
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""

@@ -15,7 +15,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.shared.indexes import BY_SERVER
-from metal.evidence import owed
+from metal.evidence import outstanding
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
@@ -42,7 +42,7 @@ async def leave_owed(scope: Scope) -> None:
     if policy == Policy.NONE and await find_claim(scope) is None:
         return
     policy = "" if policy == Policy.NONE else policy
-    evidence = await owed.leave(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
+    evidence = await outstanding.leave(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
 
 
@@ -88,7 +88,7 @@ async def before_available(scope: Scope) -> Requeue | None:
 
 
 async def _left(scope: Scope) -> list[SanitizationEvidence]:
-    return await owed.find(scope.context.client, scope.context.kinds, _system(scope))
+    return await outstanding.find(scope.context.client, scope.context.kinds, _system(scope))
 
 
 async def _owners(scope: Scope, left: list[SanitizationEvidence]) -> list[ServerClaim]:
@@ -133,7 +133,7 @@ def _whose(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
 def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
     policies = {one.spec.policy for one in left}
     policy = Policy.PURGE if Policy.PURGE in policies else Policy.CLEAR
-    known = tuple(dict.fromkeys((*scope.status.drives, *owed.drives(left))))
+    known = tuple(dict.fromkeys((*scope.status.drives, *outstanding.drives(left))))
     scope.set(
         tenant=left[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
         drives=known, boot_window=None, boot_attempts=0,
@@ -163,4 +163,4 @@ async def settle(scope: Scope) -> None:
             continue  # nothing was erased, and this is another tenant's
         with suppress(KeyUnusable):  # then it stays owed: erased twice is better than never
             key = await scope.deps.keys.signing_key()
-            await owed.settle(context.client, context.kinds, left, became, proof, key, scope.now)
+            await outstanding.settle(context.client, context.kinds, left, became, proof, key, scope.now)

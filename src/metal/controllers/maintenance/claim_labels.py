@@ -5,7 +5,7 @@ from typing import Any
 from metal.api.claim import ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
-from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, rank
+from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, rank
 from metal.controllers.maintenance.scope import MaintenanceDeps
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.permissions import Permission

@@ -8,9 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from metal.api import boot_window as windows
-from metal.api.boot_window import BootWindow, Phase, Purpose, Refused
+from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.common import ObjectRef
+from metal.machine import boot_window as windows
+from metal.machine.boot_window import Refused
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 C, OTHER = "10.0.0.7", "10.0.0.8"
@@ -59,14 +60,16 @@ def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
 def test_who_missed_the_ignition_gets_it_again_for_a_moment() -> None:
     """With the same token from the same address; the moment begins with the first, and older report tokens die."""
     first = windows.serve_ignition(served(), NOW, token="script", report_token="one", client=C)
-    late = NOW + windows.REPEAT - timedelta(seconds=1)
+    late = NOW + windows.IGNITION_RETRY_PERIOD - timedelta(seconds=1)
     again = windows.serve_ignition(first, late, token="script", report_token="two", client=C)
     assert (again.phase, again.ignition_served_at) == (Phase.IGNITION_SERVED, NOW)
     with pytest.raises(Refused, match="not the one of this boot"):
         windows.accept_report(again, late, token="one")
     assert windows.accept_report(again, late, token="two").phase == Phase.SUCCEEDED
     with pytest.raises(Refused) as refused:
-        windows.serve_ignition(again, NOW + windows.REPEAT, token="script", report_token="three", client=C)
+        windows.serve_ignition(
+            again, NOW + windows.IGNITION_RETRY_PERIOD, token="script", report_token="three", client=C
+        )
     assert refused.value.reason == "TokenSpent"
 
 
@@ -106,8 +109,8 @@ def test_a_window_that_is_over_cannot_be_contested(phase: Phase) -> None:
 def test_a_finished_boot_is_contestable_for_some_minutes() -> None:
     """Firmware takes minutes to come to its own fetch; a reboot of the tenant's is later."""
     window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="", client=C)
-    assert windows.is_contestable(window, NOW + windows.REGRET - timedelta(seconds=1))
-    assert not windows.is_contestable(window, NOW + windows.REGRET)
+    assert windows.is_contestable(window, NOW + windows.CONTEST_PERIOD - timedelta(seconds=1))
+    assert not windows.is_contestable(window, NOW + windows.CONTEST_PERIOD)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -167,7 +170,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def everything_happens_at_most_once(self) -> None:
         assert len({(token, client) for token, client, _ in self.ignitions}) <= 1
-        assert all(at - self.ignitions[0][2] < windows.REPEAT for _, _, at in self.ignitions)
+        assert all(at - self.ignitions[0][2] < windows.IGNITION_RETRY_PERIOD for _, _, at in self.ignitions)
         assert self.reports <= min(1, len(self.ignitions))
 
     @invariant()

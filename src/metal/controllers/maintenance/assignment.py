@@ -3,7 +3,7 @@
 from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
 from metal.api.server import Server
-from metal.controllers.maintenance import marks, order
+from metal.controllers.maintenance import claim_labels, queue_order
 from metal.controllers.maintenance.scope import MaintenanceDeps
 from metal.controllers.shared.boot_config import MAINTENANCE_REF
 from metal.kube.client.errors import NotFound
@@ -29,7 +29,7 @@ async def take(deps: MaintenanceDeps, maintenance: ServerMaintenance, name: str)
         claim = None
     if claim is not None:
         deps.claims.observe(claim)
-    if order.obstacle(maintenance, server, claim, deps.of_server(name), kinds.key) is None:
+    if queue_order.obstacle(maintenance, server, claim, deps.of_server(name), kinds.key) is None:
         await _point(deps, server, maintenance)
 
 
@@ -43,9 +43,9 @@ async def release(deps: MaintenanceDeps, key: Key, name: str) -> None:
     ]
     claim = deps.claim_of(server)
     if holds(key, server):
-        await _point(deps, server, order.first(left, claim, deps.context.kinds.key))
+        await _point(deps, server, queue_order.first(left, claim, deps.context.kinds.key))
     if claim is not None:
-        await marks.follow(deps, claim, left)
+        await claim_labels.follow(deps, claim, left)
 
 
 async def _point(deps: MaintenanceDeps, server: Server, to: ServerMaintenance | None) -> None:

@@ -1,4 +1,4 @@
-"""Asks the BMC who it is and which systems it has, within one deadline."""
+"""Checks the BMC: reads its manager and its systems within one deadline."""
 
 from datetime import UTC, datetime
 
@@ -7,41 +7,41 @@ from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, 
 from metal.bmc.pool import BMC
 from metal.bmc.systems import ManagerInfo
 from metal.controllers.bmc import restart, trust
+from metal.controllers.bmc.contact import contact
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.talk import bounded
 from metal.kube.controller.controller import Requeue, Result
 
 
-async def observe(scope: Scope) -> Result | None:
-    """Read manager and systems into the status; a failure becomes the Ready condition and a later retry."""
+async def check(scope: Scope) -> Result | None:
+    """Read manager and systems into the status; a failure is reported in the condition Ready and retried later."""
     try:
-        await bounded(scope, _read)
+        await contact(scope, _read)
     except BMCError as exc:
-        return failed(scope, exc)
+        return report_failure(scope, exc)
     scope.memo.backoff.reset()
     scope.set(refused=None)
-    scope.report("Ready", True, "Connected", f"the BMC at {scope.connected().address} answers")
+    scope.report("Ready", True, "Connected", f"the BMC at {scope.require_bmc_endpoint().address} answers")
     restart.complete(scope)
     return None
 
 
-def failed(scope: Scope, exc: BMCError) -> Result:
-    """Say what went wrong and when it is tried again."""
-    scope.report("Ready", False, exc.reason, trust.explained(scope, exc))
+def report_failure(scope: Scope, exc: BMCError) -> Result:
+    """Report the error in the condition Ready; the result says when to retry."""
+    scope.report("Ready", False, exc.reason, trust.explain_error(scope, exc))
     if isinstance(exc, BMCAuthError):
-        return _refused(scope)
-    if not restart.is_awaited(scope):
+        return _credentials_refused(scope)
+    if not restart.is_in_progress(scope):
         scope.state("Error", f"the BMC at {scope.address} to answer")
     return Requeue(scope.memo.backoff.next())
 
 
-def _refused(scope: Scope) -> Result:
+def _credentials_refused(scope: Scope) -> Result:
     settings, secret = scope.deps.settings, scope.secret
-    scope.memo.refused = scope.access
+    scope.memo.refused = scope.bmc_endpoint
     if secret is not None:
         meta = secret.metadata
         scope.set(refused=Refusal(secret_uid=meta.uid, secret_generation=meta.generation, at=scope.now))
-    scope.state("Error", f"right credentials in BMCSecret {scope.obj.spec.bmc_secret_ref.name}")
+    scope.state("Error", f"valid credentials in BMCSecret {scope.obj.spec.bmc_secret_ref.name}")
     return Requeue(scope.context.jitter(settings.credentials_rest) + 1)
 
 
@@ -52,11 +52,11 @@ async def _read(scope: Scope, bmc: BMC) -> None:
     except (BMCNotFound, BMCNotSupported, BMCForbidden) as exc:
         if scope.obj.spec.bmc_uuid and isinstance(exc, BMCNotFound):
             raise
-        manager = ManagerInfo(uri="")  # a BMC without a readable manager still has systems to manage
-    _describe(scope, manager)
+        manager = ManagerInfo(uri="")  # the systems of a BMC can be managed without its manager resource
+    _set_status(scope, manager)
 
 
-def _describe(scope: Scope, manager: ManagerInfo) -> None:
+def _set_status(scope: Scope, manager: ManagerInfo) -> None:
     scope.set(
         manufacturer=manager.manufacturer or next((s.manufacturer for s in scope.systems if s.manufacturer), ""),
         model=manager.model,
@@ -64,13 +64,13 @@ def _describe(scope: Scope, manager: ManagerInfo) -> None:
         serial_number=manager.serial_number,
         firmware_version=manager.firmware_version,
         power_state=manager.power_state.value,
-        last_reset_time=_moment(manager.last_reset_time) or scope.status.last_reset_time,
+        last_reset_time=_parse_time(manager.last_reset_time) or scope.status.last_reset_time,
     )
     scope.state(manager.state or "Enabled")
 
 
-def _moment(text: str) -> datetime | None:
-    """A Redfish date-time (RFC 3339), None when it is none: some BMCs send 00:00:00 or local time without a zone."""
+def _parse_time(text: str) -> datetime | None:
+    """A Redfish date-time (RFC 3339), or None when it is invalid; a time without a zone is taken as UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from metal.api.boot_window import digest
 from metal.bmc.errors import BMCNotSupported, BMCServerError, BMCUnreachable
 from metal.bmc.events import Subscription
+from metal.machine.boot_window import digest
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready, soon
 
 pytestmark = pytest.mark.looptime

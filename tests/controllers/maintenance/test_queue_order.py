@@ -12,7 +12,7 @@ from metal.api.common import LocalRef, ObjectRef
 from metal.api.maintenance import ServerMaintenance, ServerMaintenanceSpec
 from metal.api.meta import ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.maintenance import order
+from metal.controllers.maintenance import queue_order
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -51,8 +51,8 @@ def _server(state: str = "Available", **spec: Any) -> Server:
 )
 def test_priority_then_policy_then_age_then_name(first: ServerMaintenance, second: ServerMaintenance) -> None:
     """Each criterion decides only when those before it are equal."""
-    assert order.rank(first) < order.rank(second)
-    assert order.first([second, first], None, key) is first
+    assert queue_order.rank(first) < queue_order.rank(second)
+    assert queue_order.first([second, first], None, key) is first
 
 
 MAINTENANCES = st.builds(
@@ -71,10 +71,10 @@ def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance]
     claim = _claim(maintenance_approved="true") if approved else _claim()
     shuffled = list(found)
     rng.shuffle(shuffled)
-    free = [m for m in found if order.obstacle(m, _server(), claim, shuffled, key) is None]
+    free = [m for m in found if queue_order.obstacle(m, _server(), claim, shuffled, key) is None]
     waits_for_owner = not approved and all(m.spec.policy == "OwnerApproval" for m in found)
     assert len(free) == (0 if waits_for_owner else 1)
-    assert order.first(shuffled, claim, key) == (free[0] if free else None)
+    assert queue_order.first(shuffled, claim, key) == (free[0] if free else None)
 
 
 @pytest.mark.parametrize(
@@ -89,20 +89,20 @@ def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance]
 )
 def test_each_obstacle_has_its_reason(server: Server, reason: str | None) -> None:
     """Held by another one; something is owed first; parked. Error and Initial are no obstacles."""
-    found = order.obstacle(_one(policy="Enforced"), server, None, [], key)
+    found = queue_order.obstacle(_one(policy="Enforced"), server, None, [], key)
     assert (found.reason if found else None) == reason
 
 
 def test_a_missing_approval_says_how_it_is_given_and_holds_up_nobody() -> None:
     """The command is in the sentence; an Enforced one of lower priority has its turn meanwhile."""
     high, low = _one("high", priority=9), _one("low", policy="Enforced")
-    found = order.obstacle(high, _server(), _claim(), [high, low], key)
+    found = queue_order.obstacle(high, _server(), _claim(), [high, low], key)
     assert found is not None
     assert "kubectl label serverclaims -n a c g/maintenance-approved=true" in found.awaited
-    assert order.obstacle(low, _server(), _claim(), [high, low], key) is None
+    assert queue_order.obstacle(low, _server(), _claim(), [high, low], key) is None
 
 
 @pytest.mark.parametrize(("value", "approved"), [("true", True), ("", True), ("false", False)])
 def test_the_label_itself_is_the_approval(value: str, approved: bool) -> None:
     """As with the Go operator the label's presence counts; only "false" takes it back."""
-    assert order.is_approved(_claim(maintenance_approved=value), key) is approved
+    assert queue_order.is_approved(_claim(maintenance_approved=value), key) is approved

@@ -1,9 +1,9 @@
-"""Finds out how the BMC is reached, and whether it may be asked now."""
+"""Resolves the address, credentials and certificate policy of a BMC, and pauses requests that would fail again."""
 
 from metal.api.bmc import Refusal
 from metal.api.core import SECRET
 from metal.bmc.errors import BMCAuthError, BMCError
-from metal.controllers.bmc.observe import failed
+from metal.controllers.bmc.check import report_failure
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc
@@ -13,27 +13,27 @@ from metal.kube.meta import permissions
 from metal.kube.meta.conditions import find, is_true
 
 
-async def find_access(scope: Scope) -> Result | None:
-    """Build the access. What is missing becomes a condition; a change of it wakes the BMC up."""
-    await _read_authority(scope)
-    access = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
-    _mirror_address(scope)
-    if isinstance(access, Problem) and access.reason == NOT_PINNED:
+async def resolve_endpoint(scope: Scope) -> Result | None:
+    """Resolve the endpoint. What is missing is reported in the condition Ready; its creation causes the next pass."""
+    await _read_ca(scope)
+    found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    _show_address(scope)
+    if isinstance(found, Problem) and found.reason == NOT_PINNED:
         try:
             await pin_certificate(scope)
         except BMCError as exc:
-            return failed(scope, exc)
-        access = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
-    if isinstance(access, Problem):
-        scope.state("Pending", access.message)
-        scope.report("Ready", False, access.reason, access.message)
+            return report_failure(scope, exc)
+        found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    if isinstance(found, Problem):
+        scope.state("Pending", found.message)
+        scope.report("Ready", False, found.reason, found.message)
         return Requeue(scope.context.jitter(scope.deps.settings.interval))
-    scope.access = scope.memo.access = access
+    scope.bmc_endpoint = scope.memo.bmc_endpoint = found
     return None
 
 
-async def let_rest(scope: Scope) -> Result | None:
-    """Leave a restarting BMC alone, and credentials that it refused."""
+async def back_off(scope: Scope) -> Result | None:
+    """Send nothing shortly after a restart, nor with credentials that were refused a short time ago."""
     settings = scope.deps.settings
     reset = find(scope.status.conditions, "Reset")
     if reset is not None and is_true(scope.status.conditions, "Reset"):
@@ -51,12 +51,12 @@ async def let_rest(scope: Scope) -> Result | None:
     if not left:
         return None
     name = scope.obj.spec.bmc_secret_ref.name
-    scope.state("Error", f"right credentials in BMCSecret {name}")
+    scope.state("Error", f"valid credentials in BMCSecret {name}")
     return Requeue(scope.context.jitter(left) + 1)
 
 
 def _refusal(scope: Scope) -> Refusal | None:
-    """The refusal, if nothing has changed since: neither the BMC nor the credentials themselves."""
+    """The refusal, if neither the BMC nor its credentials have changed since."""
     refused, secret = scope.status.refused, scope.secret
     ready = find(scope.status.conditions, "Ready")
     if refused is None or secret is None or ready is None or ready.reason != BMCAuthError.reason:
@@ -64,21 +64,21 @@ def _refusal(scope: Scope) -> Refusal | None:
     if ready.observed_generation != scope.obj.metadata.generation:
         return None
     now = Refusal(secret_uid=secret.metadata.uid, secret_generation=secret.metadata.generation, at=refused.at)
-    return now if now == refused or scope.memo.refused == scope.access else None
+    return now if now == refused or scope.memo.refused == scope.bmc_endpoint else None
 
 
-def _mirror_address(scope: Scope) -> None:
-    """Show MAC and IP address of the endpoint or of the inline access."""
+def _show_address(scope: Scope) -> None:
+    """Copy MAC and IP address of the Endpoint or of spec.access into the status."""
     source = scope.endpoint.spec if scope.endpoint else scope.obj.spec.access
     if source is None:
         return
     if scope.status.ip is not None and source.ip != scope.status.ip:
-        scope.set(refused=None)  # another device may answer there
+        scope.set(refused=None)  # another device may have this address
     scope.set(mac_address=source.mac_address, ip=source.ip or None)
 
 
-async def _read_authority(scope: Scope) -> None:
-    """Read the Secret that tls.caSecretRef names; nobody else reads it."""
+async def _read_ca(scope: Scope) -> None:
+    """Read the Secret that tls.caSecretRef names; all other readers use `defaults.authorities`."""
     tls = scope.obj.spec.tls
     if tls is None or tls.ca_secret_ref is None:
         return
@@ -92,6 +92,6 @@ async def _read_authority(scope: Scope) -> None:
 
 
 def required_permissions() -> tuple[permissions.Permission, ...]:
-    """What this module does with the API. Which Secret it is, a BMC's tls.caSecretRef says."""
-    why = "reads the authority that tls.caSecretRef of a BMC names"
+    """Permissions of this module. tls.caSecretRef of a BMC names the Secret."""
+    why = "reads the CA certificates that tls.caSecretRef of a BMC names"
     return (permissions.Permission(SECRET, ("get",), why, where=permissions.Where.HOME),)

@@ -1,4 +1,4 @@
-"""Says on a Server whether its BMC still lists the system."""
+"""Reports on a Server whether its BMC still lists the system."""
 
 import msgspec
 
@@ -9,20 +9,20 @@ from metal.controllers.bmc.scope import Scope
 from metal.kube.meta.conditions import find, set_condition
 from metal.kube.meta.permissions import Permission
 
-TYPE = "SystemPresent"
+CONDITION = "SystemPresent"
 
 
-async def tell(scope: Scope, server: Server, present: bool, reason: str, message: str) -> None:
-    """Set the condition and record an Event when it changes; a Server whose system never vanished has none.
+async def report_present(scope: Scope, server: Server, present: bool, reason: str, message: str) -> None:
+    """Set the condition and record an Event when it changes; a Server whose system never vanished has no condition.
 
-    Only this condition is touched, guarded by resourceVersion, since the Server's own controller writes the others.
-    Raises Conflict when that happened meanwhile.
+    Only this condition is changed, guarded by resourceVersion, since the Server controller writes the others.
+    Raises Conflict when the Server changed in between.
     """
-    old = find(server.status.conditions, TYPE)
+    old = find(server.status.conditions, CONDITION)
     status = "True" if present else "False"
     if (old is None and present) or (old is not None and old.status == status):
         return
-    new = Condition(type=TYPE, status=status, reason=reason, message=message)
+    new = Condition(type=CONDITION, status=status, reason=reason, message=message)
     conditions = set_condition(server.status.conditions, new, scope.now)
     body = {
         "metadata": {"resourceVersion": server.metadata.resource_version},
@@ -34,5 +34,5 @@ async def tell(scope: Scope, server: Server, present: bool, reason: str, message
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
-    return (Permission(kinds.server, ("patch",), "says whether the BMC still lists the system", "status"),)
+    """Permissions of this module."""
+    return (Permission(kinds.server, ("patch",), "reports whether the BMC still lists the system", "status"),)

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.boot_window import BootWindow, Phase, Refused, contest, succeed
+from metal.api.boot_window import BootWindow, Phase
 from metal.api.common import ObjectRef
 from metal.kube.client.errors import Conflict
 from metal.kube.meta import mergepatch
-from metal.machine.boot_windows import Busy, Windows, window_patch
+from metal.machine.boot_window import Refused, contest, succeed
+from metal.machine.boot_window_store import BootWindowStore, Busy, window_patch
 from metal.machine.directory import ListingDirectory
 from tests.machineapi.world import UUID, World
 
@@ -53,7 +54,7 @@ async def world(tmp_path: Path) -> World:
 @pytest.mark.looptime
 async def test_a_lost_race_is_decided_again_on_the_newest_version(world: World) -> None:
     """The second change sees what the first one did."""
-    windows = Windows(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
+    windows = BootWindowStore(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
     stale = await world.server()
     await windows.change(stale, lambda window: contest(_there(window)))
 
@@ -70,7 +71,7 @@ async def test_a_lost_race_is_decided_again_on_the_newest_version(world: World) 
 @pytest.mark.looptime
 async def test_endless_conflicts_end_in_busy(world: World) -> None:
     """Nothing was decided; the client may ask again."""
-    windows = Windows(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
+    windows = BootWindowStore(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
     world.api.faults.next("patch_status", *(Conflict("changed") for _ in range(20)))
     with pytest.raises(Busy, match="s1"):
         await windows.change(await world.server(), lambda window: contest(_there(window)))
@@ -82,7 +83,9 @@ async def test_endless_conflicts_end_in_busy(world: World) -> None:
 async def test_the_pauses_between_attempts_grow_and_stay_short(world: World) -> None:
     """Who lost a race lets the others finish, and still answers its machine in time."""
     loop = asyncio.get_running_loop()
-    windows = Windows(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock, random.Random(1))
+    windows = BootWindowStore(
+        world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock, random.Random(1)
+    )
     asked: list[float] = []
 
     def step(window: BootWindow | None) -> BootWindow:

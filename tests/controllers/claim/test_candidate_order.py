@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from metal.api.claim import ServerClaim
 from metal.api.meta import ObjectMeta
 from metal.api.server import Server
+from metal.controllers.claim.candidate_order import Ring
 from metal.controllers.claim.matching import choose
-from metal.controllers.claim.ring import Ring
 
 NAMES = st.lists(st.text("abcd", min_size=1, max_size=3), max_size=12)
 
