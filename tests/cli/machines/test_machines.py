@@ -217,7 +217,7 @@ async def test_a_claim_that_cannot_be_made_leaves_no_secret(tmp_path: Path) -> N
     [
         (("--server", "s1", "-l", "a=b"), "not both"),
         (("-l", "a>3"), "compares with"),
-        (("-l", "a=b,"), "ends with a comma"),
+        (("-l", "a=b,"), "expected: identifier after ','"),
         (("--tolerate", "k:Always"), "it is NoBind or Evict"),
         (("--tolerate", "=v"), "names no taint"),
         (("--wait", "--timeout", "soon"), "is no duration"),
