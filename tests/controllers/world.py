@@ -279,3 +279,4 @@ async def world(**settings: Any) -> AsyncIterator[World]:
     finally:
         await made.runtime.stop(grace=0.0)
         await api.stop()
+    assert not made.tap.undeclared

@@ -19,6 +19,7 @@ from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
 from metal.controllers.server import power
 from metal.controllers.server.netboot import boot, progress, readiness
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
 from metal.controllers.server.tenancy import recreated, reimage, tenancy
@@ -197,10 +198,11 @@ def waits_without_a_deadline(patch: pytest.MonkeyPatch) -> None:
     """W12, W27: waits have no end."""
     wait = Scope.wait
 
-    def endless(self: Scope, name: str, text: str, **more: Any) -> Requeue:
+    def endless(self: Scope, name: WaitFor, text: str, **more: Any) -> Requeue:
         return wait(self, name, text, poll=more.get("poll"))
 
     patch.setattr(Scope, "wait", endless)
+    patch.setattr(Scope, "_deadline", lambda *_: None)
 
 
 @bug(stories.dead_power, "after the deadline")

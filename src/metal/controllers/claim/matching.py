@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
-from metal.api.server import Server, State
+from metal.api.server import Server
+from metal.controllers.server.reasons import ConditionType
+from metal.controllers.server.states.traits import traits_of
 from metal.kube.meta.selectors import from_object
 
 
@@ -81,7 +83,7 @@ def _not_available(claim: ServerClaim, server: Server) -> Misfit | None:
         return Misfit("NotAvailable", "being deleted")
     if server.spec.server_maintenance_ref is not None:
         return Misfit("NotAvailable", "in maintenance")
-    if server.status.state != State.AVAILABLE:
+    if not traits_of(server.status.state).claimable:
         return Misfit("NotAvailable", f"in state {server.status.state or 'Initial'}")
     if server.status.power_state != "Off":
         return Misfit("NotAvailable", "not powered off yet")
@@ -96,7 +98,7 @@ def _cordoned(claim: ServerClaim, server: Server) -> Misfit | None:
 
 def _unready(claim: ServerClaim, server: Server) -> Misfit | None:
     for condition in server.status.conditions:
-        if condition.type == "BMCReachable" and condition.status == "False":
+        if condition.type == ConditionType.BMC_REACHABLE and condition.status == "False":
             return Misfit("BMCUnreachable", "its BMC does not answer")
     return None
 

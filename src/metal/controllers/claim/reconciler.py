@@ -11,6 +11,7 @@ from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.candidate_order import Ring
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
+from metal.controllers.server.states.traits import traits_of
 from metal.controllers.shared.indexes import BY_CLAIM
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -21,8 +22,6 @@ from metal.kube.meta.permissions import Permission, follows
 
 _TRIES = 4
 """How many servers are looked at freshly in one pass; the cache is seldom behind on more."""
-_NOT_YET = (State.INITIAL, State.DISCOVERY, State.RELEASED, "")
-"""States in which the server boots something else, or nothing any more."""
 
 
 @dataclass
@@ -128,7 +127,7 @@ class ServerClaimReconciler:
         if server.status.state == State.PARKED or self._is_parking(server):
             _stand_down(scope, server)
             return
-        if server.status.state not in _NOT_YET:
+        if traits_of(server.status.state).claim_boots:
             await boot_config.follow(scope, server)
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.say("Bound", True, "Bound", f"bound to server {server.metadata.name}")

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim
-from metal.api.server import Server, State
+from metal.api.server import Server
 from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import ServerClaimReconciler
 from metal.controllers.claim.scope import ClaimDeps
 from metal.controllers.claim.settings import ClaimSettings
+from metal.controllers.server.states.traits import traits_of
 from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
 from metal.controllers.shared.scope import Context
 from metal.kube.controller.runtime import Runtime
@@ -51,7 +52,7 @@ def _claims_of(deps: ClaimDeps, old: Server | None, new: Server | None) -> Itera
     if last is None or last.spec.server_claim_ref is not None:
         return
     yield from map(key_of, deps.claims.by_index(BY_SERVER, last.metadata.name))
-    if new is None or new.status.state != State.AVAILABLE:
+    if new is None or not traits_of(new.status.state).claimable:
         return
     for claim in deps.claims.by_index(UNBOUND, "yes"):
         if matching.misfit(claim, new) is None and (old is None or matching.misfit(claim, old) is not None):

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from metal.api.claim import ServerClaim
 from metal.api.maintenance import Policy, ServerMaintenance
-from metal.api.server import Server, State
+from metal.api.server import Server
+from metal.controllers.server.states.traits import traits_of
 from metal.kube.meta.objects import key_of
 
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -77,8 +78,5 @@ def _not_now(server: Server) -> Obstacle | None:
     name = server.metadata.name
     if server.metadata.deletion_timestamp is not None:
         return Obstacle("ServerNotFound", f"another server {name}; this one is being deleted")
-    if server.status.state == State.CLEANUP:
-        return Obstacle("ServerInCleanup", f"the cleanup of server {name}, which is owed to its last tenant")
-    if server.status.state == State.PARKED:
-        return Obstacle("ServerParked", f"somebody to unpark server {name}")
-    return None
+    blocked = traits_of(server.status.state).blocks_maintenance
+    return Obstacle(blocked.reason, blocked.awaited.format(name=name)) if blocked is not None else None

@@ -10,6 +10,7 @@ from metal.api.server import Server, State
 from metal.controllers.maintenance import assignment, boot_config, claim_labels, queue_order
 from metal.controllers.maintenance.queue_order import Obstacle
 from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScope
+from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -140,8 +141,11 @@ class ServerMaintenanceReconciler:
 
 def _in_maintenance(scope: MaintenanceScope, server: Server) -> None:
     awaited = server.status.wait
-    hindered = any(c.type in ("BMCReachable", "TakenOver") and c.status == "False" for c in server.status.conditions)
-    busy = hindered or (awaited is not None and awaited.for_ != "Maintenance")
+    hindered = any(
+        c.type in (ConditionType.BMC_REACHABLE, ConditionType.TAKEN_OVER) and c.status == "False"
+        for c in server.status.conditions
+    )
+    busy = hindered or (awaited is not None and awaited.for_ != WaitFor.MAINTENANCE)
     waiting_for = server.status.waiting_for if busy else ""
     scope.state(MaintenanceState.IN_MAINTENANCE, waiting_for)
     scope.say(True, "InMaintenance", f"server {server.metadata.name} is in Maintenance for it")

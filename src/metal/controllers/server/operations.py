@@ -35,6 +35,7 @@ from metal.controllers.server.netboot.boot import clear_override, is_override_ke
 from metal.controllers.server.netboot.progress import has_booted, is_under_way
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import error, parked
+from metal.controllers.server.states.traits import PowerOwner, traits_of
 from metal.controllers.server.tenancy import adoption, sanitization
 from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.controller.controller import Requeue
@@ -225,9 +226,10 @@ def _refusal(scope: Scope, operation: str) -> str:
         return "a network boot is under way; wait until it is over"
     if RESETS[operation] is ResetType.FORCE_OFF:
         return ""
-    if state == State.MAINTENANCE:
+    owner = traits_of(state).power
+    if owner is PowerOwner.MAINTENANCE:
         return "the maintenance wants it off" * (_maintenance_power(scope) == PowerState.OFF)
-    if state != State.RESERVED:
+    if owner is not PowerOwner.CLAIM:
         return f"a server in {state} is off or moved by its own state; only force-off-server is obeyed there"
     if not has_booted(scope):
         return "the claim's first boot is still owed, and comes over the network"

@@ -32,6 +32,7 @@ from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupport
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server.bmc.bmc_errors import was_unreachable
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 
@@ -134,7 +135,7 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
 
 def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
     return scope.fail(
-        f"Power{request.target}Timeout",
+        Reason.POWER_ON_TIMEOUT if request.target == PowerState.ON else Reason.POWER_OFF_TIMEOUT,
         f"power did not reach {request.target} within {scope.settings.power_timeout:.0f} s ({request.reason}); the BMC "
         f"reports {scope.status.power_state}. Check the machine",
     )
@@ -184,7 +185,10 @@ def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
 def _name_wait(scope: Scope, request: PowerRequest) -> None:
     doubted = "; the Off that its BMC shows may be older than the last power-on" if is_shown_off(scope) else ""
     text = f"power {request.target} ({request.reason})"
-    scope.wait(f"Power{request.target}", text + doubted * (request.target == PowerState.OFF), until=request.deadline)
+    if request.target == PowerState.ON:
+        scope.wait(WaitFor.POWER_ON, text, until=request.deadline)
+    else:
+        scope.wait(WaitFor.POWER_OFF, text + doubted, until=request.deadline)
 
 
 def _deadline(scope: Scope) -> datetime:

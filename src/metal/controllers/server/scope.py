@@ -22,7 +22,9 @@ from metal.bmc.pool import BMC, Pool
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import identity
+from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.settings import ServerSettings
+from metal.controllers.server.states.traits import WAITS, traits_of
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
@@ -32,9 +34,6 @@ from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import boot_window
-
-_CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE, State.PARKED)
-"""Entering one of these ends a network boot that is under way."""
 
 
 @dataclass
@@ -126,13 +125,13 @@ class Scope(StatusScope[Server]):
 
     def transition(self, state: State, message: str, *, warning: bool = False) -> Requeue:
         """Enter a state; the next pass begins at once."""
-        if state in _CLOSING:
+        if traits_of(state).closes_boot_window:
             self.close_window()
         self.set(
             state=state.value, since=self.now, wait=None, waiting_for="", power_request=None,
             failure=self.status.failure if state is State.ERROR else None,
         )  # fmt: skip
-        self.condition("Ready", False, state.value, message)
+        self.condition(ConditionType.READY, False, state.value, message)
         self.record_event(state.value, message, warning=warning)
         return Requeue(0)
 
@@ -143,13 +142,13 @@ class Scope(StatusScope[Server]):
         if self.status.state != State.ERROR:
             self.set(failure=Failure(state=self.status.state, reason=reason, message=message))
             self.transition(State.ERROR, message, warning=True)
-            self.condition("Ready", False, reason, message)
+            self.condition(ConditionType.READY, False, reason, message)
         self.set(waiting_for=f"{reason}: {message}")
         return Requeue(self.context.jitter(self.settings.resync))
 
     def wait(
         self,
-        name: str,
+        name: WaitFor,
         text: str,
         *,
         deadline: float | None = None,
@@ -158,20 +157,26 @@ class Scope(StatusScope[Server]):
     ) -> Requeue:
         """Name what is awaited, and until when: `until`, or `deadline` seconds after this wait began.
 
-        Comes back after `poll` seconds (else the resync), or at the deadline. What a missed deadline means is the
-        caller's business; it does not make anybody come back more often.
-        """  # fmt: skip
+        Comes back after `poll` seconds, or at the deadline. `states.traits.WAITS` has the default deadline and poll.
+        What a missed deadline means is decided by the caller.
+        """
         old = self.status.wait
         since = min(old.since, self.now) if old and old.for_ == name and old.since else self.now
-        end = until if until is not None or deadline is None else since + timedelta(seconds=deadline)
-        self.set(wait=Wait(for_=name, since=since, until=end), waiting_for=text)
+        end = until if until is not None else self._deadline(name, since, deadline)
+        self.set(wait=Wait(for_=name.value, since=since, until=end), waiting_for=text)
         if self.status.state != State.ERROR:
-            self.condition("Ready", False, name, text)
-        pause = self.context.jitter(self.settings.resync if poll is None else poll)
+            self.condition(ConditionType.READY, False, name, text)
+        pause = self.context.jitter(getattr(self.settings, WAITS[name].poll) if poll is None else poll)
         left = (end - self.now).total_seconds() if end is not None else 0.0
         return Requeue(min(pause, max(left, 0.05)) if left > 0 else pause)
 
-    def overdue(self, name: str) -> bool:
+    def _deadline(self, name: WaitFor, since: datetime, seconds: float | None) -> datetime | None:
+        setting = WAITS[name].deadline
+        if seconds is None and setting:
+            seconds = getattr(self.settings, setting)
+        return since + timedelta(seconds=seconds) if seconds is not None else None
+
+    def overdue(self, name: WaitFor) -> bool:
         """True when the wait of this name has passed its deadline."""
         wait = self.status.wait
         return wait is not None and wait.for_ == name and wait.until is not None and self.now >= wait.until

@@ -8,6 +8,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.pool import Pool
 from metal.controllers.server.netboot import progress
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.server.settings import ServerSettings
@@ -89,7 +90,7 @@ def _order(claim: ServerClaim) -> tuple[object, ...]:
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
     """The servers that wait for proof that this lease is theirs."""
     found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(progress.BY_MAC, mac))
-    return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == "BootConfirmation"]
+    return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == WaitFor.BOOT_CONFIRMATION]
 
 
 def _servers_of_bmc(deps: Deps, old: BMCObject | None, new: BMCObject | None) -> Iterable[Key]:

@@ -31,6 +31,7 @@ from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import power
 from metal.controllers.server.netboot.progress import OPERATOR, Tenant, await_proof, belongs, is_unfinished
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window
@@ -38,12 +39,13 @@ from metal.machine import boot_window
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
 
-_AWAITED: dict[str, str] = {
-    Purpose.DISCOVERY: "ProbeReport",
-    Purpose.MAINTENANCE: "MaintenanceBoot",
-    Purpose.SANITIZATION: "Sanitization",
+_AWAITED: dict[str, WaitFor] = {
+    Purpose.DISCOVERY: WaitFor.PROBE_REPORT,
+    Purpose.CLAIM: WaitFor.CLAIM_BOOT,
+    Purpose.MAINTENANCE: WaitFor.MAINTENANCE_BOOT,
+    Purpose.SANITIZATION: WaitFor.SANITIZATION,
 }
-"""Names of the wait for a boot, by its purpose; any other is a claim's."""
+"""Name of the wait for a boot, by its purpose."""
 _OVERRIDE_CLEARED = "BootOverrideCleared"
 """Condition: whether the BMC has dropped its network boot override."""
 
@@ -64,7 +66,7 @@ async def network_boot(
     if window.phase == Phase.SUCCEEDED:
         return await _succeeded(scope, window)
     if _resting(scope):
-        return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
+        return scope.wait(WaitFor.BOOT_RETRY, _wait_text(scope), deadline=_pause(scope))
     if window.phase == Phase.CONTESTED:
         return _contested(scope, window)
     if window.phase == Phase.CLOSED:
@@ -173,7 +175,7 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
     }[Phase(window.phase)]
     if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
         awaited, poll = _erasure(scope), poll or scope.settings.sanitization_poll
-    return scope.wait(_AWAITED.get(window.purpose, "ClaimBoot"), awaited, until=window.expires_at, poll=poll)
+    return scope.wait(_AWAITED[window.purpose], awaited, until=window.expires_at, poll=poll)
 
 
 def _erasure(scope: Scope) -> str:
@@ -199,7 +201,7 @@ async def _succeeded(scope: Scope, window: BootWindow) -> Requeue | None:
 def _contested(scope: Scope, window: BootWindow) -> Requeue:
     if _give_up(scope, window):
         return scope.fail(
-            "BootContested",
+            Reason.BOOT_CONTESTED,
             f"{scope.status.boot_attempts} network boots in a row were asked for by more than one party. Find the "
             "other one on the boot network, or let the DHCP server report its leases",
         )
@@ -216,13 +218,13 @@ def failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
     """One attempt is over: a pause before the next one, or Error after the last."""
     if _give_up(scope, window):
         return scope.fail(
-            "NetworkBootFailed",
+            Reason.NETWORK_BOOT_FAILED,
             f"{scope.status.boot_attempts} network boots failed, the last because {why}. Look at the machine's console "
             "and DHCP",
         )
     scope.record_event("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
     scope.set(wait=None)
-    return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
+    return scope.wait(WaitFor.BOOT_RETRY, _wait_text(scope), deadline=_pause(scope))
 
 
 def _give_up(scope: Scope, window: BootWindow) -> bool:
@@ -242,7 +244,7 @@ def _pause(scope: Scope) -> float:
 
 def _resting(scope: Scope) -> bool:
     wait = scope.status.wait
-    return wait is not None and wait.for_ == "BootRetry" and not scope.overdue("BootRetry")
+    return wait is not None and wait.for_ == WaitFor.BOOT_RETRY and not scope.overdue(WaitFor.BOOT_RETRY)
 
 
 async def clear_override(scope: Scope, *, max_age: float | None = None) -> SystemInfo:
@@ -288,11 +290,10 @@ def is_override_kept(scope: Scope) -> bool:
 
 def await_override(scope: Scope) -> Requeue:
     """Switched on now, the machine would go to the network instead of to its tenant's disk."""
-    if scope.overdue("BootOverride"):
+    if scope.overdue(WaitFor.BOOT_OVERRIDE):
         return scope.fail(
-            "BootOverrideKept",
+            Reason.BOOT_OVERRIDE_KEPT,
             "the BMC keeps the network boot override, so the claim's machine cannot be switched on without losing its "
             "way to the disk. Clear the override at the BMC; the server then goes on by itself",
         )
-    deadline = scope.settings.power_timeout
-    return scope.wait("BootOverride", "the BMC to drop the network boot override", deadline=deadline, poll=30)
+    return scope.wait(WaitFor.BOOT_OVERRIDE, "the BMC to drop the network boot override", poll=30)

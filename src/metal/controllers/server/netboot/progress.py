@@ -22,6 +22,7 @@ from metal.api import claim_boot
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.server import ClaimBoot, Server, State
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.machine import directory
@@ -130,7 +131,7 @@ def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
     if scope.now >= until:
         return None
     return scope.wait(
-        "BootConfirmation",
+        WaitFor.BOOT_CONFIRMATION,
         f"proof that {window.client_address} is this machine: DHCP reported no lease of it, so another party's boot "
         "cannot be told apart for a while (report the leases of hosts, too, and this wait is gone)",
         until=until,

@@ -1,7 +1,5 @@
 """Cleanup: switches the machine off, erases what its tenant left to the policy, and forgets the claim."""
 
-from collections.abc import Mapping
-
 from metal.api.sanitization import Policy
 from metal.api.server import State
 from metal.bmc.power import PowerState
@@ -9,19 +7,12 @@ from metal.controllers.server import power
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_unfinished
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
 from metal.kube.controller.controller import Requeue
 
-WAITS: Mapping[str, str] = {
-    "PowerOff": "power_timeout",
-    "PowerOn": "power_timeout",
-    "BootConfiguration": "boot_config_timeout",
-    "BootConfirmation": "race_window",
-    "FirmwareReset": "power_timeout",
-    "Sanitization": "sanitization_timeout",
-}
 _ACCEPTED = "Accepted"
 
 
@@ -60,7 +51,7 @@ async def _sanitize(scope: Scope) -> Requeue | None:
 
 def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done: bool = False) -> None:
     scope.set(sanitization=sanitization)
-    scope.condition("Sanitized", done, reason, message)
+    scope.condition(ConditionType.SANITIZED, done, reason, message)
 
 
 async def _forget(scope: Scope) -> Requeue:

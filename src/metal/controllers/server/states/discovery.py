@@ -1,7 +1,5 @@
 """Discovery: boots the probe once its image is ready, and takes its report."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from metal.api import names
@@ -14,20 +12,13 @@ from metal.controllers.server.bmc import inventory
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
+from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission, Where
 from metal.machine.report import known_drives, memory, network_interfaces, storages
-
-WAITS: Mapping[str, str] = {
-    "BootConfiguration": "boot_config_timeout",
-    "ProbeReport": "discovery_timeout",
-    "BootConfirmation": "race_window",
-    "PowerOn": "power_timeout",
-    "PowerOff": "power_timeout",
-}
 
 
 async def run(scope: Scope) -> Requeue:
@@ -47,7 +38,7 @@ async def run(scope: Scope) -> Requeue:
     try:
         report = await _report(scope)
     except (NotFound, KeyError, msgspec.DecodeError, msgspec.ValidationError) as exc:
-        return scope.fail("ReportLost", f"the probe's report cannot be read ({exc})")
+        return scope.fail(Reason.REPORT_LOST, f"the probe's report cannot be read ({exc})")
     status = scope.status
     scope.set(
         network_interfaces=network_interfaces(report),
@@ -62,7 +53,7 @@ async def run(scope: Scope) -> Requeue:
     if owing is not None:
         return owing
     inventory.record(scope)
-    scope.condition("Discovered", True, "ProbeReported", "the probe reported this machine's hardware")
+    scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", "the probe reported this machine's hardware")
     return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")
 
 

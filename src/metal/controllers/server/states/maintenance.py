@@ -1,7 +1,5 @@
 """Maintenance: does what the ServerMaintenance asks for that holds the server, then goes back to where it came from."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from metal.api.boot_window import Purpose
@@ -14,34 +12,26 @@ from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
+from metal.controllers.server.bmc.bmc_errors import REFUSED
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.progress import has_succeeded, record_success
 from metal.controllers.server.netboot.readiness import await_change, await_config
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states.traits import traits_of
 from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import is_controlled_by
 
-WAITS: Mapping[str, str] = {
-    "Maintenance": "",
-    "BootConfiguration": "boot_config_timeout",
-    "MaintenanceBoot": "claim_boot_timeout",
-    "BootConfirmation": "race_window",
-    "BootOverride": "power_timeout",
-    "PowerOn": "power_timeout",
-    "PowerOff": "power_timeout",
-}
-_YIELDING = (State.DISCOVERY, State.AVAILABLE, State.RESERVED, State.RELEASED, State.ERROR)
-"""States that a maintenance interrupts. Initial touches nothing, and Cleanup owes something that comes first."""
-_OF_LEAVING = ("PowerOffTimeout", "NotSupported", "BadRequest", "Forbidden")
+_OF_LEAVING = (Reason.POWER_OFF_TIMEOUT, *REFUSED)
 """Failures that switching a machine off may end in."""
 
 
 async def enter(scope: Scope) -> Requeue | None:
     """Maintenance, when one holds the server and its state can be left."""
-    if scope.server.spec.server_maintenance_ref is None or scope.status.state not in _YIELDING:
+    if scope.server.spec.server_maintenance_ref is None or not _is_interruptible(scope):
         return None
     failure, state = scope.status.failure, scope.status.state
     if state == State.ERROR and failure is not None and failure.state == State.MAINTENANCE:
@@ -50,6 +40,10 @@ async def enter(scope: Scope) -> Requeue | None:
     known = failure.state if failed and failure is not None else state
     scope.set(interruption=Interruption(state=known, touched=failed))
     return scope.transition(State.MAINTENANCE, "a maintenance holds the server")
+
+
+def _is_interruptible(scope: Scope) -> bool:
+    return bool(scope.status.state) and traits_of(scope.status.state).interruptible
 
 
 def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
@@ -76,14 +70,14 @@ async def run(scope: Scope) -> Requeue:
     if adoption.is_undecided(scope):
         retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
         return scope.wait(
-            "Maintenance", f"{to_end}, only watched, because another operator began it; to go on: {retry}"
+            WaitFor.MAINTENANCE, f"{to_end}, only watched, because another operator began it; to go on: {retry}"
         )
     if asked is not None and asked.metadata.deletion_timestamp is None:
         _take_note(scope, asked, on=system.power_state is not PowerState.OFF)
         busy = await _do(scope, asked)
         if busy is not None:
             return busy
-    return scope.wait("Maintenance", to_end)
+    return scope.wait(WaitFor.MAINTENANCE, to_end)
 
 
 def _take_note(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:

@@ -13,8 +13,6 @@ Unparking goes to Reserved for a claimed server, to Cleanup for what a tenant le
 discovered, else to Available; only the last needs the BMC, because the machine must be off before it can be claimed.
 """
 
-from collections.abc import Mapping
-
 from metal.api.interruption import Interruption
 from metal.api.names import OPERATION, PARK, PARKED, UNPARK
 from metal.api.server import State
@@ -22,15 +20,15 @@ from metal.bmc.power import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_under_way, is_unfinished
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states.traits import TRAITS, traits_of
 from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import assume_booted
 from metal.kube.controller.controller import Requeue
 
-WAITS: Mapping[str, str] = {"Unpark": "", "PowerOff": "power_timeout"}
 _CONDITION = "Parked"
-_PARKABLE = (State.AVAILABLE, State.RESERVED, State.DISCOVERY)
-_UNDISCOVERED = (State.INITIAL, State.DISCOVERY)
+_PARKABLE = [state.value for state, traits in TRAITS.items() if traits.parkable]
 
 
 async def hold(scope: Scope) -> Requeue | None:
@@ -45,7 +43,7 @@ async def hold(scope: Scope) -> Requeue | None:
         return None if state is State.AVAILABLE else _resume(scope, state, message)
     operation = scope.context.kinds.key(OPERATION)
     scope.condition(_CONDITION, True, "Parked", "the machine is left alone, whoever switches it")
-    return scope.wait("Unpark", f"somebody to say so: kubectl annotate servers {scope.name} {operation}=unpark")
+    return scope.wait(WaitFor.UNPARK, f"somebody to say so: kubectl annotate servers {scope.name} {operation}=unpark")
 
 
 async def run(scope: Scope) -> Requeue:
@@ -71,7 +69,7 @@ def _next(scope: Scope) -> tuple[State, str]:
         return State.RESERVED, "unparked; the claim has its server back"
     if scope.status.tenant:
         return State.CLEANUP, "unparked; its claim is gone, so the server is being cleaned up"
-    if visit is not None and visit.state in _UNDISCOVERED:
+    if visit is not None and visit.state and not traits_of(visit.state).discovered:
         return State.INITIAL, "unparked; it was not discovered yet"
     return State.AVAILABLE, "unparked; the server can be claimed"
 
@@ -140,8 +138,8 @@ async def _write(scope: Scope, *, parked: str | None = None) -> None:
 
 def _obstacle(scope: Scope) -> str:
     """Why the server cannot be parked now, or nothing."""
-    if scope.status.state not in _PARKABLE:
-        return f"a server in {scope.status.state} is not parked; it will be in Available, Reserved or Discovery"
+    if not traits_of(scope.status.state).parkable:
+        return f"a server in {scope.status.state} is not parked; it will be in {', '.join(_PARKABLE)}"
     return "a network boot is under way; it is parked afterwards" * is_under_way(scope)
 
 

@@ -1,7 +1,5 @@
 """Reserved: gives the claim its network boot, once unless it asks for more, and its power. Nothing else moves it."""
 
-from collections.abc import Mapping
-
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
@@ -12,19 +10,11 @@ from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.progress import Tenant, has_booted, is_unfinished, record_success
 from metal.controllers.server.netboot.readiness import await_change, await_config
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import reimage, sanitization_policy
 from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, take_tenant
 from metal.kube.controller.controller import Requeue
-
-WAITS: Mapping[str, str] = {
-    "BootConfiguration": "boot_config_timeout",
-    "ClaimBoot": "claim_boot_timeout",
-    "BootConfirmation": "race_window",
-    "PowerOn": "power_timeout",
-    "PowerOff": "power_timeout",
-    "BootOverride": "power_timeout",
-}
 
 
 async def run(scope: Scope) -> Requeue:
@@ -95,5 +85,5 @@ async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:
 async def _rest(scope: Scope, text: str) -> Requeue:
     await led_and_boot_order.apply(scope)
     scope.no_wait()
-    scope.condition("Ready", True, "Reserved", text)
+    scope.condition(ConditionType.READY, True, "Reserved", text)
     return Requeue(scope.context.jitter(scope.settings.resync))

@@ -8,15 +8,11 @@ from metal.api.claim import ServerClaim
 from metal.api.names import OPERATION
 from metal.api.server import ClaimBoot, State
 from metal.bmc.power import PowerState
+from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states.traits import PowerOwner, traits_of
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.kube.controller.controller import Requeue
-
-WAIT = "TakeoverGoAhead"
-"""Name of the wait of a server that is left alone."""
-_CONDITION = "TakenOver"
-_UNTOUCHED = (State.INITIAL, State.DISCOVERY)
-"""States in which the machine is moved next, whatever its power is."""
 
 
 async def adopt(scope: Scope) -> Requeue | None:
@@ -29,10 +25,12 @@ async def adopt(scope: Scope) -> Requeue | None:
         uid, generation = claim.metadata.uid, claim.spec.boot_generation
         scope.set(tenant=uid, claim_boot=ClaimBoot(claim_uid=uid, booted_at=scope.now, boot_generation=generation))
         scope.condition(
-            "BootAssumed", True, "TakenOver",
+            ConditionType.BOOT_ASSUMED, True, "TakenOver",
             "another operator bound this claim; it counts as booted, so that nothing boots over its disk",
         )  # fmt: skip
-    scope.condition(_CONDITION, False, "Undecided", f"another operator left this server in {scope.status.state}")
+    scope.condition(
+        ConditionType.TAKEN_OVER, False, "Undecided", f"another operator left this server in {scope.status.state}"
+    )
     await scope.commit()
     return pruned(scope) if scope.status.since is None else None
 
@@ -42,7 +40,7 @@ def pruned(scope: Scope) -> Requeue:
     text = (
         "CRDs that know this operator's fields: the API drops what is written of this server. Apply them (config/crd)"
     )
-    return scope.wait("CustomResourceDefinitions", text)
+    return scope.wait(WaitFor.CUSTOM_RESOURCE_DEFINITIONS, text)
 
 
 def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
@@ -82,10 +80,11 @@ def _is_claimed(scope: Scope) -> bool:
 
 def _wanted(scope: Scope, claim: ServerClaim | None) -> PowerState | None:
     """The power at which the next step leaves the machine as it is; None when there is no such step."""
-    if scope.status.state in _UNTOUCHED:
+    traits = traits_of(scope.status.state)
+    if not traits.discovered:
         return None
     if claim is None:
-        return None if scope.status.state in (State.ERROR, State.MAINTENANCE) else PowerState.OFF
+        return PowerState.OFF if traits.power in (PowerOwner.STATE, PowerOwner.CLAIM) else None
     if scope.status.claim_boot is None or claim.spec.power == PowerState.OFF:
         return PowerState.OFF
     return PowerState.ON
@@ -93,7 +92,7 @@ def _wanted(scope: Scope, claim: ServerClaim | None) -> PowerState | None:
 
 def _settle(scope: Scope, reason: str, why: str) -> None:
     scope.no_wait()
-    scope.condition(_CONDITION, True, reason, f"taken over from another operator: {why}")
+    scope.condition(ConditionType.TAKEN_OVER, True, reason, f"taken over from another operator: {why}")
 
 
 def _leave_alone(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue:
@@ -102,13 +101,13 @@ def _leave_alone(scope: Scope, power: PowerState, wanted: PowerState | None) -> 
         f"the word to go on: another operator left this server in {scope.status.state}, and its machine is {doing}. It "
         f"is left alone; to go on: kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
     )
-    scope.condition(_CONDITION, False, "Undecided", text)
-    return scope.wait(WAIT, text)
+    scope.condition(ConditionType.TAKEN_OVER, False, "Undecided", text)
+    return scope.wait(WaitFor.TAKEOVER_GO_AHEAD, text)
 
 
 def is_undecided(scope: Scope) -> bool:
     """True for another operator's server that was not as its state says, until somebody gives the word."""
-    known = scope.find_condition(_CONDITION)
+    known = scope.find_condition(ConditionType.TAKEN_OVER)
     return known is not None and known.status == "False"
 
 

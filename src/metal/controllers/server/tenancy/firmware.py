@@ -14,12 +14,11 @@ from metal.bmc.errors import (
     BMCNotSupported,
     BMCServerError,
 )  # fmt: skip
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.kube.controller.controller import Requeue
 
-WAIT = "FirmwareReset"
-"""Name of the wait for the BMC to take what it is asked for."""
 _REFUSALS = (BMCBadRequest, BMCForbidden, BMCNotFound)
 _TRANSIENT = (BMCConflict, BMCServerError)
 _WORDS = {Firmware.CLEAR_TPM: "the clearing of the TPM", Firmware.RESET_BIOS: "the BIOS reset"}
@@ -45,9 +44,9 @@ async def prepare(scope: Scope) -> Requeue | None:
     except _REFUSALS as exc:
         _end(scope, FirmwareResult.FAILED, str(exc))
     except _TRANSIENT as exc:
-        if not scope.overdue(WAIT):
+        if not scope.overdue(WaitFor.FIRMWARE_RESET):
             text = f"the BMC to take {_WORDS[Firmware(reset.action)]}: {exc}"
-            return scope.wait(WAIT, text, deadline=scope.settings.power_timeout, poll=scope.settings.bmc_retry)
+            return scope.wait(WaitFor.FIRMWARE_RESET, text)
         _end(scope, FirmwareResult.FAILED, str(exc))
     await scope.commit()
     return None

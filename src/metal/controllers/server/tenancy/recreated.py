@@ -11,7 +11,9 @@ from metal.api.claim import ServerClaim
 from metal.api.sanitization import Policy, SanitizationEvidence
 from metal.api.server import State
 from metal.controllers.server import identity
+from metal.controllers.server.reasons import ConditionType, Reason, WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states.traits import traits_of
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.shared.indexes import BY_SERVER
@@ -22,10 +24,6 @@ from metal.kube.meta import conditions
 from metal.machine.uuids import spellings
 
 _log = structlog.get_logger(__name__)
-WAIT = "FormerTenant"
-"""Wait of a Server without state, and reason of an Error: nobody but a person knows whose machine it is."""
-_DISCOVERED = "Discovered"
-_CLAIMED = (State.RESERVED, State.CLEANUP)
 
 
 def _system(scope: Scope) -> str:
@@ -35,7 +33,7 @@ def _system(scope: Scope) -> str:
 
 async def leave_owed(scope: Scope) -> None:
     """The Server is being deleted: what its drives owe, and whose it was, is kept for the next one. Raises ApiError."""
-    claimed = scope.status.state in _CLAIMED and sanitization_policy.is_owed(scope)
+    claimed = traits_of(scope.status.state).owed_when_deleted and sanitization_policy.is_owed(scope)
     if identity.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
         return
     policy = scope.status.sanitization_policy or sanitization_policy.policy_for(scope, None)
@@ -71,7 +69,7 @@ async def _enter_unclaimed(scope: Scope) -> Requeue:
             else scope.transition(State.INITIAL, "a new server")
         )
     if len(owners) > 1 or not _fits(scope, owners[0], left):
-        return scope.wait(WAIT, _whose(owners, left))
+        return scope.wait(WaitFor.FORMER_TENANT, _whose(owners, left))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
     await scope.patch({"spec": {"serverClaimRef": ref}})
     assume_booted(scope)
@@ -84,7 +82,7 @@ async def before_available(scope: Scope) -> Requeue | None:
     if not left:
         return None
     owners = await _owners(scope, left)
-    return scope.fail("FormerTenant", _whose(owners, left)) if owners else _owe(scope, left)
+    return scope.fail(Reason.FORMER_TENANT, _whose(owners, left)) if owners else _owe(scope, left)
 
 
 async def _left(scope: Scope) -> list[SanitizationEvidence]:
@@ -138,7 +136,7 @@ def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
         tenant=left[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
         drives=known, boot_window=None, boot_attempts=0,
     )  # fmt: skip
-    scope.condition(_DISCOVERED, False, "ErasedFirst", "what the last tenant left is erased first")
+    scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "what the last tenant left is erased first")
     names = ", ".join(one.metadata.name for one in left)
     return scope.transition(
         State.CLEANUP, f"its Server was deleted before it was erased (SanitizationEvidence {names}); that comes first",
@@ -148,7 +146,7 @@ def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
 
 def is_undiscovered(scope: Scope) -> bool:
     """True for a server that was cleaned up before anybody has looked what it is made of."""
-    found = scope.find_condition(_DISCOVERED)
+    found = scope.find_condition(ConditionType.DISCOVERED)
     return found is not None and found.status == "False"
 
 

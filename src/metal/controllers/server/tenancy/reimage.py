@@ -13,13 +13,14 @@ from metal.api.server import Failure
 from metal.bmc.power import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.netboot.progress import is_recorded
+from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import adoption
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission
 
-_OF_BOOTS = ("NetworkBootFailed", "BootContested", "BootConfigurationNotReady")
+_OF_BOOTS = (Reason.NETWORK_BOOT_FAILED, Reason.BOOT_CONTESTED, Reason.BOOT_CONFIGURATION_NOT_READY)
 """Failures that end when nobody wants that boot any more."""
 _AGAIN = 1.0
 """Seconds until the cache should have the claim as it is."""

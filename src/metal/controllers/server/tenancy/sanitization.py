@@ -16,6 +16,7 @@ from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.netboot import boot, ignition, probe_boot
 from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
+from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import firmware
 from metal.controllers.server.tenancy.tenancy import find_claim
@@ -26,8 +27,6 @@ from metal.evidence.verdict import Verdict, judge, missing, with_firmware
 from metal.kube.controller.controller import Requeue
 from metal.machine.report import drives_in
 
-OWED = "SanitizationOwed"
-"""Reason of the Error in which a server waits that may hold a tenant's data still."""
 ACCEPT = "accept-owed-sanitization"
 """Operation that lets such a server go on all the same."""
 _UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
@@ -86,7 +85,7 @@ async def _prepare(scope: Scope) -> Requeue | None:
             settings.probe_bundle, settings.registry_url, scope.server.uuid, status.sanitization_policy, status.drives
         )
     except ValueError as exc:
-        return scope.fail("InvalidSpec", str(exc))
+        return scope.fail(Reason.INVALID_SPEC, str(exc))
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
         await scope.require_latest()  # an old leader must not put this where a discovery is being booted by now
@@ -118,7 +117,9 @@ async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: Sanitiz
         return busy
     if evidence is None or evidence.status.reported_at is None:
         scope.set(boot_window=None)
-        return scope.fail("EvidenceLost", "the evidence of a finished sanitization is gone. The drives are erased anew")
+        return scope.fail(
+            Reason.EVIDENCE_LOST, "the evidence of a finished sanitization is gone. The drives are erased anew"
+        )
     return await _conclude(scope, evidence)
 
 
@@ -194,7 +195,7 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
         try:
             key = await scope.deps.keys.signing_key()
         except KeyUnusable as exc:
-            return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
+            return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
         now = scope.now
         client, kinds = scope.context.client, scope.context.kinds
         evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
@@ -212,10 +213,15 @@ def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Ve
 
 def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
     told = "; ".join(verdict.owed)[:1500]
-    scope.condition("Sanitized", False, OWED, f"{told} (SanitizationEvidence {evidence.metadata.name})")
+    scope.condition(
+        ConditionType.SANITIZED,
+        False,
+        Reason.SANITIZATION_OWED,
+        f"{told} (SanitizationEvidence {evidence.metadata.name})",
+    )
     operation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT}"
     return scope.fail(
-        OWED,
+        Reason.SANITIZATION_OWED,
         f"{told}. Mend it, or take the drive out and destroy it; to go on without its erasure, which the evidence "
         f"keeps: kubectl annotate servers {scope.name} {operation}",
     )
@@ -228,7 +234,7 @@ def _say_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) 
         f"{count} drives were erased, {verdict.reached} at least{remarks[:1000]} " if count else "it has no drives "
     )
     message += f"(SanitizationEvidence {evidence.metadata.name})"
-    scope.condition("Sanitized", True, verdict.reached, message)
+    scope.condition(ConditionType.SANITIZED, True, verdict.reached, message)
     scope.set(sanitization=verdict.reached, drives=verdict.left)
     scope.record_event("Sanitized", message)
 
@@ -240,7 +246,7 @@ def _hours(seconds: float) -> str:
 async def accept(scope: Scope) -> Requeue | None:
     """What operation=accept-owed-sanitization does; None when nothing is owed to be accepted. Raises ApiError."""
     failure = scope.status.failure
-    if scope.status.state != State.ERROR or failure is None or failure.reason != OWED:
+    if scope.status.state != State.ERROR or failure is None or failure.reason != Reason.SANITIZATION_OWED:
         return None
     context, name = scope.context, scope.status.sanitization_evidence
     evidence = await record.find(context.client, context.kinds, name)
@@ -248,13 +254,13 @@ async def accept(scope: Scope) -> Requeue | None:
         try:
             key = await scope.deps.keys.signing_key()
         except KeyUnusable as exc:
-            return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
+            return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
         evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
     if evidence is not None:  # with Retain nobody discovers it anew
         scope.set(drives=_verdict(scope, evidence).left)
     scope.set(sanitization="Accepted")
     message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"
-    scope.condition("Sanitized", False, "LossAccepted", message[:2000])
+    scope.condition(ConditionType.SANITIZED, False, "LossAccepted", message[:2000])
     return scope.transition(
         State.CLEANUP, "what the erasure owes was accepted; the server is discovered anew", warning=True
     )

@@ -5,6 +5,7 @@ from enum import StrEnum
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import Firmware, Policy
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.evidence.verdict import is_weaker
 
@@ -62,7 +63,7 @@ def is_owed(scope: Scope) -> bool:
     """
     if scope.status.sanitization:
         return False
-    return has_traces(scope) or (not scope.status.tenant and scope.find_condition("TakenOver") is not None)
+    return has_traces(scope) or (not scope.status.tenant and scope.find_condition(ConditionType.TAKEN_OVER) is not None)
 
 
 def has_traces(scope: Scope) -> bool:

@@ -5,6 +5,7 @@ import msgspec
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Key
@@ -48,7 +49,10 @@ def assume_booted(scope: Scope) -> None:
     """A claimed server that lost its status: nobody knows whether it booted, so it counts as booted."""
     scope.set(claim_boot=ClaimBoot(booted_at=scope.now))
     scope.condition(
-        "BootAssumed", True, "StatusLost", "the status was lost; the claim counts as booted, so its disk is left alone"
+        ConditionType.BOOT_ASSUMED,
+        True,
+        "StatusLost",
+        "the status was lost; the claim counts as booted, so its disk is left alone",
     )
 
 
