@@ -68,7 +68,7 @@ class Traits:
     power: PowerOwner = PowerOwner.STATE
     """What decides whether the machine is on or off."""
     bmc: BMCUse = BMCUse.NEEDED
-    """Whether an outage of the BMC becomes a failure."""
+    """Whether the BMC is needed: an outage of a needed BMC becomes a failure."""
     blocks_maintenance: Blocked | None = None
     """Why a maintenance has to wait until the state is left; None when it may take the server."""
     waits: tuple[WaitFor, ...] = ()
