@@ -269,12 +269,12 @@ def _asking(claim: Any, number: int) -> Any:
 @bug(stories.asked_and_lost_status, "imaged a second time")
 def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
     """A server that lost its status takes the last request of its claim for a new one."""
-    take = tenancy.take_tenant
+    take = tenancy.record_tenant
 
     def forgetful(scope: Scope, claim: Any) -> None:
         take(scope, _asking(claim, 0))
 
-    patch.setattr(reserved, "take_tenant", forgetful)
+    patch.setattr(reserved, "record_tenant", forgetful)
     patch.setattr(claim_boot, "answered", lambda _, done: done.boot_generation)
 
 
@@ -354,7 +354,7 @@ def does_not_follow_the_claims_power(patch: pytest.MonkeyPatch) -> None:
 
     async def rest(scope: Scope, _: Any) -> Requeue:
         await scope.observe()
-        return await reserved._rest(scope, "as it is")
+        return await reserved._settled(scope, "as it is")
 
     patch.setattr(reserved, "_follow_power", rest)
 

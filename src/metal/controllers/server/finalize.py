@@ -26,7 +26,7 @@ async def run(scope: Scope) -> Done | Requeue | None:
         return None
     if mine in finalizers:
         await sanitization.abandon(scope)
-        await recreated.leave_owed(scope)
+        await recreated.record_owed(scope)
         await probe_boot.drop(scope)
         await _log_out(scope)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})

@@ -80,9 +80,9 @@ async def run(scope: Scope) -> Requeue | None:
 
 def _retry(scope: Scope) -> Requeue | None:
     if scope.status.state == State.ERROR:
-        adoption.go_ahead(scope)
+        adoption.resume_adopted(scope)
         return error.resume_interrupted(scope)
-    return adoption.go_ahead(scope)
+    return adoption.resume_adopted(scope)
 
 
 async def _accept_owed(scope: Scope) -> Requeue | None:

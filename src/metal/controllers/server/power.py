@@ -64,14 +64,14 @@ async def converge(
         scope.set(power_request=None)
         return None
     if request is None:
-        _tell_surprise(scope, target, system, why)
+        _report_unexpected(scope, target, system, why)
         request = _request(scope, target, why, force=force)
-        await _write_down(scope, request)
+        await _record(scope, request)
         return await _act(scope, request, look)
     return await _insist(scope, request)
 
 
-def _tell_surprise(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
+def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
     """An Event when the power was as it should be, and is not any more although nothing here changed it."""
     last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
     ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
@@ -103,7 +103,7 @@ def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> Powe
     )
 
 
-async def _write_down(scope: Scope, request: PowerRequest) -> None:
+async def _record(scope: Scope, request: PowerRequest) -> None:
     # Where the answer is lost, the request stands without having been made: what was asked before says nothing of it.
     scope.memo.acted_at = -math.inf
     scope.set(power_request=request)
@@ -144,7 +144,7 @@ def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
 async def _force(scope: Scope, request: PowerRequest, why: str) -> Requeue:
     scope.record_event("ForcedOff", f"{why} ({request.reason}); power is cut", warning=True)
     forced = msgspec.structs.replace(request, forced_at=scope.now)
-    await _write_down(scope, forced)
+    await _record(scope, forced)
     return await _act(scope, forced)
 
 

@@ -54,7 +54,7 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
     recreated.enter,
     adoption.adopt,
     operations.run,
-    host_key.judge,
+    host_key.report,
     operations.expire_reset,
     parked.hold,
     maintenance.enter,

@@ -90,8 +90,8 @@ class Scope(StatusScope[Server]):
         self.deps = deps
         self.memo = deps.memos.setdefault(key_of(server), Memo())
         self.bmc: BMC | None = None
-        self._told: list[tuple[str, str, str]] = []
-        self._fenced = False
+        self._events: list[tuple[str, str, str]] = []
+        self._is_latest = False
         self._settings = _slower(deps, server, self.now)
 
     @property
@@ -117,7 +117,7 @@ class Scope(StatusScope[Server]):
 
     def record_event(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Record an Event on the server, once the status it tells of is written."""
-        self._told.append(("Warning" if warning else "Normal", reason, message))
+        self._events.append(("Warning" if warning else "Normal", reason, message))
 
     def find_condition(self, type: str) -> Condition | None:
         """The pending condition of this type."""
@@ -181,7 +181,7 @@ class Scope(StatusScope[Server]):
         wait = self.status.wait
         return wait is not None and wait.for_ == name and wait.until is not None and self.now >= wait.until
 
-    def no_wait(self) -> None:
+    def clear_wait(self) -> None:
         """Nothing is awaited."""
         self.set(wait=None, waiting_for="")
 
@@ -204,7 +204,7 @@ class Scope(StatusScope[Server]):
             self.set(on_requested_at=None)
         return system
 
-    def note_override(self, override: BootOverride) -> None:
+    def record_override(self, override: BootOverride) -> None:
         """The override as it was read back after a write; the rest of the last reading still holds."""
         if self.memo.system is not None:
             self.memo.system = replace(self.memo.system, boot=override)
@@ -217,15 +217,15 @@ class Scope(StatusScope[Server]):
         """Write the pending status now, guarded by resourceVersion. Raises Conflict, NotFound or another ApiError."""
         before = self.obj
         await super().commit()
-        self._fenced = self._fenced or self.obj is not before
-        told, self._told = self._told, []
+        self._is_latest = self._is_latest or self.obj is not before
+        told, self._events = self._events, []
         for kind, reason, message in told:
             self.event(kind, reason, message)
 
     async def patch(self, changes: dict[str, Any]) -> None:
         """Change metadata or spec now, guarded by resourceVersion; the pending status stays pending."""
         await super().patch(changes)
-        self._fenced = True
+        self._is_latest = True
 
     async def require_latest(self) -> None:
         """Have the API confirm, once in a pass, that this is the newest version of the server. Raises Conflict.
@@ -233,7 +233,7 @@ class Scope(StatusScope[Server]):
         Before whatever could harm a tenant: a process that lost its leadership may still act on an old cache.
         """
         await self.commit()
-        if not self._fenced:
+        if not self._is_latest:
             await self.patch({})
 
     def boot_config(self) -> ServerBootConfiguration | None:

@@ -71,7 +71,7 @@ def _may_be_away(scope: Scope) -> bool:
     return traits_of(scope.status.state).bmc is BMCUse.OPTIONAL
 
 
-def bmc_restarts(scope: Scope, name: str, until: datetime) -> Requeue:
+def await_restart(scope: Scope, name: str, until: datetime) -> Requeue:
     """Wait for the BMC to be back from its restart. That is an outage, and no failure."""
     scope.invalidate()
     if not was_unreachable(scope):

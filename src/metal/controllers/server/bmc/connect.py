@@ -16,7 +16,7 @@ from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
 from metal.bmc.pool import BMCEndpoint
 from metal.controllers.server import identity
-from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, bmc_failed, bmc_restarts
+from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, await_restart, bmc_failed
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared.bmc_endpoint import Problem, endpoint_for_bmc, endpoint_for_inline
 from metal.kube.controller.controller import Requeue
@@ -49,7 +49,7 @@ async def pause(scope: Scope) -> Requeue | None:
     until = bmc.status.restart.until
     if until is None or scope.now >= until or scope.status.state == State.ERROR:
         return None
-    return bmc_restarts(scope, bmc.metadata.name, until)
+    return await_restart(scope, bmc.metadata.name, until)
 
 
 async def find_system(scope: Scope) -> None:

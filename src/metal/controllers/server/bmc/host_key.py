@@ -7,7 +7,7 @@ from metal.controllers.shared.host_key import ACCEPT, condition_of
 from metal.kube.controller.controller import Requeue
 
 
-async def judge(scope: Scope) -> Requeue | None:
+async def report(scope: Scope) -> Requeue | None:
     """Say whether the key is the pinned one."""
     pin = scope.status.ssh_host_key
     if pin is None:

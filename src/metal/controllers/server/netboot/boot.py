@@ -65,13 +65,13 @@ async def network_boot(
         return await _start(scope, config, purpose, tenant, timeout)
     if window.phase == Phase.SUCCEEDED:
         return await _succeeded(scope, window)
-    if _resting(scope):
+    if _is_pausing(scope):
         return scope.wait(WaitFor.BOOT_RETRY, _wait_text(scope), deadline=_pause(scope))
     if window.phase == Phase.CONTESTED:
         return _contested(scope, window)
     if window.phase == Phase.CLOSED:
         return await _start(scope, config, purpose, tenant, timeout)
-    window = _not_later(scope, window, timeout)
+    window = _limit_expiry(scope, window, timeout)
     if scope.now >= window.expires_at:
         return failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
     if begin_within is not None and _is_slow(scope, window, begin_within):
@@ -93,7 +93,7 @@ def _is_slow(scope: Scope, window: BootWindow, begin_within: float) -> bool:
     return waiting and scope.now >= window.opened_at + timedelta(seconds=begin_within)
 
 
-def _not_later(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
+def _limit_expiry(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
     """A clock that was set back must not keep a window open for longer than a boot may take."""
     latest = scope.now + timedelta(seconds=timeout)
     if window.expires_at > latest:
@@ -153,7 +153,7 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if not asked:
         await scope.require_latest()
         override = await scope.connected().set_network_boot(scope.uri)
-        scope.note_override(override)
+        scope.record_override(override)
         if not override.is_network:
             return failed(scope, window, "the BMC did not take the network boot override")
     busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)
@@ -174,11 +174,11 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
         Phase.IGNITION_SERVED: "the probe's report",
     }[Phase(window.phase)]
     if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
-        awaited, poll = _erasure(scope), poll or scope.settings.sanitization_poll
+        awaited, poll = _erasure_text(scope), poll or scope.settings.sanitization_poll
     return scope.wait(_AWAITED[window.purpose], awaited, until=window.expires_at, poll=poll)
 
 
-def _erasure(scope: Scope) -> str:
+def _erasure_text(scope: Scope) -> str:
     seen = scope.status.sanitization_progress
     return "the drives to be erased" + (f": {seen.percent} %, {seen.message}" if seen is not None else "")
 
@@ -205,7 +205,7 @@ def _contested(scope: Scope, window: BootWindow) -> Requeue:
             f"{scope.status.boot_attempts} network boots in a row were asked for by more than one party. Find the "
             "other one on the boot network, or let the DHCP server report its leases",
         )
-    scope.no_wait()
+    scope.clear_wait()
     scope.record_event(
         "BootContested",
         "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
@@ -242,7 +242,7 @@ def _pause(scope: Scope) -> float:
     return scope.settings.boot_retry * 2.0 ** max(0, scope.status.boot_attempts - 1)
 
 
-def _resting(scope: Scope) -> bool:
+def _is_pausing(scope: Scope) -> bool:
     wait = scope.status.wait
     return wait is not None and wait.for_ == WaitFor.BOOT_RETRY and not scope.overdue(WaitFor.BOOT_RETRY)
 

@@ -19,7 +19,7 @@ _TYPE, _INTERNAL = "type", "Internal"
 """Annotation of the configuration: it is the probe's, not a claim's."""
 
 
-async def ask(scope: Scope, text: str) -> None:
+async def write(scope: Scope, text: str) -> None:
     """Write the configuration and its Ignition, and point the Server at it. Raises ApiError."""
     kinds = scope.context.kinds
     await _write_ignition(scope, text, [])  # first, so that the boot operator never sees it missing

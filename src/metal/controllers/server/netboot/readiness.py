@@ -1,4 +1,4 @@
-"""Waits until the boot server has everything that a boot configuration asks for."""
+"""Waits until the boot server has everything that a boot configuration names: a local image, a valid Ignition."""
 
 from metal.api.claim import ServerBootConfiguration
 from metal.controllers.server.reasons import Reason, WaitFor
@@ -18,10 +18,10 @@ def await_config(scope: Scope, config: ServerBootConfiguration) -> Requeue | Non
     if is_ready(config):
         return None
     name = f"{config.metadata.namespace}/{config.metadata.name}"
-    return await_change(scope, f"the boot configuration {name} to be ready: {_why(config)}")
+    return await_config_change(scope, f"the boot configuration {name} to be ready: {_why(config)}")
 
 
-def await_change(scope: Scope, awaited: str) -> Requeue:
+def await_config_change(scope: Scope, awaited: str) -> Requeue:
     """The wait for a boot configuration to be as it should, or Error past its deadline."""
     if scope.overdue(WaitFor.BOOT_CONFIGURATION):
         return scope.fail(

@@ -30,7 +30,7 @@ async def run(scope: Scope) -> Requeue:
         return busy
     await clear_override(scope)
     await led_and_boot_order.apply(scope)
-    scope.no_wait()
+    scope.clear_wait()
     scope.condition(ConditionType.READY, True, "Available", "the server can be claimed")
     return Requeue(scope.context.jitter(scope.settings.resync))
 

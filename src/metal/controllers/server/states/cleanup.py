@@ -27,7 +27,7 @@ async def run(scope: Scope) -> Requeue:
         if busy is not None:
             return busy
     await clear_override(scope)
-    return await _forget(scope)
+    return await _release(scope)
 
 
 async def _switch_off(scope: Scope) -> Requeue | None:
@@ -38,7 +38,7 @@ async def _switch_off(scope: Scope) -> Requeue | None:
 async def _sanitize(scope: Scope) -> Requeue | None:
     """None once it is decided, and written to the pending status, what became of the data."""
     if not scope.status.sanitization_policy:
-        sanitization_policy.note_policy(scope, None)
+        sanitization_policy.record_policy(scope, None)
     if scope.status.sanitization_policy == Policy.NONE:
         _decide(scope, "None", "PolicyNone", "the sanitization policy is None: the disks were left as the last tenant "
                 "left them")  # fmt: skip
@@ -54,10 +54,10 @@ def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done:
     scope.condition(ConditionType.SANITIZED, done, reason, message)
 
 
-async def _forget(scope: Scope) -> Requeue:
+async def _release(scope: Scope) -> Requeue:
     """Whoever continues after a crash in here finds status.sanitization, and erases nothing again."""
     became = scope.status.sanitization
-    await recreated.settle(scope)
+    await recreated.settle_owed(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
         return scope.transition(

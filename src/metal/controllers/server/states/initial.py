@@ -22,6 +22,6 @@ async def run(scope: Scope) -> Requeue:
         text = ignition.discovery(scope.settings.probe_bundle, scope.settings.registry_url, scope.server.uuid)
     except ValueError as exc:
         return scope.fail(Reason.INVALID_SPEC, str(exc))
-    await probe_boot.ask(scope, text)
+    await probe_boot.write(scope, text)
     scope.set(boot_attempts=0, boot_window=None)  # a report of an earlier boot proves nothing now
     return scope.transition(State.DISCOVERY, "inventory read from the BMC; the discovery boot is being prepared")

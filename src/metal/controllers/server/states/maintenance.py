@@ -15,7 +15,7 @@ from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.bmc.bmc_errors import REFUSED
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.progress import has_succeeded, record_success
-from metal.controllers.server.netboot.readiness import await_change, await_config
+from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states.traits import traits_of
@@ -73,16 +73,16 @@ async def run(scope: Scope) -> Requeue:
             WaitFor.MAINTENANCE, f"{to_end}, only watched, because another operator began it; to go on: {retry}"
         )
     if asked is not None and asked.metadata.deletion_timestamp is None:
-        _take_note(scope, asked, on=system.power_state is not PowerState.OFF)
-        busy = await _do(scope, asked)
+        _record_visit(scope, asked, on=system.power_state is not PowerState.OFF)
+        busy = await _carry_out(scope, asked)
         if busy is not None:
             return busy
     return scope.wait(WaitFor.MAINTENANCE, to_end)
 
 
-def _take_note(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
+def _record_visit(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
     visit = scope.status.interruption or Interruption(touched=True)
-    led = visit.locator_led or _says(asked.spec.locator_led)
+    led = visit.locator_led or _is_set(asked.spec.locator_led)
     moves = on or bool(asked.spec.server_power == PowerState.ON or asked.spec.server_boot_configuration_template)
     fresh = msgspec.structs.replace(
         visit, maintenance_uid=asked.metadata.uid, touched=visit.touched or moves, locator_led=led
@@ -91,13 +91,13 @@ def _take_note(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
         scope.set(interruption=fresh)
 
 
-def _says(led: str) -> bool:
+def _is_set(led: str) -> bool:
     return led not in ("", "Unknown")
 
 
-async def _do(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
+async def _carry_out(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     """LED, network boot and power, in this order; None once all is as asked for."""
-    if _says(asked.spec.locator_led):
+    if _is_set(asked.spec.locator_led):
         await led_and_boot_order.indicate(scope, asked.spec.locator_led)
     else:
         await _give_led_back(scope)
@@ -114,7 +114,7 @@ async def _do(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
 async def _boot(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     config = _config(scope, asked)
     if config is None:
-        return await_change(scope, "the maintenance's boot configuration")
+        return await_config_change(scope, "the maintenance's boot configuration")
     if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is None:
@@ -150,7 +150,7 @@ async def _give_led_back(scope: Scope) -> None:
     visit, declared = scope.status.interruption, scope.server.spec.indicator_led
     if visit is None or not visit.locator_led:
         return
-    await led_and_boot_order.indicate(scope, declared if _says(declared) else "Off")
+    await led_and_boot_order.indicate(scope, declared if _is_set(declared) else "Off")
     scope.set(interruption=msgspec.structs.replace(visit, locator_led=False))
 
 

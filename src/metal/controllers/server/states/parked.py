@@ -119,7 +119,7 @@ async def _unpark(scope: Scope) -> None:
     known = scope.find_condition(_CONDITION)
     if is_marked(scope):
         scope.record_event("Unparking", "somebody asked for it")
-        adoption.give_word(scope)
+        adoption.approve(scope)
     elif scope.status.state != State.PARKED and known is not None and known.status == "False":
         scope.condition(_CONDITION, False, "NotParked", "parking was called off")
     await scope.commit()

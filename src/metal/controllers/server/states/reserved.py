@@ -9,11 +9,11 @@ from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.progress import Tenant, has_booted, is_unfinished, record_success
-from metal.controllers.server.netboot.readiness import await_change, await_config
+from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import reimage, sanitization_policy
-from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, take_tenant
+from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_tenant
 from metal.kube.controller.controller import Requeue
 
 
@@ -23,10 +23,10 @@ async def run(scope: Scope) -> Requeue:
     if claim is None:
         return scope.transition(State.CLEANUP, "the claim is gone; the server is being cleaned up")
     if scope.status.tenant != claim.metadata.uid:
-        take_tenant(scope, claim)
-        sanitization_policy.note_policy(scope, claim)
+        record_tenant(scope, claim)
+        sanitization_policy.record_policy(scope, claim)
         await scope.commit()
-    sanitization_policy.note_policy(scope, claim)
+    sanitization_policy.record_policy(scope, claim)
     doubt = await record_success(scope, claim)
     if doubt is not None:
         return doubt
@@ -48,9 +48,9 @@ async def _boot_again(scope: Scope, claim: ServerClaim) -> Requeue:
 async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
     config = claim_config(scope, claim)
     if config is None:
-        return await_change(scope, "the claim's boot configuration")
+        return await_config_change(scope, "the claim's boot configuration")
     if (config.spec.image, config.spec.ignition_secret_ref) != (claim.spec.image, claim.spec.ignition_secret_ref):
-        return await_change(scope, "the boot configuration to follow the claim")
+        return await_config_change(scope, "the boot configuration to follow the claim")
     unready = await_config(scope, config)
     if unready is not None:
         return unready
@@ -66,7 +66,7 @@ async def _stay_off(scope: Scope, _: ServerClaim) -> Requeue:
     busy = await power.converge(scope, PowerState.OFF, "the claim wants it off", force=is_unfinished(scope))
     if busy is not None:
         return busy
-    return await _rest(scope, "off, as the claim wants; its network boot is still owed")
+    return await _settled(scope, "off, as the claim wants; its network boot is still owed")
 
 
 async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:
@@ -79,11 +79,11 @@ async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:
     busy = await power.converge(scope, target, "the claim's power")
     if busy is not None:
         return busy
-    return await _rest(scope, f"{target.value}, as the claim wants")
+    return await _settled(scope, f"{target.value}, as the claim wants")
 
 
-async def _rest(scope: Scope, text: str) -> Requeue:
+async def _settled(scope: Scope, text: str) -> Requeue:
     await led_and_boot_order.apply(scope)
-    scope.no_wait()
+    scope.clear_wait()
     scope.condition(ConditionType.READY, True, "Reserved", text)
     return Requeue(scope.context.jitter(scope.settings.resync))

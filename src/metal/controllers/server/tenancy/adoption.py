@@ -1,7 +1,16 @@
-"""Servers whose status another operator wrote: a machine is not moved before it is what its state says.
+"""Adopts servers whose status another operator wrote: the machine is left alone until it is what its state says.
 
-The Go operator's status has no `since`, ours always has one. A machine that is not as its state says is left alone
-until somebody gives the word (operation=retry), because nobody here knows what it was in the middle of.
+In: a Server with `status.state` and without `status.since`. The Go operator does not write `since`; this one always
+does.
+
+`adopt` notes such a server once: it sets `since`, the condition `TakenOver` to False, and for a bound claim whose
+machine may have booted it records the boot as had, so that no network boot overwrites its disk. With CRDs of another
+operator the API drops these fields; then the server waits for `CustomResourceDefinitions` and nothing is done.
+
+`hold` compares the machine's power with what the next step of its state would make of it. When they agree, the server
+is adopted (`TakenOver` is True) and its state goes on. When they differ, what the other operator was doing is not
+known: the server waits for `TakeoverGoAhead` and is not touched until operation=retry. Maintenance, Parked and an Error
+of this operator need no such comparison, because they do not switch the machine.
 """
 
 from metal.api.claim import ServerClaim
@@ -32,10 +41,10 @@ async def adopt(scope: Scope) -> Requeue | None:
         ConditionType.TAKEN_OVER, False, "Undecided", f"another operator left this server in {scope.status.state}"
     )
     await scope.commit()
-    return pruned(scope) if scope.status.since is None else None
+    return await_crds(scope) if scope.status.since is None else None
 
 
-def pruned(scope: Scope) -> Requeue:
+def await_crds(scope: Scope) -> Requeue:
     """With the CRDs of another operator a boot would be forgotten while it is under way, and a tenant with it."""
     text = (
         "CRDs that know this operator's fields: the API drops what is written of this server. Apply them (config/crd)"
@@ -50,7 +59,7 @@ def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
 
 async def hold(scope: Scope) -> Requeue | None:
     """None for a server that may go on; else it is left alone, and says how it goes on. Raises BMCError."""
-    if not is_undecided(scope) or _has_own_way(scope):
+    if not is_undecided(scope) or _is_exempt(scope):
         return None
     system = await scope.observe()
     claim = await find_claim(scope)
@@ -62,10 +71,10 @@ async def hold(scope: Scope) -> Requeue | None:
         _settle(scope, "AsDeclared", f"power is {wanted.value}, as its state says")
         failed = scope.status.state == State.ERROR
         return scope.transition(State.RESERVED, "taken over from Error; the claim has its server") if failed else None
-    return _leave_alone(scope, system.power_state, wanted)
+    return _hold(scope, system.power_state, wanted)
 
 
-def _has_own_way(scope: Scope) -> bool:
+def _is_exempt(scope: Scope) -> bool:
     """A maintenance only watches the machine, Parked not even that; an Error of ours knows what it waits for."""
     if scope.status.state == State.PARKED:
         return True
@@ -91,11 +100,11 @@ def _wanted(scope: Scope, claim: ServerClaim | None) -> PowerState | None:
 
 
 def _settle(scope: Scope, reason: str, why: str) -> None:
-    scope.no_wait()
+    scope.clear_wait()
     scope.condition(ConditionType.TAKEN_OVER, True, reason, f"taken over from another operator: {why}")
 
 
-def _leave_alone(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue:
+def _hold(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue:
     doing = f"{power.value} although {wanted.value} is called for" if wanted else f"{power.value}"
     text = (
         f"the word to go on: another operator left this server in {scope.status.state}, and its machine is {doing}. It "
@@ -111,7 +120,7 @@ def is_undecided(scope: Scope) -> bool:
     return known is not None and known.status == "False"
 
 
-def give_word(scope: Scope) -> bool:
+def approve(scope: Scope) -> bool:
     """Somebody wants this operator to go on with the server; False when that was clear before."""
     undecided = is_undecided(scope)
     if undecided:
@@ -119,9 +128,9 @@ def give_word(scope: Scope) -> bool:
     return undecided
 
 
-def go_ahead(scope: Scope) -> Requeue | None:
+def resume_adopted(scope: Scope) -> Requeue | None:
     """What operation=retry does for a server that is left alone: its state's next step, from the beginning."""
     parked = scope.status.state == State.PARKED
-    if not parked and give_word(scope) and scope.status.state == State.DISCOVERY:
+    if not parked and approve(scope) and scope.status.state == State.DISCOVERY:
         return scope.transition(State.INITIAL, "the word to go on was given; discovery starts from the beginning")
     return None

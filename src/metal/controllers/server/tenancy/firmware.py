@@ -1,6 +1,12 @@
-"""The firmware after a tenant: the BMC is asked before the sanitization boot, which carries it out, and read back then.
+"""Resets the firmware after a tenant: the BMC is asked before the sanitization boot, which carries the reset out.
 
-One thing for each boot: a BIOS that goes back to its defaults may drop what else was to be done, and show none of it.
+In: what the server's label or the setting asks for, BIOS defaults or clearing the TPM; one of them for each boot,
+because a BIOS that returns to its defaults may drop what else was pending, and not show it.
+
+`prepare` writes `status.firmwareReset` before the BMC is asked, so that a manager that takes over knows of the request;
+asking twice has the same result. `finish` reads back, once the machine has started and is off again, whether the BMC
+still shows the reset as pending. The result goes into the evidence. It holds the server back only where the setting
+requires it.
 """
 
 import msgspec

@@ -1,6 +1,11 @@
-"""A Server object that was deleted and is made again: the machine is still its tenant's, or owes an erasure still.
+"""A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be owed.
 
-Erased is only what no living claim can have: where anybody might, the machine is left alone and a person decides.
+When a Server is deleted with a tenant's data on the machine, `record_owed` keeps whose it was and the policy in a
+SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `enter` decides its
+first state: Reserved when exactly one living claim may have it and fits; Cleanup when an erasure is owed and no claim
+can have it; Initial when nothing was left. Where several claims may have it, nothing is erased and the server waits for
+an administrator (`FormerTenant`). `before_available` asks again at the end of discovery, for Servers that existed
+before the other one was deleted. `settle_owed` closes what was kept, once a cleanup has erased the machine.
 """
 
 from contextlib import suppress
@@ -31,7 +36,7 @@ def _system(scope: Scope) -> str:
     return min(spellings(scope.server.uuid))
 
 
-async def leave_owed(scope: Scope) -> None:
+async def record_owed(scope: Scope) -> None:
     """The Server is being deleted: what its drives owe, and whose it was, is kept for the next one. Raises ApiError."""
     claimed = traits_of(scope.status.state).owed_when_deleted and sanitization_policy.is_owed(scope)
     if identity.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
@@ -60,16 +65,16 @@ async def enter(scope: Scope) -> Requeue | None:
 async def _enter_unclaimed(scope: Scope) -> Requeue:
     if identity.problem(scope.server):
         return scope.transition(State.INITIAL, "a new server")
-    left = await _left(scope)
+    left = await _kept_owed(scope)
     owners = await _owners(scope, left)
     if not owners:
         return (
-            _owe(scope, left)
+            _clean_up_first(scope, left)
             if any(one.spec.policy for one in left)
             else scope.transition(State.INITIAL, "a new server")
         )
     if len(owners) > 1 or not _fits(scope, owners[0], left):
-        return scope.wait(WaitFor.FORMER_TENANT, _whose(owners, left))
+        return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, left))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
     await scope.patch({"spec": {"serverClaimRef": ref}})
     assume_booted(scope)
@@ -78,14 +83,14 @@ async def _enter_unclaimed(scope: Scope) -> Requeue:
 
 async def before_available(scope: Scope) -> Requeue | None:
     """None when nothing is owed; a Server that was there before the other one was deleted has asked too early."""
-    left = [one for one in await _left(scope) if one.spec.policy]
+    left = [one for one in await _kept_owed(scope) if one.spec.policy]
     if not left:
         return None
     owners = await _owners(scope, left)
-    return scope.fail(Reason.FORMER_TENANT, _whose(owners, left)) if owners else _owe(scope, left)
+    return scope.fail(Reason.FORMER_TENANT, _ambiguity(owners, left)) if owners else _clean_up_first(scope, left)
 
 
-async def _left(scope: Scope) -> list[SanitizationEvidence]:
+async def _kept_owed(scope: Scope) -> list[SanitizationEvidence]:
     return await outstanding.find(scope.context.client, scope.context.kinds, _system(scope))
 
 
@@ -118,7 +123,7 @@ def _fits(scope: Scope, claim: ServerClaim, left: list[SanitizationEvidence]) ->
     )
 
 
-def _whose(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
+def _ambiguity(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
     claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
     evidence = ", ".join(one.metadata.name for one in left) or "none"
     return (
@@ -128,7 +133,7 @@ def _whose(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
     )
 
 
-def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
+def _clean_up_first(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
     policies = {one.spec.policy for one in left}
     policy = Policy.PURGE if Policy.PURGE in policies else Policy.CLEAR
     known = tuple(dict.fromkeys((*scope.status.drives, *outstanding.drives(left))))
@@ -150,13 +155,13 @@ def is_undiscovered(scope: Scope) -> bool:
     return found is not None and found.status == "False"
 
 
-async def settle(scope: Scope) -> None:
+async def settle_owed(scope: Scope) -> None:
     """The cleanup has come to its end, and with it what deleted Servers of this machine had left. Raises ApiError."""
     if identity.problem(scope.server):
         return
     context, status = scope.context, scope.status
     became, proof = status.sanitization, status.sanitization_evidence
-    for left in await _left(scope):
+    for left in await _kept_owed(scope):
         if became not in (Policy.CLEAR, Policy.PURGE) and left.spec.claim_uid != status.tenant:
             continue  # nothing was erased, and this is another tenant's
         with suppress(KeyUnusable):  # then it stays owed: erased twice is better than never

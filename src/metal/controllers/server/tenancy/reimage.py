@@ -1,6 +1,14 @@
-"""One more network boot of a claim's machine, because its owner asks for it: `spec.bootGeneration` was raised.
+"""One more network boot of a claim's machine, because its owner raised `spec.bootGeneration` of the claim.
 
-It is taken note of in status before anything is done for it, and may be withdrawn until it has succeeded.
+In: a claim that has booted and asks for a higher generation than any that was answered (`claim_boot.is_asked`).
+
+`accept` records the number in `status.claimBoot.requestedGeneration` before anything is done for it; the claim is read
+from the API, because an old copy of it could cost a tenant's system. Then the state Reserved boots as for the first
+time, and `netboot.progress` records the success with the number, which is never answered again.
+
+`withdraw` ends a request that the claim no longer makes, as long as it has not succeeded: a boot that has begun is
+stopped, the machine is switched off and then starts from its disk. `is_other` ends an Error of such a boot when the
+claim asks for another one, or for none.
 """
 
 import msgspec
@@ -42,7 +50,7 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
     await scope.commit()
     noted = scope.status.claim_boot
     if noted is None or noted.requested_generation != wanted:
-        return adoption.pruned(scope)
+        return adoption.await_crds(scope)
     scope.record_event(
         "NetworkBootRequested",
         f"the claim {claim.metadata.namespace}/{claim.metadata.name} asks for network boot {wanted}: its system is "

@@ -1,4 +1,21 @@
-"""The sanitization boot: the probe erases the drives, and what it reports is judged, signed and kept."""
+"""Erases what a tenant left: a network boot of the probe, whose report is judged, signed and kept as evidence.
+
+In: a machine that is off, and the policy in `status.sanitizationPolicy`. Nothing starts while the claim still exists.
+
+1. The boot configuration with the erasing probe is written, and the BMC is asked to reset firmware settings
+   (`tenancy.firmware`), which the boot carries out.
+2. `netboot.boot` boots the probe. The registry stores its reports in a SanitizationEvidence named after the boot
+   window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot broke off is ended
+   with the verdict that it proves nothing.
+3. The time limit grows with the largest drive that was reported. A probe that has its Ignition and reports nothing for
+   `discovery_timeout` has failed, however large the drives are.
+4. After the final report, or when the time is over, the BMC is asked once which volumes hide drives that no report
+   shows; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written (`_conclude`).
+
+Out: `status.sanitization` when everything was erased. Otherwise the server goes to Error with `SanitizationOwed` and
+stays there until the drives are erased, or an administrator accepts it with operation=accept-owed-sanitization
+(`accept`), which the evidence keeps.
+"""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -45,7 +62,7 @@ async def run(scope: Scope) -> Requeue | None:
         return _begin_again(scope)
     evidence = await _follow(scope)
     if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
-        window = _give_time(scope, window, evidence)
+        window = _extend_window(scope, window, evidence)
         if scope.now >= window.expires_at:
             return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not enough")
     if window is not None and evidence is None and _is_silent(scope, window):
@@ -89,7 +106,7 @@ async def _prepare(scope: Scope) -> Requeue | None:
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
         await scope.require_latest()  # an old leader must not put this where a discovery is being booted by now
-        await probe_boot.ask(scope, text)
+        await probe_boot.write(scope, text)
     return None
 
 
@@ -160,7 +177,7 @@ async def _break_off(scope: Scope, name: str) -> None:
         await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, scope.now)
 
 
-def _give_time(scope: Scope, window: BootWindow, evidence: SanitizationEvidence) -> BootWindow:
+def _extend_window(scope: Scope, window: BootWindow, evidence: SanitizationEvidence) -> BootWindow:
     """A drive that nobody knew of may be larger than those that were."""
     until = window.opened_at + timedelta(seconds=timeout(scope, evidence))
     if until > window.expires_at:
@@ -169,7 +186,7 @@ def _give_time(scope: Scope, window: BootWindow, evidence: SanitizationEvidence)
     return window
 
 
-async def _see_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
+async def _read_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
     """Ask the BMC, once and with the machine still on, which volumes hold drives that no report has found.
 
     What a tenant did to the volumes counts, not what was inventoried before. Raises BMCError and ApiError.
@@ -184,7 +201,7 @@ async def _see_volumes(scope: Scope, evidence: SanitizationEvidence) -> Sanitiza
 
 
 async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Requeue | None:
-    evidence = await _see_volumes(scope, evidence)
+    evidence = await _read_volumes(scope, evidence)
     busy = await power.converge(scope, PowerState.OFF, "sanitization is over", force=bool(late))
     if busy is not None:
         return busy
@@ -201,8 +218,8 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
         evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
     scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
     if verdict.owed:
-        return _owe(scope, evidence, verdict)
-    _say_erased(scope, evidence, verdict)
+        return _report_owed(scope, evidence, verdict)
+    _report_erased(scope, evidence, verdict)
     return None
 
 
@@ -211,7 +228,7 @@ def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Ve
     return judge(evidence.spec.policy, scope.status.drives, told.drives, volumes=told.volumes, late=late)
 
 
-def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
+def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
     told = "; ".join(verdict.owed)[:1500]
     scope.condition(
         ConditionType.SANITIZED,
@@ -227,7 +244,7 @@ def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requ
     )
 
 
-def _say_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
+def _report_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
     remarks = "".join(f"; {remark}" for remark in verdict.remarks)
     count = len(verdict.left)
     message = (

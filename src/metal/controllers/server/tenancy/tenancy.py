@@ -56,7 +56,7 @@ def assume_booted(scope: Scope) -> None:
     )
 
 
-def take_tenant(scope: Scope, claim: ServerClaim) -> None:
+def record_tenant(scope: Scope, claim: ServerClaim) -> None:
     """Write down whose traces the machine will carry, before it can carry any.
 
     A boot that is only assumed counts as the last one that the claim asked for.
