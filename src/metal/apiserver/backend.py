@@ -77,7 +77,7 @@ class Backend:
         self._writer = Writer(self.store, clock, rng)
         self._deleter = Deleter(self.store, clock)
         self._collector = Collector(self.store, self.registry, self._deleter, clock)
-        self._housekeeper = Housekeeper(self.store, clock, lambda: metadata.uid(rng), self._give_account)
+        self._housekeeper = Housekeeper(self.store, clock, lambda: metadata.uid(rng), self._create_default_account)
 
     async def start(self) -> None:
         """Load what was stored, serve it, and begin to collect garbage. Raises JournalError."""
@@ -124,7 +124,7 @@ class Backend:
             assert space is not None  # noqa: S101 - added a few lines above
             await self.create(RequestContext(SYSTEM, space), {"metadata": {"name": name}})
 
-    async def _give_account(self, space: str) -> None:
+    async def _create_default_account(self, space: str) -> None:
         accounts = self.resource("", "v1", "serviceaccounts")
         await self.create(RequestContext(SYSTEM, accounts, space), {"metadata": {"name": DEFAULT}})
 

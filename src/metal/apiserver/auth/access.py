@@ -74,8 +74,8 @@ def sentence(asked: Attributes) -> str:
 
 def refusal(asked: Attributes, reason: str = "") -> StatusError:
     """403. reason: what went wrong while roles were looked up."""
-    told = sentence(asked).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return forbidden(asked.group, asked.resource, asked.name, f"{told}: {reason}" if reason else told)
+    message = sentence(asked).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return forbidden(asked.group, asked.resource, asked.name, f"{message}: {reason}" if reason else message)
 
 
 def forbidden(group: str, resource: str, name: str, why: str) -> StatusError:

@@ -49,9 +49,9 @@ class Authorizer:
         self._decisions: dict[tuple[Any, ...], Decision] = {}
         self._rules: dict[ObjectKey, tuple[Rule, ...]] = {}
         self._bindings: dict[str, list[Obj]] = {}
-        store.listen(self._heard)
+        store.listen(self._on_event)
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if event.record.key.resource.group == GROUP:
             self._decisions.clear()
             self._rules.clear()
@@ -165,5 +165,5 @@ def _described(subject: Obj, namespace: str) -> str:
 
 
 def _joined(errors: list[str]) -> str:
-    told = list(dict.fromkeys(errors))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -31,12 +31,12 @@ class Escalation:
         if self._authorizer.decide(asked).allowed:
             return
         name = obj["metadata"].get("name", "")
-        if told := self._lacking(ctx.user, ctx.namespace, [Rule.read(rule) for rule in obj.get("rules") or ()]):
-            raise forbidden(GROUP, ctx.resource.plural, name, told)
+        if lacking := self._lacking(ctx.user, ctx.namespace, [Rule.read(rule) for rule in obj.get("rules") or ()]):
+            raise forbidden(GROUP, ctx.resource.plural, name, lacking)
         aggregates = _aggregates(obj) or (old is not None and _aggregates(old))
         if aggregates and self._lacking(ctx.user, ctx.namespace, FULL):
-            told = "must have cluster-admin privileges to use the aggregationRule"
-            raise forbidden(GROUP, ctx.resource.plural, name, told)
+            message = "must have cluster-admin privileges to use the aggregationRule"
+            raise forbidden(GROUP, ctx.resource.plural, name, message)
 
     def binding(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
         """A binding gives only what its writer holds, unless he may `bind` the role. Raises StatusError 403, 404."""
@@ -53,8 +53,8 @@ class Escalation:
             rules = self._authorizer.role_rules(ref, ctx.namespace)
         except RoleNotFoundError:
             raise not_found(Who(GROUP, ctx.resource.plural, name=ref["name"])) from None
-        if told := self._lacking(ctx.user, ctx.namespace, rules):
-            raise forbidden(GROUP, ctx.resource.plural, obj["metadata"].get("name", ""), told)
+        if lacking := self._lacking(ctx.user, ctx.namespace, rules):
+            raise forbidden(GROUP, ctx.resource.plural, obj["metadata"].get("name", ""), lacking)
 
     def _free(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> bool:
         return MASTERS in ctx.user.groups or (old is not None and _only_collected(obj, old))
@@ -65,8 +65,8 @@ class Escalation:
         if not lacking:
             return ""
         who = f"user {quoted(user.name)} (groups={go_list(user.groups)})"
-        told = "\n".join(sorted({str(rule) for rule in lacking}))
-        text = f"{who} is attempting to grant RBAC permissions not currently held:\n{told}"
+        message = "\n".join(sorted({str(rule) for rule in lacking}))
+        text = f"{who} is attempting to grant RBAC permissions not currently held:\n{message}"
         return f"{text}; resolution errors: [{errors}]" if errors else text
 
 

@@ -112,13 +112,13 @@ class Accounts:
         meta = obj["metadata"]
         for field, wanted in (("name", ctx.name), ("namespace", ctx.namespace)):
             if meta.get(field, wanted) != wanted:
-                told = f"must match the service account {field} if specified"
-                raise refused(_request(ctx.name), [invalid(f"metadata.{field}", meta[field], told)])
+                message = f"must match the service account {field} if specified"
+                raise refused(_request(ctx.name), [invalid(f"metadata.{field}", meta[field], message)])
         if account is None:
             raise not_found(ctx.who)
         if meta.get("uid", account.uid) != account.uid:
-            told = f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
-            raise conflict(Who(AUTHENTICATION, "TokenRequest", name=ctx.name), f"{told} ({account.uid})")
+            message = f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
+            raise conflict(Who(AUTHENTICATION, "TokenRequest", name=ctx.name), f"{message} ({account.uid})")
         spec = _spec(obj)
         if causes := _check_seconds(spec["expirationSeconds"]):
             raise refused(_request(""), causes)
@@ -151,14 +151,14 @@ class Accounts:
     def _bound(self, ctx: RequestContext, ref: Obj) -> Obj:
         if (ref.get("apiVersion"), ref.get("kind")) != ("v1", "Secret"):
             version = str(ref.get("apiVersion", ""))
-            told = f"{version if '/' in version else '/' + version}, Kind={ref.get('kind', '')}"
-            raise bad_request(f"cannot bind token to object of type {told}")
+            message = f"{version if '/' in version else '/' + version}, Kind={ref.get('kind', '')}"
+            raise bad_request(f"cannot bind token to object of type {message}")
         secret = self._store.get(ObjectKey(SECRETS, ctx.namespace, str(ref.get("name", ""))))
         if secret is None:
             raise not_found(Who("", "secrets", name=str(ref.get("name", ""))))
         if ref.get("uid") and ref["uid"] != secret.uid:
-            told = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record."
-            why = f"{told} The object might have been deleted and then recreated"
+            message = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record."
+            why = f"{message} The object might have been deleted and then recreated"
             raise conflict(Who("", "Secret", name=secret.key.name), why)
         return {"name": secret.key.name, "uid": secret.uid}
 

@@ -69,8 +69,8 @@ class Program:
             if self._rule.execute(context) is True:
                 return None
         except Exception as error:  # the engine maps its errors to many built-in types
-            told = f"{_reason(error)} evaluating rule: {self.rule.message or self.rule.rule.strip()}"
-            return Failure(told, broken=True)
+            message = f"{_reason(error)} evaluating rule: {self.rule.message or self.rule.rule.strip()}"
+            return Failure(message, broken=True)
         return Failure(self._detail(context))
 
     def _detail(self, context: engine.Context) -> str:
@@ -97,10 +97,10 @@ def _compile(source: str) -> engine.Program:
     try:
         return engine.compile(source)
     except ValueError as error:
-        raise RuleError(_told(source, str(error))) from error
+        raise RuleError(_engine_message(source, str(error))) from error
 
 
-def _told(source: str, error: str) -> str:
+def _engine_message(source: str, error: str) -> str:
     """What the engine says of a text that is no CEL, with the line it is about and a pointer below it."""
     match = _AT.search(error)
     if match is None:

@@ -65,8 +65,8 @@ def _resource(spec: Obj, version: Obj, stored: str) -> Resource:
 def _warning(spec: Obj, version: Obj) -> str:
     if not version.get("deprecated"):
         return ""
-    told = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
-    return str(version.get("deprecationWarning") or told)
+    message = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    return str(version.get("deprecationWarning") or message)
 
 
 def _selectable(version: Obj) -> frozenset[str]:
@@ -192,13 +192,13 @@ def _conflicts(registry: Registry, spec: Obj) -> dict[str, str]:
 
 def _terminate(clock: Clock, obj: Obj) -> None:
     status = obj.setdefault("status", {})
-    told = _condition(
+    condition = _condition(
         "Terminating",
         True,
         "InstanceDeletionPending",
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     )
-    status["conditions"] = [*status.get("conditions", ()), {"lastTransitionTime": timestamp(clock()), **told}]
+    status["conditions"] = [*status.get("conditions", ()), {"lastTransitionTime": timestamp(clock()), **condition}]
 
 
 def collection_of(crd: Obj) -> ResourceKey:

@@ -79,8 +79,8 @@ def _rule(entry: Obj, where: str, apart: str) -> Iterator[Cause]:
     if optional is not None and not uses_old:
         yield causes.invalid(f"{where}.optionalOldSelf", optional, "may not be set if oldSelf is not used in rule")
     if uses_old and apart:
-        told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {apart}"
-        yield causes.invalid(f"{where}.rule", rule, told)
+        message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {apart}"
+        yield causes.invalid(f"{where}.rule", rule, message)
 
 
 def _message_expression(entry: Obj, where: str) -> Iterator[Cause]:

@@ -169,8 +169,8 @@ def _list_type(schema: Obj, path: str) -> Iterator[Cause]:
             f"{path}.type", schema.get("type") or "", "must be array if x-kubernetes-list-type is specified"
         )
     if kind == "set" and items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        told = "must be atomic as item of a list with x-kubernetes-list-type=set"
-        yield causes.invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), told)
+        message = "must be atomic as item of a list with x-kubernetes-list-type=set"
+        yield causes.invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), message)
     if kind == "map":
         yield from _map_keys(items, keys, path)
 

@@ -41,7 +41,7 @@ class Housekeeper:
     async def start(self) -> None:
         """Make what must exist, then keep it. Returns when roles and accounts are there."""
         await asyncio.gather(*(self._ensure(key, obj) for key, obj in bootstrap()))
-        self._store.listen(self._heard)
+        self._store.listen(self._on_event)
         self._roles = True
         self._spaces = {record.key.name: None for record in self._store.collection(NAMESPACES)}
         await self._once()
@@ -53,7 +53,7 @@ class Housekeeper:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         key = event.record.key
         if key.resource not in _WATCHED:
             return
@@ -79,18 +79,18 @@ class Housekeeper:
     async def _once(self) -> None:
         while self._spaces:
             space = next(iter(self._spaces))
-            await self._give_account(space)
+            await self._ensure_default_account(space)
             # Only now: what fails is looked at again.
             del self._spaces[space]
         while self._roles:
             self._roles = False
             try:
-                await self._collect_rules()
+                await self._aggregate_rules()
             except BaseException:
                 self._roles = True
                 raise
 
-    async def _give_account(self, space: str) -> None:
+    async def _ensure_default_account(self, space: str) -> None:
         found = self._store.newest(ObjectKey(NAMESPACES, "", space))
         if found is None or found.deleting:
             return
@@ -102,17 +102,17 @@ class Housekeeper:
             if refused.reason not in ("AlreadyExists", "NotFound", "Forbidden"):
                 raise
 
-    async def _collect_rules(self) -> None:
+    async def _aggregate_rules(self) -> None:
         """Give each role with an aggregationRule the rules of those that it selects, by their names."""
         for record in self._store.collection(CLUSTER_ROLES):
             role = record.decode()
             if not (role.get("aggregationRule") or {}).get("clusterRoleSelectors"):
                 continue
-            rules = self._collected(role)
+            rules = self._aggregated(role)
             if rules != (role.get("rules") or []) and not record.deleting:
                 await self._store.write(CLUSTER_ROLES, {**role, "rules": rules})
 
-    def _collected(self, role: Obj) -> list[Obj]:
+    def _aggregated(self, role: Obj) -> list[Obj]:
         chosen = [from_object(one) for one in role["aggregationRule"]["clusterRoleSelectors"]]
         rules: list[Obj] = []
         for record in self._store.collection(CLUSTER_ROLES):

@@ -62,8 +62,8 @@ def _check_base64(obj: Obj, kind: str, field: str) -> None:
         try:
             decoded = base64.b64decode((value or "").replace("\n", "").replace("\r", ""), validate=True)
         except (binascii.Error, ValueError):
-            told = f'{kind} in version "v1" cannot be handled as a {kind}: illegal base64 data in {field}[{key}]'
-            raise bad_request(told) from None
+            message = f'{kind} in version "v1" cannot be handled as a {kind}: illegal base64 data in {field}[{key}]'
+            raise bad_request(message) from None
         # As Go writes it again: null is the empty value, line breaks are gone.
         values[key] = base64.b64encode(decoded).decode()
 

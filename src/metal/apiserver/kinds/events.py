@@ -177,11 +177,11 @@ def _check_series(series: Obj | None) -> list[Cause]:
 
 
 def _check_both(event: Obj, controller: str) -> list[Cause]:
-    space, told = event["metadata"].get("namespace", ""), (event.get("involvedObject") or {}).get("namespace", "")
-    elsewhere = invalid("involvedObject.namespace", told, "does not match event.namespace")
+    space, referred = event["metadata"].get("namespace", ""), (event.get("involvedObject") or {}).get("namespace", "")
+    elsewhere = invalid("involvedObject.namespace", referred, "does not match event.namespace")
     if not event.get("eventTime"):
-        return [] if told == space or (not told and space == "default") else [elsewhere]
-    causes = [elsewhere] if not told and space not in ("default", "kube-system") else []
+        return [] if referred == space or (not referred and space == "default") else [elsewhere]
+    causes = [elsewhere] if not referred and space not in ("default", "kube-system") else []
     reporter = event.get("reportingComponent", "")
     if not reporter:
         causes.append(required(controller))

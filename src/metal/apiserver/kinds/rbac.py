@@ -156,8 +156,8 @@ def _check_role(obj: Obj, old: Obj | None, *, namespaced: bool) -> list[Cause]:
         causes += _check_rule(f"rules[{position}]", rule, namespaced=namespaced)
     aggregation = obj.get("aggregationRule")
     if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
-        told = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        causes.append(required("aggregationRule.clusterRoleSelectors", told))
+        message = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        causes.append(required("aggregationRule.clusterRoleSelectors", message))
     return causes + _check_selectors(aggregation or {})
 
 
@@ -180,8 +180,8 @@ def _check_rule(field: str, rule: Mapping[str, Any], *, namespaced: bool) -> lis
         if namespaced:
             causes.append(invalid(where, paths, "namespaced rules cannot apply to non-resource URLs"))
         if any(rule.get(name) for name in ("apiGroups", "resources", "resourceNames")):
-            told = "rules cannot apply to both regular resources and non-resource URLs"
-            causes.append(invalid(where, paths, told))
+            message = "rules cannot apply to both regular resources and non-resource URLs"
+            causes.append(invalid(where, paths, message))
         return causes
     if not rule.get("apiGroups"):
         causes.append(required(f"{field}.apiGroups", "resource rules must supply at least one api group"))
@@ -196,8 +196,8 @@ def _check_binding(obj: Obj, old: Obj | None, *, namespaced: bool) -> list[Cause
     for position, subject in enumerate(obj.get("subjects") or ()):
         causes += _check_subject(f"subjects[{position}]", subject, namespaced=namespaced)
     if old is not None and old.get("roleRef") != obj.get("roleRef"):
-        told = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
-        causes.append(invalid("roleRef", told, "cannot change roleRef"))
+        shown = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
+        causes.append(invalid("roleRef", shown, "cannot change roleRef"))
     return causes
 
 

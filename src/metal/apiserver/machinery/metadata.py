@@ -80,8 +80,8 @@ def check_name(meta: Obj, name: str) -> None:
     """Raises StatusError 400 when the object does not bear the name of the request."""
     given = meta.get("name", "")
     if not given:
-        told = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        raise bad_request(told)
+        message = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise bad_request(message)
     if given != name:
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 

@@ -169,7 +169,7 @@ def _immutable(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
             listed = ", ".join(show(name) for name in added)
-            told = "no new finalizers can be added if the object is being deleted"
-            detail = f"{told}, found new finalizers []string{{{listed}}}"
+            message = "no new finalizers can be added if the object is being deleted"
+            detail = f"{message}, found new finalizers []string{{{listed}}}"
             causes.append(forbidden("metadata.finalizers", detail))
     return causes

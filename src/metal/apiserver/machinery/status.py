@@ -98,8 +98,8 @@ def apply_conflict(message: str, causes: Sequence[Mapping[str, str]]) -> StatusE
 
 def invalid(who: Who, causes: Sequence[Cause]) -> StatusError:
     """422: the object breaks rules; each cause names a field."""
-    told = list(dict.fromkeys(str(cause) for cause in causes))
-    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    distinct = list(dict.fromkeys(str(cause) for cause in causes))
+    text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
     subject = f"{who.kind}.{who.group}" if who.group else who.kind
     message = f'{subject} "{who.name}" is invalid: {text}'
     return StatusError(422, "Invalid", message, _details(who, kind=who.kind, causes=causes))
@@ -113,10 +113,10 @@ def forbidden(who: Who, why: str, causes: Sequence[Cause] = ()) -> StatusError:
 
 def name_taken(who: Who) -> StatusError:
     """409: a name that was generated, or given beside generateName, is taken."""
-    told = (
+    message = (
         f'{who.qualified} "{who.name}" already exists, the server was not able to generate a unique name for the object'
     )
-    return StatusError(409, "AlreadyExists", told, {**_details(who), "retryAfterSeconds": 1})
+    return StatusError(409, "AlreadyExists", message, {**_details(who), "retryAfterSeconds": 1})
 
 
 def rejected() -> StatusError:
@@ -141,8 +141,8 @@ def unauthorized() -> StatusError:
 
 def not_supported(who: Who, verb: str) -> StatusError:
     """405: the subresource of a custom resource has no such verb."""
-    told = f'{verb} is not supported on resources of kind "{who.qualified}"'
-    return StatusError(405, "MethodNotAllowed", told, _details(Who(who.group, who.plural)))
+    message = f'{verb} is not supported on resources of kind "{who.qualified}"'
+    return StatusError(405, "MethodNotAllowed", message, _details(Who(who.group, who.plural)))
 
 
 def method_not_allowed() -> StatusError:

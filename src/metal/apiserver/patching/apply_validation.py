@@ -39,7 +39,7 @@ def _whole(root: Node) -> Node:
 
 def problems(node: Node, value: Any, path: str = "") -> list[str]:
     """Everything that does not fit, each as `.spec.size: expected numeric (int or float), got string`."""
-    return [f"{where}: {told}" for where, told in _problems(node, value, path)]
+    return [f"{where}: {message}" for where, message in _problems(node, value, path)]
 
 
 def sentence(found: list[str]) -> str:
@@ -60,8 +60,8 @@ def _problems(node: Node, value: Any, path: str) -> Iterator[tuple[str, str]]:
             yield path, f"expected list, got &{{{go_text(value)}}}"
         else:
             yield from _list(node, value, path)
-    elif told := _scalar(node, value):
-        yield path, told
+    elif message := _scalar(node, value):
+        yield path, message
 
 
 def _anything(node: Node) -> bool:
@@ -86,14 +86,14 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
-        if told := _misfit(node, item):
-            yield path, f"element {index}: associative list {told}"
+        if message := _misfit(node, item):
+            yield path, f"element {index}: associative list {message}"
             return
         key = item_element(node, item)
         if key is None:
             names = " ".join(f'"{name}"' for name in node.list_keys)
-            told = f"associative list with keys has an element that omits all key fields [{names}]"
-            yield path, f"element {index}: {told} (and doesn't have default values for any key fields)"
+            message = f"associative list with keys has an element that omits all key fields [{names}]"
+            yield path, f"element {index}: {message} (and doesn't have default values for any key fields)"
             return
         if key in seen:
             yield path, f"duplicate entries for key {element_text(key)}"

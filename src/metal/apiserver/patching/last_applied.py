@@ -45,10 +45,10 @@ def renewed(result: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, A
     annotations = meta.get("annotations") or {}
     if ANNOTATION not in annotations:
         return dict(result)
-    told = {**annotations, ANNOTATION: _text(config)}
-    if sum(len(f"{name}{value}".encode()) for name, value in told.items()) > _LIMIT:
-        del told[ANNOTATION]
-    return {**result, "metadata": {**meta, "annotations": told}}
+    annotated = {**annotations, ANNOTATION: _text(config)}
+    if sum(len(f"{name}{value}".encode()) for name, value in annotated.items()) > _LIMIT:
+        del annotated[ANNOTATION]
+    return {**result, "metadata": {**meta, "annotations": annotated}}
 
 
 def _text(config: Mapping[str, Any]) -> str:

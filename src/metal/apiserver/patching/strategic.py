@@ -129,8 +129,10 @@ def _delete_primitives(out: dict[str, Any], body: dict[str, Any], path: Path) ->
 def _check_order(patch: list[Any], wanted: list[Any]) -> None:
     rest = iter(wanted)
     if not all(name in rest for name in patch):
-        told = f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(wanted)}\n"
-        raise PatchError(told)
+        message = (
+            f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(wanted)}\n"
+        )
+        raise PatchError(message)
 
 
 def _ordered(items: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:

@@ -89,9 +89,9 @@ def _scalar(node: Node, value: Any, struct: str, path: tuple[str, ...], wanted: 
 
 def _expect(fits: bool, value: Any, struct: str, path: tuple[str, ...], wanted: str, *, exact: bool = False) -> None:
     if not fits:
-        told = f"{json_name(value)} {json.dumps(value)}" if exact else json_name(value)
+        message = f"{json_name(value)} {json.dumps(value)}" if exact else json_name(value)
         raise _RefusedError(
-            f"json: cannot unmarshal {told} into Go struct field {struct}.{'.'.join(path)} of type {wanted}"
+            f"json: cannot unmarshal {message} into Go struct field {struct}.{'.'.join(path)} of type {wanted}"
         )
 
 

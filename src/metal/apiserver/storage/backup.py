@@ -14,7 +14,7 @@ import msgspec
 
 from metal.apiserver.machinery.records import CRDS, ObjectKey, Record, ResourceKey
 from metal.apiserver.storage.journal import Change, JournalError, Loaded
-from metal.apiserver.storage.sqlite import check_format, create_tables, read_all, told, write_all
+from metal.apiserver.storage.sqlite import check_format, create_tables, describe, read_all, write_all
 from metal.apiserver.storage.store import Store
 
 LEASES = ResourceKey("coordination.k8s.io", "leases")
@@ -44,7 +44,7 @@ def save_changes(path: Path, version: int, objects: Iterable[Change]) -> None:
             db.close()
     except sqlite3.Error as error:
         path.unlink(missing_ok=True)
-        raise told(error, path) from error
+        raise describe(error, path) from error
 
 
 def load(path: Path) -> Loaded:
@@ -59,7 +59,7 @@ def load(path: Path) -> Loaded:
         finally:
             db.close()
     except sqlite3.Error as error:
-        raise told(error, path) from error
+        raise describe(error, path) from error
     for change in loaded.objects:
         _parsed(path, change)
     return loaded

@@ -87,7 +87,7 @@ class SqliteJournal:
                 except Exception as error:
                     # Later changes build on the lost ones, so they are lost with them.
                     batch, self._waiting = batch + self._waiting, []
-                    _settle(batch, told(error, self._path))
+                    _settle(batch, describe(error, self._path))
                 else:
                     _settle(batch, None)
         finally:
@@ -107,7 +107,7 @@ class SqliteJournal:
                 db.close()
                 raise
         except sqlite3.Error as error:
-            raise told(error, path) from error
+            raise describe(error, path) from error
 
     def _prepare(self, db: sqlite3.Connection) -> Loaded:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -202,7 +202,7 @@ def read_all(db: sqlite3.Connection) -> Loaded:
     return Loaded(db.execute("SELECT version FROM newest").fetchone()[0], objects)
 
 
-def told(error: Exception, path: Path) -> JournalError:
+def describe(error: Exception, path: Path) -> JournalError:
     """What an error of SQLite means for who runs this, with a way out."""
     if isinstance(error, JournalError):
         return error

@@ -53,8 +53,8 @@ def applied(ctx: RequestContext, obj: Any) -> Obj:
     """An applied configuration. Raises StatusError 400 or 422."""
     resource = ctx.resource
     if not isinstance(obj, dict):
-        told = f"json: cannot unmarshal {go_types.json_name(obj)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {told}")
+        message = f"json: cannot unmarshal {go_types.json_name(obj)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {message}")
     kind, version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if (kind, version) != (resource.kind, resource.api_version):
         shown = version if "/" in version else f"/{version}"
@@ -79,8 +79,8 @@ def merged(ctx: RequestContext, obj: Obj) -> Obj:
         version = resource.api_version if resource.group else f"/{resource.version}"
         known = f"{version}, Kind={resource.kind}"
         subject = f"{obj['metadata'].get('namespace', '')}/{ctx.name}; {known}"
-        told = f"failed to convert new object ({subject}) to proper version"
-        raise status.unexplained(f"{told}: unable to convert unstructured object to {known}: {why}")
+        message = f"failed to convert new object ({subject}) to proper version"
+        raise status.unexplained(f"{message}: unable to convert unstructured object to {known}: {why}")
     return dict(go_types.settled(resource.schema.root, obj))
 
 
@@ -113,8 +113,8 @@ def _check_custom(resource: Resource, obj: Obj, kind: str, version: str) -> None
     if not kind:
         raise unrecognized(resource, f"Object 'Kind' is missing in '{_text(obj)}'", obj)
     if version != resource.api_version:
-        told = f"({version}) does not match the expected API version ({resource.api_version})"
-        raise status.bad_request(f"the API version in the data {told}")
+        message = f"({version}) does not match the expected API version ({resource.api_version})"
+        raise status.bad_request(f"the API version in the data {message}")
 
 
 def _cannot_be_handled(resource: Resource, why: str, kind: str = "", version: str = "") -> status.StatusError:

@@ -78,12 +78,12 @@ class Deleter:
 def _check_preconditions(ctx: RequestContext, meta: Obj, options: DeleteOptions) -> None:
     who = replace(ctx.who, plural=ctx.resource.kind)
     if options.uid and options.uid != meta["uid"]:
-        told = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})"
-        raise status.conflict(who, f"{told}. The object might have been deleted and then recreated")
+        message = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})"
+        raise status.conflict(who, f"{message}. The object might have been deleted and then recreated")
     if options.resource_version and options.resource_version != meta["resourceVersion"]:
-        told = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-        told += f"ResourceVersion in record ({meta['resourceVersion']})"
-        raise status.conflict(who, f"{told}. The object might have been modified")
+        message = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+        message += f"ResourceVersion in record ({meta['resourceVersion']})"
+        raise status.conflict(who, f"{message}. The object might have been modified")
 
 
 def _finalizers(held: list[str], propagation: Propagation | None) -> list[str]:

@@ -47,8 +47,8 @@ def changed(ctx: RequestContext, current: Obj, kind: PatchType, change: Any) -> 
     if kind is PatchType.JSON:
         return _json_patched(current, change)
     if not isinstance(change, dict):
-        told = f"json: cannot unmarshal {go_types.json_name(change)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(told if kind is PatchType.STRATEGIC else f"error decoding patch: {told}")
+        message = f"json: cannot unmarshal {go_types.json_name(change)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(message if kind is PatchType.STRATEGIC else f"error decoding patch: {message}")
     if kind is PatchType.MERGE:
         return patch.json_merge(current, change)
     try:
@@ -63,11 +63,11 @@ def _json_patched(current: Obj, change: Any) -> Any:
     wrong = change if not isinstance(change, list) else next((op for op in change if not isinstance(op, dict)), None)
     if wrong is not None:
         target = "handlers.jsonPatchOp" if isinstance(change, list) else "[]handlers.jsonPatchOp"
-        told = f"json: cannot unmarshal {go_types.json_name(wrong)} into Go value of type {target}"
-        raise status.bad_request(f"error decoding patch: {told}")
+        message = f"json: cannot unmarshal {go_types.json_name(wrong)} into Go value of type {target}"
+        raise status.bad_request(f"error decoding patch: {message}")
     if len(change or ()) > patch.MAX_OPERATIONS:
-        told = f"The allowed maximum operations in a JSON patch is {patch.MAX_OPERATIONS}, got {len(change)}"
-        raise status.too_large(told)
+        message = f"The allowed maximum operations in a JSON patch is {patch.MAX_OPERATIONS}, got {len(change)}"
+        raise status.too_large(message)
     try:
         return patch.json_patch(current, change or [])
     except patch.PatchError as refused:
@@ -99,9 +99,9 @@ def check_uid(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
     uid = meta.get("uid")
     if uid and uid != stored["uid"]:
         parts = (ctx.resource.group if ctx.resource.custom else "", ctx.resource.plural, ctx.namespace, ctx.name)
-        told = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
+        message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
         key = "/".join(("/registry", *filter(None, parts)))
-        stale = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {told}"
+        stale = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {message}"
         raise status.conflict(ctx.who, stale)
 
 

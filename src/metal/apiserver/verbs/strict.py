@@ -37,5 +37,7 @@ def warn_finalizers(ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
     for name in sorted(set(obj["metadata"].get("finalizers", ())) - before):
         if "/" in name:
             continue
-        told = f"{_PREFER} including a path (/) {_WHY}" if "." in name and is_subdomain(name) else f"{_PREFER} {_WHY}"
-        ctx.warnings.append(f'metadata.finalizers: "{name}": {told}')
+        message = (
+            f"{_PREFER} including a path (/) {_WHY}" if "." in name and is_subdomain(name) else f"{_PREFER} {_WHY}"
+        )
+        ctx.warnings.append(f'metadata.finalizers: "{name}": {message}')

@@ -87,8 +87,8 @@ class Writer:
         metadata.check_namespace(obj["metadata"], ctx.namespace)
         if current is None:
             if uid := obj["metadata"].get("uid"):
-                told = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise status.conflict(ctx.who, told)
+                message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise status.conflict(ctx.who, message)
             shaping.check_number(obj["metadata"])
             return await self._create(ctx, self._applied(ctx, None, obj, sent), applied=True)
         live = shaping.at_version(ctx.resource, current.decode())
@@ -165,11 +165,11 @@ class Writer:
         if space is None:
             raise status.not_found(status.Who("", "namespaces", name=ctx.namespace))
         if space.deleting:
-            told = f"unable to create new content in namespace {ctx.namespace} because it is being terminated"
+            message = f"unable to create new content in namespace {ctx.namespace} because it is being terminated"
             cause = Cause(
                 "metadata.namespace", "NamespaceTerminating", f"namespace {ctx.namespace} is being terminated"
             )
-            raise status.forbidden(ctx.resource.who(meta.get("name", "")), told, [cause])
+            raise status.forbidden(ctx.resource.who(meta.get("name", "")), message, [cause])
 
     async def _update(
         self, ctx: RequestContext, current: Record, obj: Obj, old: Obj, *, applied: bool = False

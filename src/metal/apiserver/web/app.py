@@ -27,13 +27,13 @@ def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Applicati
     folder: a private one, for copies on their way in and out.
     """
     backend.accounts.static = tokens.of
-    front = Front(backend, backup.Snapshots(backend.store, backend.authorizer, folder))
+    dispatcher = Dispatcher(backend, backup.Snapshots(backend.store, backend.authorizer, folder))
     app = web.Application(client_max_size=bodies.SIZE_LIMIT)
-    app.router.add_route("*", "/{path:.*}", front.handle)
+    app.router.add_route("*", "/{path:.*}", dispatcher.handle)
     return app
 
 
-class Front:
+class Dispatcher:
     """Takes every request; answers a metav1.Status for whatever goes wrong."""
 
     def __init__(self, backend: Backend, copies: backup.Snapshots) -> None:

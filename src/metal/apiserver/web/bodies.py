@@ -52,11 +52,11 @@ def media_type(content_type: str) -> str:
 def read(content_type: str, body: bytes, kind: str = "") -> Any:
     """The value of a body. kind: what it should be, for the refusal. Raises StatusError 400 or 415."""
     media = media_type(content_type)
-    told = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
+    message = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
     if media == _JSON:
-        return _checked(_json(body, f"{told}couldn't get version/kind; json parse error: "))
+        return _checked(_json(body, f"{message}couldn't get version/kind; json parse error: "))
     if media in YAML:
-        return _checked(_yaml(body, told))
+        return _checked(_yaml(body, message))
     if media == protobuf.MEDIA_TYPE:
         try:
             return protobuf.decode(body)
@@ -93,17 +93,17 @@ _EXACT = 2.0**53
 _decoder = msgspec.json.Decoder(float_hook=_number)
 
 
-def _json(body: bytes, told: str) -> Any:
+def _json(body: bytes, message: str) -> Any:
     try:
         return _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as garbled:
         why = "unexpected end of JSON input" if "truncated" in str(garbled) else str(garbled)
-        raise status.bad_request(f"{told}{why}") from garbled
+        raise status.bad_request(f"{message}{why}") from garbled
     except RecursionError:
         raise _too_deep() from None
 
 
-def _yaml(body: bytes, told: str) -> Any:
+def _yaml(body: bytes, message: str) -> Any:
     try:
         _checked_events(body)
         value = yaml.load(body, _Loader)  # noqa: S506 - derived from the safe loader
@@ -111,9 +111,9 @@ def _yaml(body: bytes, told: str) -> Any:
         return _decoder.decode(msgspec.json.encode(value))
     except yaml.MarkedYAMLError as garbled:
         line = garbled.problem_mark.line if garbled.problem_mark else 0
-        raise status.bad_request(f"{told}yaml: line {line}: {garbled.problem}") from garbled
+        raise status.bad_request(f"{message}yaml: line {line}: {garbled.problem}") from garbled
     except (yaml.YAMLError, TypeError, ValueError) as garbled:
-        raise status.bad_request(f"{told}yaml: {garbled}") from garbled
+        raise status.bad_request(f"{message}yaml: {garbled}") from garbled
     except RecursionError:
         raise _too_deep() from None
 

@@ -18,7 +18,7 @@ class _Pairs(list[tuple[str, Any]]):
     """An object of JSON with every member that was written."""
 
 
-def told(body: bytes, value: Any, *, json_patch: bool = False) -> list[str]:
+def messages(body: bytes, value: Any, *, json_patch: bool = False) -> list[str]:
     """Sentences such as `duplicate field "spec.size"`, in document order. value: the decoded body."""
     found = []
     if len(_MEMBER.findall(body)) != _members(value):

@@ -88,8 +88,8 @@ class ResourceHandler:
     def _renderer(self, request: web.Request, resource: Resource, form: Form) -> render.Renderer:
         include = request.query.get("includeObject", "")
         if form.shape is Shape.TABLE and include not in ("", "Metadata", "Object", "None"):
-            told = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
-            raise status.bad_request(f"Unable to convert to Table as requested: {told}")
+            message = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise status.bad_request(f"Unable to convert to Table as requested: {message}")
         return render.Renderer(resource, form, now=self._backend.clock(), include=include)
 
     def _object(self, request: web.Request, ctx: RequestContext, record: Record, code: int = 200) -> web.Response:
@@ -117,7 +117,7 @@ class ResourceHandler:
         if kind is PatchType.APPLY:
             ctx.warnings.extend(duplicates.applied(raw, body, ctx.options.field_validation))
         else:
-            ctx.duplicates.extend(duplicates.told(raw, body, json_patch=kind is PatchType.JSON))
+            ctx.duplicates.extend(duplicates.messages(raw, body, json_patch=kind is PatchType.JSON))
         existed = self._backend.store.newest(ObjectKey(ctx.resource.key, ctx.namespace, ctx.name)) is not None
         record = await self._backend.patch(ctx, kind, body)
         return self._object(request, ctx, record, 200 if existed else 201)
@@ -192,7 +192,7 @@ async def _sent(request: web.Request, ctx: RequestContext) -> Any:
     obj = bodies.read(content_type, raw, ctx.resource.kind)
     media = bodies.media_type(content_type)
     if media == JSON:
-        ctx.duplicates.extend(duplicates.told(raw, obj))
+        ctx.duplicates.extend(duplicates.messages(raw, obj))
     elif media in bodies.YAML:
         ctx.duplicates.extend(duplicates.posted_yaml(raw, ctx.options.field_validation))
     return obj

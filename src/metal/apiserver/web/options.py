@@ -150,8 +150,8 @@ def deleting(query: Query, body: Any) -> DeleteOptions:
     given: dict[str, Any] = body or {}
     if (kind := given.get("kind") or "DeleteOptions") != "DeleteOptions":
         version = given.get("apiVersion") or ""
-        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-        raise status.bad_request(told)
+        message = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise status.bad_request(message)
     preconditions = given.get("preconditions") or {}
     if not isinstance(preconditions, dict):
         raise status.bad_request(_mistyped(preconditions, "preconditions", "v1.Preconditions"))
