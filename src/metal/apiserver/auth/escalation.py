@@ -1,4 +1,4 @@
-"""Nobody grants what he does not hold: checks of writes to Roles and bindings."""
+"""Prevents privilege escalation: a writer of a role or binding must hold every permission that it grants."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from metal.apiserver.machinery.users import User
 Obj = dict[str, Any]
 
 FULL = (Rule(("*",), ("*",), ("*",)), Rule(("*",), paths=("*",)))
-"""What an administrator holds."""
+"""The permissions of an administrator."""
 _COLLECTED = ("finalizers", "ownerReferences")
-"""What the garbage collector changes; managedFields and resourceVersion follow any change."""
+"""Fields that the garbage collector changes; managedFields and resourceVersion follow any change."""
 
 
 class Escalation:
-    """Strategies of the RBAC kinds ask it before they store."""
+    """Called by the strategies of the RBAC kinds before an object is stored."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
     def role(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
-        """A role holds only what its writer holds, unless he may `escalate`. Raises StatusError 403."""
+        """Raises StatusError 403 when a role grants more than its writer holds, unless the writer may `escalate`."""
         if self._free(ctx, obj, old):
             return
         asked = Attributes(ctx.user, "escalate", GROUP, ctx.resource.plural, "", ctx.namespace, ctx.name)
@@ -39,13 +39,13 @@ class Escalation:
             raise forbidden(GROUP, ctx.resource.plural, name, message)
 
     def binding(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
-        """A binding gives only what its writer holds, unless he may `bind` the role. Raises StatusError 403, 404."""
+        """Raises StatusError: 403 when a binding grants more than its writer holds and may `bind`, 404 without role."""
         if self._free(ctx, obj, old):
             return
         ref = obj.get("roleRef") or {}
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(ref.get("kind", ""))
         if plural is None or not ref.get("name"):
-            return  # Validation says what is wrong with it.
+            return  # Validation reports it.
         asked = Attributes(ctx.user, "bind", GROUP, plural, "", ctx.namespace, ref["name"])
         if self._authorizer.decide(asked).allowed:
             return

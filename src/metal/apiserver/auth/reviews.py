@@ -1,4 +1,4 @@
-"""Questions to the authorizer: who am I, may I do this, may somebody else, what may I do."""
+"""Access reviews: SelfSubjectReview, the SubjectAccessReviews, and SelfSubjectRulesReview."""
 
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def reviews(authorizer: Authorizer, clock: Clock) -> list[Resource]:
-    """The resources whose objects are answered and never stored."""
+    """The review resources, whose objects are answered and not stored."""
     return [
         review(AUTHENTICATION, "SelfSubjectReview", partial(_who, clock)),
         review(AUTHORIZATION, "SelfSubjectAccessReview", partial(_may_i, authorizer)),
@@ -33,7 +33,7 @@ def reviews(authorizer: Authorizer, clock: Clock) -> list[Resource]:
 
 
 def review(group: str, kind: str, answer: Any, *, namespaced: bool = False) -> Resource:
-    """A resource that only answers creates. answer: from the request and its object to the answer."""
+    """A resource that supports create only and stores nothing. answer: computes the response."""
     schema = {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
     return Resource(
         group=group,

@@ -1,4 +1,4 @@
-"""ServiceAccounts as users: tokens that are issued for them, and who a token stands for."""
+"""ServiceAccounts as users: issues their tokens and authenticates requests by token."""
 
 import hashlib
 import random
@@ -23,20 +23,20 @@ from metal.kube.meta.clock import Clock, timestamp
 Obj = dict[str, Any]
 
 AUDIENCE = "https://kubernetes.default.svc"
-"""Issuer of the tokens, and the audience that this API itself is."""
+"""Issuer of the tokens, and the audience of this API."""
 SECRETS = ResourceKey("", "secrets")
 _LIFE, _SHORTEST, _LONGEST = 3600, 600, 1 << 32
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _KEPT = 1_000
-"""Tokens whose signature is remembered as right, by their digest."""
+"""Maximum of tokens whose verified claims are remembered, by digest."""
 
 
 class TokenRefusedError(Exception):
-    """A token is ours but no longer good; the sentence says why."""
+    """A token was issued here and is no longer valid; the message says why."""
 
 
 class Authenticated(NamedTuple):
-    """Whom a token stands for, and for which of the asked audiences."""
+    """The user of a token, and the requested audiences for which it is valid."""
 
     user: User
     audiences: tuple[str, ...]
@@ -46,9 +46,9 @@ StaticTokens = Callable[[str], User | None]
 
 
 class Accounts:
-    """Issues tokens of ServiceAccounts and looks at them again, always against the accounts that exist now.
+    """Issues tokens of ServiceAccounts and authenticates them against the accounts that exist at that time.
 
-    static: knows tokens of other kinds, such as those of a file.
+    static: finds the user of other tokens, such as those of a file.
     """
 
     def __init__(self, store: Store, clock: Clock, signer: Signer, rng: random.Random) -> None:
@@ -64,7 +64,7 @@ class Accounts:
         )
 
     def authenticate(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> Authenticated | None:
-        """Whom a token stands for, or None when nobody here made it. Raises TokenRefusedError, TokenError."""
+        """The user of a token; None for an unknown token. Raises TokenRefusedError, TokenError."""
         if (user := self.static(token)) is not None:
             return Authenticated(user, tuple(audiences))
         claims = self._claims(token)

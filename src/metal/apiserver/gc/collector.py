@@ -1,6 +1,17 @@
-"""What goes when something else goes: dependents of owners, contents of namespaces, objects of CRDs, old Events.
+"""Garbage collector: dependents of deleted owners, contents of namespaces, objects of CRDs, old Events.
 
-Level-triggered like a controller: an event only says which object to look at again.
+It is level-triggered, like a controller. At the start it queues every object that is being deleted or has an owner that
+cannot be found; afterwards it listens to the store, and an event only determines which keys are queued: the object
+itself, its dependents or owners, its namespace, its CRD. The queue is a set of keys, so many events about an object are
+one item. A single task takes keys in batches and reconciles each from the newest state:
+
+- an object whose owners are all gone is deleted; references to missing owners are removed from one that has others;
+- an object with the finalizer `orphan` or `foregroundDeletion` loses it when its dependents are released or deleted;
+- a deleted Namespace or CRD is removed when everything in it is deleted;
+- an Event older than EVENT_LIFE is deleted, every SWEEP_SECONDS.
+
+A reconciliation that fails, for example because another client changed the object, is queued again after
+RETRY_SECONDS. Nothing is stored outside of the objects, so a restart continues where it was.
 """
 
 import asyncio
@@ -46,7 +57,7 @@ class Collector:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look at everything once, then at what changes."""
+        """Queue every object that needs work, then follow the events of the store."""
         self._store.listen(self._on_event)
         for record in self._store.records():
             self._enqueue_if_needed(record)
@@ -64,7 +75,7 @@ class Collector:
             self._enqueue_if_needed(record)
             return
         if record.key.resource == CRDS:
-            # A name may have become free for another.
+            # A name may have become available for another CRD.
             for other in self._store.collection(CRDS):
                 self._enqueue(other.key)
         for dependent in self._store.dependents(record.uid):
@@ -110,7 +121,7 @@ class Collector:
         try:
             await self._reconcile(key)
         except StatusError as refused:
-            # Somebody else changed or deleted it in the same moment; what is left to do is seen at the next look.
+            # Another client changed or deleted the object; the next reconciliation sees what is left to do.
             log.debug("collector.refused", key=str(key), reason=refused.reason)
             self._requeue(key, unless=refused.code == 404)
         except Exception:
@@ -208,10 +219,10 @@ class Collector:
             await self._change(record.key, lambda obj: _drop_owners(obj, waiting | missing))
 
     def _owner(self, record: Record, owner: Owner) -> Record | None:
-        """The owner that a reference means, looked up as Kubernetes does: by kind and name, beside the dependent."""
+        """The owner of a reference, looked up as Kubernetes does: by kind and name, in the dependent's namespace."""
         resource = self._registry.kind(owner.api_version, owner.kind)
         if resource is None or (resource.namespaced and not record.key.namespace):
-            # Nobody can tell whether such an owner exists: the dependent stays.
+            # It is unknown whether such an owner exists, so the dependent stays.
             return record
         space = record.key.namespace if resource.namespaced else ""
         found = self._store.newest(ObjectKey(resource.key, space, owner.name))

@@ -1,6 +1,6 @@
-"""What a cluster's controllers keep: a `default` ServiceAccount in each namespace, and the rules of aggregated roles.
+"""Controllers of a cluster: a `default` ServiceAccount in each namespace, default roles, aggregated ClusterRoles.
 
-Level-triggered: an event only says that something is to be looked at again.
+Level-triggered: an event only queues the namespace, or a pass over the roles.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ log = structlog.get_logger("metal.apiserver")
 
 
 class Housekeeper:
-    """Runs from `start` to `stop` in one task. account: creates the default account of a namespace."""
+    """Runs from `start` to `stop` in one task. account: creates the default ServiceAccount of a namespace."""
 
     def __init__(
         self, store: Store, clock: Clock, uid: Callable[[], str], account: Callable[[str], Awaitable[object]]
@@ -39,7 +39,7 @@ class Housekeeper:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Make what must exist, then keep it. Returns when roles and accounts are there."""
+        """Create what must exist, then keep it. Returns when roles and accounts exist."""
         await asyncio.gather(*(self._ensure(key, obj) for key, obj in bootstrap()))
         self._store.listen(self._on_event)
         self._roles = True
@@ -80,7 +80,7 @@ class Housekeeper:
         while self._spaces:
             space = next(iter(self._spaces))
             await self._ensure_default_account(space)
-            # Only now: what fails is looked at again.
+            # Removed only now, so that a failed namespace is retried.
             del self._spaces[space]
         while self._roles:
             self._roles = False
@@ -103,7 +103,7 @@ class Housekeeper:
                 raise
 
     async def _aggregate_rules(self) -> None:
-        """Give each role with an aggregationRule the rules of those that it selects, by their names."""
+        """Set the rules of each role with an aggregationRule to those of the roles that it selects, sorted by name."""
         for record in self._store.collection(CLUSTER_ROLES):
             role = record.decode()
             if not (role.get("aggregationRule") or {}).get("clusterRoleSelectors"):
@@ -129,7 +129,7 @@ class Housekeeper:
             await self._repair(resource, found, obj)
 
     async def _repair(self, resource: ResourceKey, found: Record, obj: Obj) -> None:
-        """Give back what a newer version needs or somebody took away; what was added stays."""
+        """Add rules or subjects that are missing; additions of others are kept."""
         stored = found.decode()
         if (stored["metadata"].get("annotations") or {}).get(AUTOUPDATE) != "true" or "aggregationRule" in obj:
             return

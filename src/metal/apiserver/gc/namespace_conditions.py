@@ -1,4 +1,4 @@
-"""What a namespace that is being deleted tells of its content, in the conditions of kube-controller-manager."""
+"""Conditions of a namespace that is being deleted, as kube-controller-manager sets them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _DONE = (
 
 
 def conditions(left: Sequence[Record], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Obj]:
-    """The conditions for what is left; those that say the same as before keep their times."""
+    """The conditions for the remaining objects; an unchanged status keeps its lastTransitionTime."""
     resources = Counter(f"{record.key.resource.plural}.{record.key.resource.group}" for record in left)
     finalizers = Counter(name for record in left for name in record.finalizers)
     conditions = [_condition(kind, False, reason, message) for kind, reason, message in _DONE]

@@ -1,4 +1,4 @@
-"""Schemas of the built-in kinds, as far as they are served here."""
+"""Schemas of the built-in kinds that are served."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ NAMESPACE = _object(
 SECRET = _object(
     "Secret holds bytes that are not for everyone, at most 1 MiB.",
     {
-        # No format: a refusal by schema would repeat the value; the strategy checks without telling it.
+        # No format: a refusal by the schema would repeat the value; the strategy checks it without doing so.
         "data": _texts("Values in base64.", nullable=True),
         "stringData": _texts("Values in plain text; folded into data when written, never read back."),
         "type": _text("What the data is for; programs rely on it.", default="Opaque"),

@@ -105,7 +105,7 @@ _BINDING = {
 
 
 def rbac_kinds(authorizer: Authorizer) -> list[Resource]:
-    """The four resources. authorizer: who may grant what."""
+    """The four resources. authorizer: finds the permissions of a writer."""
     guard = Escalation(authorizer)
     of = partial(Strategy, unconditional=True, generations=False, path_names=True)
     role = of(prepare=_prepare_role, check=partial(_check_role, namespaced=True), admit=guard.role)

@@ -17,7 +17,7 @@ _JSON = "application/json"
 
 
 class ResourceDoc(Protocol):
-    """What a document needs to know of a resource."""
+    """The properties of a resource that a document uses."""
 
     @property
     def group(self) -> str: ...
@@ -40,7 +40,7 @@ class ResourceDoc(Protocol):
 
 
 def index(group_versions: Iterable[str], version_hash: Callable[[str], str]) -> dict[str, Any]:
-    """The answer to /openapi/v3: where the document of each group version is. The hash makes it cacheable."""
+    """The document at /openapi/v3: the URL of each group version. The hash makes it cacheable."""
     paths = {}
     for group_version in group_versions:
         path = path_of(group_version)
@@ -113,7 +113,7 @@ def _components(resource: ResourceDoc) -> Schema:
 
 
 def _with_merge_keys(resource: ResourceDoc) -> Schema:
-    """The schema with the merge keys that strategic merge patches of this kind use, for kubectl to agree with."""
+    """The schema with the merge keys of strategic merge patches, which kubectl reads."""
     schema = copy.deepcopy(dict(resource.openapi))
     for path, key in merge_keys(resource.kind).items():
         place: Schema | None = schema
@@ -148,7 +148,7 @@ def _collection(resource: ResourceDoc) -> Schema:
 
 def _item(resource: ResourceDoc, subresource: str) -> Schema:
     own = component_name(resource)
-    # kubectl apply sends a strategic merge patch wherever it is listed.
+    # kubectl apply sends a strategic merge patch to every resource that lists it.
     patches = _PATCHES if resource.custom else (*_PATCHES, _STRATEGIC)
     out = {
         "get": _operation(resource, "get", (_STATE,)),
@@ -219,7 +219,7 @@ _LIST = (
     _query("labelSelector", "Only objects whose labels match."),
     _query("fieldSelector", "Only objects whose fields match."),
     _query("limit", "At most this many objects in one page.", "integer"),
-    _query("continue", "Mark of the page to go on with."),
+    _query("continue", "Continue token of the previous page."),
     _STATE,
     _query("resourceVersionMatch", "How resourceVersion is meant: Exact or NotOlderThan."),
     _query("timeoutSeconds", "Ends a list or watch after this time.", "integer"),

@@ -25,7 +25,7 @@ def ref(name: str) -> Schema:
 
 
 def described(name: str, description: str) -> Schema:
-    """A reference with a description of its own."""
+    """A reference with its own description."""
     return {"allOf": [ref(name)], "description": description, "default": {}}
 
 
@@ -165,4 +165,4 @@ COMPONENTS: Schema = {
     STATUS: _object("Status is an answer that is no object.", _STATUS),
     TIME: {"type": "string", "format": "date-time", "description": "A moment in RFC 3339."},
 }
-"""By component name."""
+"""Schemas by component name."""

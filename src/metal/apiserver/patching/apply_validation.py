@@ -1,4 +1,4 @@
-"""Whether an applied configuration fits the schema, told as server-side apply tells it (structured-merge-diff)."""
+"""Checks that an applied configuration matches the schema, in the words of structured-merge-diff."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _GO_TYPES = {
 
 
 def check(resource: Resource, obj: Mapping[str, Any]) -> None:
-    """Raises StatusError 500, as kube-apiserver does, when an applied configuration does not fit the schema."""
+    """Raises StatusError 500, as kube-apiserver does, when an applied configuration does not match the schema."""
     if found := problems(_whole(resource.schema.root), obj):
         meta = obj["metadata"]
         subject = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {_version(resource)}, Kind={resource.kind}"
@@ -38,12 +38,12 @@ def _whole(root: Node) -> Node:
 
 
 def problems(node: Node, value: Any, path: str = "") -> list[str]:
-    """Everything that does not fit, each as `.spec.size: expected numeric (int or float), got string`."""
+    """Every mismatch, each as `.spec.size: expected numeric (int or float), got string`."""
     return [f"{where}: {message}" for where, message in _problems(node, value, path)]
 
 
 def sentence(found: list[str]) -> str:
-    """One problem as it is, several in a list."""
+    """One problem as is, several as a list."""
     return found[0] if len(found) == 1 else "errors:\n  " + "\n  ".join(found)
 
 
@@ -102,7 +102,7 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
 
 
 def _misfit(node: Node, item: Any) -> str:
-    """Why a value can have no key, whatever is in it."""
+    """Why no value of this schema can have a key."""
     if node.list_keys:
         if item is None:
             return "with keys may not have a null element"

@@ -135,9 +135,9 @@ BUILTIN: dict[str, tuple[Column, ...]] = {
     "ClusterRoleBinding": _BINDING,
     "Event": _EVENT,
 }
-"""By kind."""
+"""Columns by kind."""
 
 
 def builtin_columns(kind: str) -> tuple[Column, ...]:
-    """Columns of a built-in kind; Name and Age for one that has none of its own."""
+    """Columns of a built-in kind; Name and Age by default."""
     return BUILTIN.get(kind, (NAME, AGE))

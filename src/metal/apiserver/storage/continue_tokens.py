@@ -1,4 +1,4 @@
-"""The mark that a page of a list ends with, in kube-apiserver's own form (meta.k8s.io/v1)."""
+"""The continue token of a paged list, in the format of kube-apiserver (meta.k8s.io/v1)."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ _FORM = "meta.k8s.io/v1"
 
 
 class ContinueToken(NamedTuple):
-    """Where the next page starts. version -1: at whatever is the newest then. str() is the token itself."""
+    """Version of the list and start of its next page. version -1: the newest version at that time. str() encodes it."""
 
     version: int
     start: str
@@ -22,7 +22,7 @@ class ContinueToken(NamedTuple):
 
 
 def parse_token(text: str) -> ContinueToken:
-    """The mark that a client sends back. Raises StatusError 400."""
+    """The token that a client sends back. Raises StatusError 400."""
     try:
         found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         if found["v"] != _FORM:

@@ -1,4 +1,4 @@
-"""Delete: at once, or once finalizers and dependents let go."""
+"""Delete: at once, or by deletionTimestamp when finalizers or dependents must go first."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,12 +15,12 @@ Obj = dict[str, Any]
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 PROTECTED = frozenset({"default", "kube-system", "kube-public"})
-"""Namespaces that stay."""
+"""Namespaces that cannot be deleted."""
 
 
 @dataclass(frozen=True)
 class Deletion:
-    """What a delete did: the object is gone, or it waits for its finalizers."""
+    """Result of a delete: the object is removed, or it waits for its finalizers."""
 
     record: Record
     gone: bool

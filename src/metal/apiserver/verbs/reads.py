@@ -1,4 +1,16 @@
-"""Get, list and watch."""
+"""Get, list and watch: answered from what is committed in the store.
+
+A list is taken from the store at one resourceVersion: the newest, or an older one that the request names. The store
+rebuilds an older state from the history of the hub, so nothing is kept between the pages of a list. A page ends with a
+continue token: the version of the list and the place where the next page starts. The next request rebuilds the
+collection at that version and takes what follows; all pages show the same state. When the history no longer reaches the
+version, the answer is 410 with a token that continues at the newest version.
+
+A watch is a cursor into the hub. It starts after a version that the client names, or with the existing objects as ADDED
+events, then follows the log of the collection. An object that stops matching the selector is sent as DELETED, one that
+starts matching as ADDED. After BOOKMARK_SECONDS without a change it sends a bookmark if the client asked for them. It
+ends after the timeout, when the server stops, or with 410 when it falls behind the log.
+"""
 
 import asyncio
 import random
@@ -21,14 +33,14 @@ BOOKMARK_SECONDS = 45.0
 
 
 class Reader:
-    """Answers reads from what is committed."""
+    """Answers reads from committed objects."""
 
     def __init__(self, store: Store, rng: random.Random) -> None:
         self._store = store
         self._rng = rng
 
     def get(self, ctx: RequestContext, resource_version: str = "") -> Record:
-        """One object, not older than the version. Raises StatusError 404, 500 or 504."""
+        """One object, not older than the given version. Raises StatusError 404, 500 or 504."""
         if _watched(resource_version) > self._store.version:
             raise status.future_version(int(resource_version), self._store.version)
         record = self._store.get(ctx.key)
@@ -136,7 +148,7 @@ async def _idle(changed: asyncio.Event, seconds: float) -> bool:
 
 
 def _seen(event: Event, accepted: Filter) -> WatchItem | None:
-    """How an event looks through a filter: what stops matching is DELETED, what starts matching is ADDED."""
+    """The event for a watcher with a filter: objects that stop matching are DELETED, that start matching ADDED."""
     version = event.resource_version
     before = event.previous if event.previous is not None and accepted(event.previous) else None
     if event.type is Change.DELETED:
@@ -172,5 +184,5 @@ def _parsed(version: str) -> int:
 
 
 def _place(ctx: RequestContext, record: Record) -> str:
-    """Where a record stands in the order of its list."""
+    """Sort key of a record in its list."""
     return record.key.name if ctx.namespace else order(record)

@@ -1,4 +1,9 @@
-"""Create, update, patch and apply: from what a caller sent to what is stored."""
+"""Create, update, patch and apply: from the body of a request to the stored object.
+
+Each write reads the newest staged version, computes the new object with pure functions (`shaping`, `patching`), checks
+it, and stages it in the store without an await in between. So two writers cannot overwrite one another, and no locks
+are needed; the await for the journal comes last.
+"""
 
 import random
 from typing import Any
@@ -21,7 +26,7 @@ _PATCH_OPTIONS = status.Who("meta.k8s.io", kind="PatchOptions")
 _MANAGER_NEEDED = required("fieldManager", "is required for apply patch")
 _NO_FORCE = forbidden("force", "may not be specified for non-apply patch")
 _ATTEMPTS = 8
-"""How often a name is generated before a caller hears that all were taken; as kube-apiserver."""
+"""Attempts to generate a free name before the create is refused, as in kube-apiserver."""
 
 
 class Writer:
@@ -57,7 +62,7 @@ class Writer:
             raise status.invalid(_PATCH_OPTIONS, [_NO_FORCE])
         current = self._existing(ctx)
         old = shaping.at_version(ctx.resource, current.decode())
-        # Nothing of a custom object but its metadata is changed in place: a merge may share the rest with the old one.
+        # Only metadata of a custom object is modified in place: a merge may share the rest with the old object.
         shared = kind is PatchType.MERGE and ctx.resource.custom
         base = {**old, "metadata": dict(old["metadata"])} if shared else current.decode()
         obj = shaping.changed(ctx, shaping.at_version(ctx.resource, base), kind, body)
@@ -149,7 +154,7 @@ class Writer:
         return await self._store.write(resource.key, obj)
 
     def _name(self, ctx: RequestContext, meta: Obj) -> None:
-        """Give a nameless object a name that is free."""
+        """Generate a free name for an object without name."""
         prefix = meta.get("generateName")
         if meta.get("name") or not prefix:
             return
@@ -204,7 +209,7 @@ class Writer:
         return await self._store.write(ctx.resource.key, obj)
 
     def _tracked(self, ctx: RequestContext, old: Obj | None, new: Obj, claimed: Obj | None = None) -> Obj:
-        """New with managedFields brought up to date. claimed: metadata that a write to a subresource asked for."""
+        """The new object with managedFields updated. claimed: changed metadata in a write to a subresource."""
         aside = ctx.resource.strategy.unowned
         shown = new if claimed is None else {**new, "metadata": claimed}
         tracked = ssa.track_update(
