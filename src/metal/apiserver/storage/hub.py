@@ -1,7 +1,7 @@
 """Recent events of every collection, and the watchers that read them at their own pace.
 
 Each collection has a log: the last events, up to a number (`history` of the store) and a size in bytes. `floor` is the
-version up to which events are gone. The store publishes an event once, whatever the number of watchers, and wakes them.
+version up to which events are gone. The store publishes an event once for all watchers and wakes them.
 
 A watcher is a cursor, a position in the log, not a queue: a slow watcher costs no memory. It reads up to 500 events at
 a time and then waits. When the log has dropped events that a watcher has not read, its next read raises 410, and the
