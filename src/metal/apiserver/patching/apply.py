@@ -7,7 +7,7 @@ with the set of fields that it owns. Nothing is remembered elsewhere.
 schema (`merge`); it removes what the previous apply of this manager owned, the new one does not mention, and no other
 entry owns (`cut`); it compares the result with the live object, and a changed field that another manager owns is a
 conflict (`ApplyConflict`) unless the apply is forced; it writes the entries: this manager owns what it applied, and
-other managers lose what was changed. The first apply to an object adds an entry `before-first-apply` that owns its other
+other managers lose what was changed. The first apply to an object adds an entry `before-first-apply` for all its other
 fields. When nothing changes, the live object is returned as it is, so the write can be skipped.
 
 `track_update` does the ownership of create, update and patch: what changed between the old and the new object moves
