@@ -41,15 +41,15 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> No
     path = tmp_path / "tokens.csv"
     Tokens.load(path)
     path.chmod(mode)
-    with pytest.raises(TokenError, match=r"tokens.csv: mode 0\d+ lets others in; run: chmod 600"):
+    with pytest.raises(TokenError, match=r"tokens.csv: mode 0\d+ lets other users read it; run: chmod 600"):
         Tokens.load(path)
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "holds no token"),
-        ("# none\n", "holds no token"),
+        ("", "contains no token"),
+        ("# none\n", "contains no token"),
         ("lonely\n", ":1: expected"),
         (",bob,1\n", ":1: expected"),
     ],

@@ -1,4 +1,9 @@
-"""Rules in CEL (x-kubernetes-validations): compiled once, run at the place of the schema where they stand."""
+"""Rules in CEL (x-kubernetes-validations): compiled once, evaluated at the place in the schema that declares them.
+
+`check_rules` walks a value along the nodes of its schema and evaluates the rules of each place with `self` and, where
+the previous version of the value can be found, `oldSelf`. Compiled programs are cached by their text. The cost of a
+rule is bounded where it runs, not estimated before: by the depth of its loops and the size of the value.
+"""
 
 import base64
 import re
@@ -17,11 +22,11 @@ from metal.apiserver.machinery.structural import IDENTITY, Node, Rule, item_key
 Path = tuple[str | int, ...]
 _MISSING: Any = object()
 BUDGET = 1_000_000
-"""Steps that loops within loops may take: about a second, in which nobody else is served."""
+"""Maximum of steps of nested loops: about one second, during which no other request is served."""
 LONGEST = 5_000
-"""Characters of a rule: the engine walks a chain of operators by recursion, and overruns the process's stack."""
+"""Maximum of characters of a rule: the engine recurses along a chain of operators and could overflow the stack."""
 _LARGEST = 1_000_000
-"""Characters that a function may make of a text; each in a chain of them can square its length."""
+"""Maximum of characters that a function returns: each function in a chain can square the length."""
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _RESERVED = frozenset(
     (
@@ -38,7 +43,7 @@ class RuleError(ValueError):
 
 
 class Failure(NamedTuple):
-    """Why a rule does not hold. broken: it could not be evaluated."""
+    """Why a rule is violated. broken: its evaluation failed."""
 
     detail: str
     broken: bool = False
@@ -54,7 +59,7 @@ class Program:
         text = rule.rule + " " + rule.message_expression
         self.depth = loops.depth(text)
         self.written = loops.blanked(text).count(",") + 1
-        """At least as many as the entries of the longest list that is written in the rule."""
+        """Upper bound of the length of list literals in the rule."""
         self.splits = not {"split", "findAll"}.isdisjoint(self.called())
         self.uses_old = "oldSelf" in self._rule.variables()
         self.escaped = "__" in rule.rule or "__" in rule.message_expression
@@ -64,13 +69,13 @@ class Program:
         return {name for part in filter(None, (self._rule, self._message)) for name in part.functions()}
 
     def failure(self, context: engine.Context) -> "Failure | None":
-        """Why the rule does not hold, or None if it does."""
+        """Why the rule is violated, or None."""
         try:
             if self._rule.execute(context) is True:
                 return None
         except Exception as error:  # the engine maps its errors to many built-in types
-            told = f"{_reason(error)} evaluating rule: {self.rule.message or self.rule.rule.strip()}"
-            return Failure(told, broken=True)
+            message = f"{_reason(error)} evaluating rule: {self.rule.message or self.rule.rule.strip()}"
+            return Failure(message, broken=True)
         return Failure(self._detail(context))
 
     def _detail(self, context: engine.Context) -> str:
@@ -97,11 +102,11 @@ def _compile(source: str) -> engine.Program:
     try:
         return engine.compile(source)
     except ValueError as error:
-        raise RuleError(_told(source, str(error))) from error
+        raise RuleError(_engine_message(source, str(error))) from error
 
 
-def _told(source: str, error: str) -> str:
-    """What the engine says of a text that is no CEL, with the line it is about and a pointer below it."""
+def _engine_message(source: str, error: str) -> str:
+    """The message of the engine about an invalid expression, with the faulty line and a pointer below it."""
     match = _AT.search(error)
     if match is None:
         return f"{source!r} does not compile: {error.splitlines()[0][:300]}"
@@ -143,13 +148,13 @@ def _join(items: list[str], separator: str = "") -> str:
 
 @lru_cache(maxsize=1024)
 def _functions_of(rules: tuple[Rule, ...]) -> dict[str, Callable[..., Any]]:
-    """The added functions that these rules call: usually none, and to offer them all costs more than most rules."""
+    """The added functions that these rules call: usually none; registering all of them costs more than most rules."""
     called = {name for rule in rules for name in program(rule).called()}
     return {name: function for name, function in _functions().items() if name in called}
 
 
 def check_rules(node: Node, value: Any, old: Any = _MISSING, path: Path = ()) -> Iterator[Cause]:
-    """Failures of every rule at this place and below. Pass no `old` on create, or where nothing is comparable."""
+    """Failures of every rule at this place and below. Pass no `old` on create, or where there is no previous value."""
     if not node.any_rules or value is None:
         return
     if node.rules:
@@ -201,7 +206,7 @@ def _own_rules(node: Node, value: Any, old: Any, path: Path) -> Iterator[Cause]:
 
 
 def _largest(value: Any, *, texts: bool) -> int:
-    """The number of entries of the largest list or map within a value; of characters, too, where texts become lists."""
+    """The size of the largest list or map within a value; and of characters where strings become lists."""
     if isinstance(value, str) and texts:
         return len(value)
     if not isinstance(value, dict | list):
@@ -225,7 +230,7 @@ def _failed(rule: Rule, path: Path, value: Any, failure: Failure, kind: str) -> 
         tail = re.sub(r"\['([^']*)'\]", r".\1", rule.field_path).lstrip(".")
         field = f"{field}.{tail}" if field else tail
     field = field or "<nil>"
-    # Whole objects and lists would bury the sentence.
+    # A message does not repeat whole objects and lists.
     shown = causes.OMITTED if isinstance(value, dict | list) else value
     if rule.reason == causes.FORBIDDEN:
         return causes.forbidden(field, detail)
@@ -237,7 +242,7 @@ def _failed(rule: Rule, path: Path, value: Any, failure: Failure, kind: str) -> 
 
 
 def escape(name: str) -> str:
-    """A property's name as CEL spells it: `a-b` is `a__dash__b`, `namespace` is `__namespace__`."""
+    """The name of a property as CEL escapes it: `a-b` is `a__dash__b`, `namespace` is `__namespace__`."""
     if name in _RESERVED:
         return f"__{name}__"
     return re.sub(r"__|[./-]", lambda match: _ESCAPES[match[0]], name)

@@ -18,10 +18,10 @@ _REASONS = (causes.DUPLICATE, causes.FORBIDDEN, causes.INVALID, causes.REQUIRED)
 _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]")
 
 
-def check_rules(schema: Obj, path: str, *, apart: str = "") -> Iterator[Cause]:
-    """What is wrong with the rules of one place.
+def check_rules(schema: Obj, path: str, *, within: str = "") -> Iterator[Cause]:
+    """Violations in the rules of one place.
 
-    apart: path of the enclosing list or map whose items cannot be matched with those of the previous version, if any.
+    within: path of the enclosing list or map whose items cannot be matched with those of the previous version, if any.
     """
     for index, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
         where = f"{path}.x-kubernetes-validations[{index}]"
@@ -32,7 +32,7 @@ def check_rules(schema: Obj, path: str, *, apart: str = "") -> Iterator[Cause]:
         yield from faults
         yield from _field_path(entry, schema, where)
         if not faults:
-            yield from _rule(entry, where, apart)
+            yield from _rule(entry, where, within)
         yield from _message_expression(entry, where)
 
 
@@ -70,7 +70,7 @@ def _leads(text: str, schema: Any) -> bool:
     return True
 
 
-def _rule(entry: Obj, where: str, apart: str) -> Iterator[Cause]:
+def _rule(entry: Obj, where: str, within: str) -> Iterator[Cause]:
     rule, optional = str(entry["rule"]), entry.get("optionalOldSelf")
     fault = _fault(rule)
     if fault:
@@ -78,9 +78,9 @@ def _rule(entry: Obj, where: str, apart: str) -> Iterator[Cause]:
     uses_old = not fault and program(Rule(rule=rule)).uses_old
     if optional is not None and not uses_old:
         yield causes.invalid(f"{where}.optionalOldSelf", optional, "may not be set if oldSelf is not used in rule")
-    if uses_old and apart:
-        told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {apart}"
-        yield causes.invalid(f"{where}.rule", rule, told)
+    if uses_old and within:
+        message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+        yield causes.invalid(f"{where}.rule", rule, message)
 
 
 def _message_expression(entry: Obj, where: str) -> Iterator[Cause]:

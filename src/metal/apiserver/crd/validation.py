@@ -17,7 +17,7 @@ _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 
 
 def check(crd: Obj, old: Obj | None = None) -> list[Cause]:
-    """What is wrong with a CRD; with `old`, also whether something immutable changed."""
+    """Violations in a CRD; with `old`, also changes of immutable fields."""
     spec = crd.get("spec")
     if not isinstance(spec, Mapping):
         return [causes.required("spec")]
@@ -26,8 +26,8 @@ def check(crd: Obj, old: Obj | None = None) -> list[Cause]:
     for index, version in enumerate(versions):
         found += _version(version, f"spec.versions[{index}]")
     if len(versions) == 1:
-        # What is the same in every version stands above them for kube-apiserver.
-        found = [cause._replace(field=_lifted(cause.field), message=_told(cause.message)) for cause in found]
+        # kube-apiserver lifts what all versions share out of them: causes name spec.validation and the like.
+        found = [cause._replace(field=_lifted(cause.field), message=_lifted_message(cause.message)) for cause in found]
     if old is not None:
         found += _changes(crd, spec, old)
     return found
@@ -41,8 +41,8 @@ def _lifted(field: str) -> str:
     return field
 
 
-def _told(message: str) -> str:
-    """A message that names a place of the schema, with the same name as `_lifted` gives it."""
+def _lifted_message(message: str) -> str:
+    """A message in which places of the schema have the names that `_lifted` gives them."""
     return message.replace(" within spec.versions[0].schema.", " within spec.validation.")
 
 
@@ -153,8 +153,10 @@ def _selectable(text: str, schema: Obj, path: str) -> Iterator[Cause]:
     if not isinstance(place, Mapping):
         yield causes.invalid(path, text, "is an invalid path: does not refer to a valid field")
     elif place.get("type") not in ("string", "boolean", "integer"):
-        told = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats"
-        yield causes.invalid(path, text, f"{told} are allowed.")
+        message = (
+            "must point to a field of type string, boolean or integer. Enum string fields and strings with formats"
+        )
+        yield causes.invalid(path, text, f"{message} are allowed.")
 
 
 def _column(column: Obj, path: str) -> Iterator[Cause]:

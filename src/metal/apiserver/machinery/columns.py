@@ -11,7 +11,7 @@ Read = Callable[[Obj, datetime], Any]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its definition as it goes over the wire, and how a cell is made."""
+    """One column: its definition in the API, and the function that reads a cell."""
 
     name: str
     type: str

@@ -56,7 +56,7 @@ SCHEMA: dict[str, Any] = {
         "managedFields": {"type": "array", "items": _MANAGED, "nullable": True},
     },
 }
-"""metadata as a structural schema; what it does not name is pruned."""
+"""metadata as a structural schema; other fields are pruned."""
 
 NODE: Node = compile_node(SCHEMA)
 
@@ -64,7 +64,7 @@ _MAX_ANNOTATIONS = 256 * 1024
 
 
 def path_name_faults(name: str) -> list[str]:
-    """Why a name does not fit into a path; names of roles must only do that."""
+    """Why a name cannot be a path segment, which is all that names of roles must be."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
@@ -75,7 +75,7 @@ def validate_metadata(
 ) -> list[Cause]:
     """What is wrong with metadata; with `old`, also whether something immutable changed.
 
-    path_names: the name is anything that fits into a path.
+    path_names: any name that can be a path segment is valid.
     """
     causes = _names(meta, namespaced, path_names)
     causes += _labels(meta.get("labels") or {})
@@ -169,7 +169,7 @@ def _immutable(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
             listed = ", ".join(show(name) for name in added)
-            told = "no new finalizers can be added if the object is being deleted"
-            detail = f"{told}, found new finalizers []string{{{listed}}}"
+            message = "no new finalizers can be added if the object is being deleted"
+            detail = f"{message}, found new finalizers []string{{{listed}}}"
             causes.append(forbidden("metadata.finalizers", detail))
     return causes

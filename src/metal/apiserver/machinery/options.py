@@ -1,4 +1,4 @@
-"""Options of requests, free of any transport."""
+"""Options of requests, independent of the transport."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +25,7 @@ class FieldValidation(StrEnum):
 class WriteOptions:
     """Options of create, update, patch and apply.
 
-    agent stands in for a manager that was not named; force belongs to an apply.
+    agent: the field manager when none is given, from the user agent. force: for server-side apply only.
     """
 
     dry_run: bool = False
@@ -49,7 +49,7 @@ class ListOptions:
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """Options of watch. timeout in seconds, None for the server's choice.
+    """Options of watch. timeout in seconds; with None the server chooses one.
 
     initial_events: whether it begins with the objects that exist; None derives it from resource_version.
     """

@@ -24,21 +24,21 @@ class Registry:
     def __init__(self) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self.generation = 0
-        """Grows with every change, so that caches of discovery documents know when they are stale."""
+        """Grows with every change, which invalidates cached discovery documents."""
 
     def add(self, resource: Resource) -> None:
-        """Serve a resource, in place of what had its name and version."""
+        """Serve a resource; it replaces the one with the same group, version and name."""
         self._resources[resource.group, resource.version, resource.plural] = resource
         self.generation += 1
 
     def remove(self, key: ResourceKey) -> None:
-        """Stop serving every version of a custom collection; what is built in stays."""
+        """Stop serving every version of a custom resource; built-in resources stay."""
         for path in [path for path, resource in self._resources.items() if resource.key == key and resource.custom]:
             del self._resources[path]
         self.generation += 1
 
     def owns(self, group: str) -> bool:
-        """Whether a group is the API's own: no CRD adds to it, or takes the place of what guards itself in it."""
+        """Whether a group is built in: CRDs can neither add resources to it nor replace its own."""
         return any(resource.group == group and not resource.custom for resource in self._resources.values())
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
@@ -55,7 +55,7 @@ class Registry:
         return min(served, key=lambda resource: resource.version != resource.stored_as, default=None)
 
     def group_versions(self) -> dict[str, list[str]]:
-        """Served versions of each group, the best known first."""
+        """Served versions of each group, the preferred one first."""
         found: dict[str, list[str]] = {}
         for resource in self:
             versions = found.setdefault(resource.group, [])

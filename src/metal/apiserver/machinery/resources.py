@@ -19,7 +19,7 @@ Obj = dict[str, Any]
 
 
 class Schema(Protocol):
-    """What a resource needs of its structural schema (`schema.Compiled`)."""
+    """The operations of a structural schema that a resource uses (`schema.Compiled`)."""
 
     @property
     def root(self) -> Node: ...
@@ -50,26 +50,26 @@ def _same(obj: Obj) -> Obj:
 
 
 def _admit(ctx: "RequestContext", obj: Obj, old: Obj | None) -> None:
-    """Lets everybody."""
+    """Admits every write."""
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Where a resource differs from a plain custom resource.
+    """The behaviour in which a resource differs from a plain custom resource.
 
     prepare: adjusts an object before it is validated; old is None on create.
     check: rules beyond the schema.
-    admit: raises StatusError when this user may not write this object; it is asked before `check`.
-    held: whether a deleted object without finalizers must stay all the same.
-    deleted: adjusts an object whose deletion begins.
+    admit: raises StatusError when this user may not write this object; called before `check`.
+    held: whether a deleted object without finalizers must remain.
+    deleted: adjusts an object when its deletion begins.
     unconditional: an update without resourceVersion overwrites.
     generations: metadata.generation is kept; finalizers: added to every new object.
     review: answers a create without storing anything (access reviews).
-    unowned: top-level fields that the server alone writes, so that managedFields do not name them.
+    unowned: top-level fields that only the server writes; managedFields do not contain them.
     selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
     selected: a stored object as field selectors see it.
-    blank: what an object says before anything is written in it: empty structs and times of kinds that Go types hold.
-    path_names: names are anything that fits into a path, such as `system:discovery`.
+    blank: content of an object before the first write: empty structs and times that Go types always encode.
+    path_names: any path segment is a valid name, such as `system:discovery`.
     """
 
     prepare: Callable[[Obj, Obj | None], None] = _leave
@@ -113,17 +113,17 @@ class Resource:
     verbs: tuple[str, ...] = ALL_VERBS
     strategy: Strategy = Strategy()
     deprecated: str = ""
-    """What whoever uses this version is warned of."""
+    """Warning that clients of this version receive."""
     actions: "Mapping[str, Resource]" = field(default_factory=dict, repr=False)
-    """Subresources that answer a create and store nothing, by name: the token of a ServiceAccount."""
+    """Subresources by name that accept create and store nothing, such as the token of a ServiceAccount."""
     shares: "Resource | None" = field(default=None, repr=False)
-    """The resource whose objects this one shows in another form; `show` and `keep` convert from and to it."""
+    """The resource whose objects this one presents in another form; `show` and `keep` convert from and to it."""
     show: Callable[[Obj], Obj] | None = field(default=None, repr=False)
     keep: Callable[[Obj], Obj] | None = field(default=None, repr=False)
 
     @property
     def key(self) -> ResourceKey:
-        """The collection behind every version of this resource."""
+        """The collection that all versions of this resource share."""
         return self.shares.key if self.shares else ResourceKey(self.group, self.plural)
 
     @property
@@ -133,7 +133,7 @@ class Resource:
 
     @property
     def storage_api_version(self) -> str:
-        """apiVersion that objects carry in the store."""
+        """apiVersion of objects in the store."""
         if self.shares:
             return self.shares.storage_api_version
         version = self.stored_as or self.version
@@ -146,9 +146,9 @@ class Resource:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """One request: who wants what of which resource. `warnings` collects what the answer should carry.
+    """One request: user, resource, object and options. `warnings` collects the warnings of the response.
 
-    duplicates: fields that the body gave more than once, each as a sentence.
+    duplicates: one message for each field that the body contains more than once.
     """
 
     user: User
@@ -162,7 +162,7 @@ class RequestContext:
 
     @property
     def key(self) -> ObjectKey:
-        """Where the object lives."""
+        """The key of the object in the store."""
         return ObjectKey(self.resource.key, self.namespace, self.name)
 
     @property

@@ -9,7 +9,7 @@ _OPERATORS = ("!=", "==", "=")
 
 
 class BadSelector(ValueError):
-    """A selector cannot be read; the sentence says what is wrong, and where."""
+    """A selector cannot be parsed; the message names the faulty part."""
 
 
 class FieldTerm(NamedTuple):
@@ -21,7 +21,7 @@ class FieldTerm(NamedTuple):
 
 
 def labels(text: str) -> Callable[[Mapping[str, str]], bool]:
-    """A test of labels for `a=b,c!=d,e in (f,g),!h`. Raises BadSelector."""
+    """A predicate on labels for `a=b,c!=d,e in (f,g),!h`. Raises BadSelector."""
     try:
         return parse(text).matches
     except SelectorError as error:
@@ -75,7 +75,7 @@ def _unescaped(value: str) -> str:
 
 
 def fields(text: str) -> Callable[[Mapping[str, Any]], bool]:
-    """A test of objects for a field selector. A missing field is the empty string. Raises BadSelector."""
+    """A predicate on objects for a field selector. A missing field counts as the empty string. Raises BadSelector."""
     terms = field_terms(text)
     parts = [(term.path.split("."), term) for term in terms]
 

@@ -14,4 +14,4 @@ class User:
 
 
 SYSTEM = User("system:apiserver", groups=("system:masters",))
-"""The API server itself: garbage collection, namespaces, start-up."""
+"""The API server itself, for garbage collection, namespaces and start-up."""

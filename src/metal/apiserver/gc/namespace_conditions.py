@@ -1,4 +1,4 @@
-"""What a namespace that is being deleted tells of its content, in the conditions of kube-controller-manager."""
+"""Conditions of a namespace that is being deleted, as kube-controller-manager sets them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,23 +22,23 @@ _DONE = (
 
 
 def conditions(left: Sequence[Record], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Obj]:
-    """The conditions for what is left; those that say the same as before keep their times."""
+    """The conditions for the remaining objects; an unchanged status keeps its lastTransitionTime."""
     resources = Counter(f"{record.key.resource.plural}.{record.key.resource.group}" for record in left)
     finalizers = Counter(name for record in left for name in record.finalizers)
-    told = [_condition(kind, False, reason, message) for kind, reason, message in _DONE]
+    conditions = [_condition(kind, False, reason, message) for kind, reason, message in _DONE]
     kinds = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(resources.items()))
-    told.append(
+    conditions.append(
         _condition("NamespaceContentRemaining", True, "SomeResourcesRemain", f"Some resources are remaining: {kinds}")
     )
     if finalizers:
         names = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
         message = f"Some content in the namespace has finalizers remaining: {names}"
-        told.append(_condition("NamespaceFinalizersRemaining", True, "SomeFinalizersRemain", message))
+        conditions.append(_condition("NamespaceFinalizersRemaining", True, "SomeFinalizersRemain", message))
     else:
         message = "All content-preserving finalizers finished"
-        told.append(_condition("NamespaceFinalizersRemaining", False, "ContentHasNoFinalizers", message))
+        conditions.append(_condition("NamespaceFinalizersRemaining", False, "ContentHasNoFinalizers", message))
     times = {(c["type"], c["status"]): c.get("lastTransitionTime") for c in before}
-    return [{**c, "lastTransitionTime": times.get((c["type"], c["status"])) or timestamp(now)} for c in told]
+    return [{**c, "lastTransitionTime": times.get((c["type"], c["status"])) or timestamp(now)} for c in conditions]
 
 
 def _condition(kind: str, true: bool, reason: str, message: str) -> Obj:
