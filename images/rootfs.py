@@ -1,4 +1,4 @@
-"""Makes the root filesystem: mmdebstrap for Debian's packages, byte code for its Python, modules for its kernel."""
+"""Builds the root filesystem: Debian packages by mmdebstrap, Python byte code, and kernel modules."""
 
 import fnmatch
 import os
