@@ -64,7 +64,7 @@ class Faults:
     dies_after_script: bool = False
     """The machine hangs after it has received its boot script."""
     boots_disk: bool = False
-    """The firmware boots the disk whatever the override says."""
+    """The firmware ignores the boot override and boots the disk."""
     lying_drive: bool = False
     """The first drive reports a successful erasure and keeps its data; reading back detects it."""
     dying_drive: bool = False

@@ -8,7 +8,7 @@ from metal.probe.collectors import Fields
 from metal.probe.host import Host
 
 SECTOR = 512
-"""Bytes; /sys/block/*/size counts these whatever the device's own sectors are."""
+"""Bytes; /sys/block/*/size counts in these units for every device."""
 NO_HARDWARE = re.compile(r"(loop|ram|zram|dm-|md|nbd|fd|sr)\d")
 
 
