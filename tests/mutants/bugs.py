@@ -243,7 +243,7 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
     patch.setattr(reserved, "run", eager)
 
 
-@bug(stories.plain_life, "which it never asked for|imaged a second time")
+@bug(stories.plain_life, "which it never requested|imaged a second time")
 def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
     """W14: each change of a claim, of its power too, has its machine boot over the network."""
     find = tenancy.find_claim
@@ -316,7 +316,7 @@ def says_ready_when_it_is_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(claims, "_booted", lambda scope, _: scope.say("Ready", True, "Bound", "bound"))
 
 
-@bug(stories.maintained, "claim does not want power|runs the probe|reached a claimed server|without a Cleanup", 2)
+@bug(stories.maintained, "claim does not request power|runs the probe|reached a claimed server|without a Cleanup", 2)
 def discovers_a_tenants_server_after_its_maintenance(patch: pytest.MonkeyPatch) -> None:
     """#264, #455: what ends a maintenance forgets whose server it was."""
 
@@ -338,7 +338,7 @@ def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reserved, "record_success", _nothing)
 
 
-@bug(stories.off_claim, "claim does not want power|runs None")
+@bug(stories.off_claim, "claim does not request power|runs None")
 def boots_a_claim_that_wants_its_server_off(patch: pytest.MonkeyPatch) -> None:
     """#96: the claim's power is not looked at before its first boot."""
     patch.setattr(reserved, "_stay_off", _boot_anyway)

@@ -45,7 +45,7 @@ class Mishaps(Stage):
     @rule(seconds=SECONDS)
     def press_the_button(self, seconds: float) -> None:
         """Somebody stands before the machine and switches it on."""
-        self.do(_now(self.machine.press_the_button), seconds)
+        self.do(_now(self.machine.press_power_button), seconds)
 
     @rule(seconds=SECONDS)
     def kill_the_manager(self, seconds: float) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from metal.api.core import Event
 from metal.api.server import Server
-from metal.sim.history import Change, History
+from metal.sim.history import History, ObjectChange
 
 STOOD = 10.0
 """Seconds for which a wait has to stand to be seen by somebody who looks now and then."""
@@ -39,7 +39,7 @@ def told(history: History, since: datetime, until: datetime) -> Telling:
     telling = Telling()
     waits: dict[str, tuple[str, datetime]] = {}
     for entry in history:
-        if not isinstance(entry, Change) or entry.obj is None or entry.at > until:
+        if not isinstance(entry, ObjectChange) or entry.obj is None or entry.at > until:
             continue
         if isinstance(entry.obj, Server):
             _stand(telling, waits, entry.name, _wait(entry.obj), max(entry.at, since))
@@ -63,7 +63,7 @@ def _stand(telling: Telling, waits: dict[str, tuple[str, datetime]], name: str, 
     waits[name] = (wait, at)
 
 
-def _hear(telling: Telling, entry: Change) -> None:
+def _hear(telling: Telling, entry: ObjectChange) -> None:
     obj, mark = entry.obj, "" if entry.kind == "Server" else f"{entry.kind}: "
     if isinstance(obj, Event):
         of = obj.involved_object.kind

@@ -12,7 +12,7 @@ import pytest
 
 from metal.api.server import Server
 from metal.config.options import Sanitization
-from metal.sim.history import Change
+from metal.sim.history import ObjectChange
 from tests.mutants.stories import claimed, discovered, maintain, release
 from tests.sim import steps
 from tests.sim.plane import OPTIONS, Plane, plane
@@ -27,7 +27,7 @@ def edges(world: Plane) -> list[tuple[str, str]]:
     """What the only server has gone through, in order; the state before the first is empty."""
     states = [""]
     for entry in world.fleet.history:
-        if isinstance(entry, Change) and isinstance(entry.obj, Server) and entry.obj.status.state != states[-1]:
+        if isinstance(entry, ObjectChange) and isinstance(entry.obj, Server) and entry.obj.status.state != states[-1]:
             states.append(entry.obj.status.state)
     return list(pairwise(states))
 

@@ -18,7 +18,7 @@ async def _lose_power(world: FailingPlane) -> None:
 
 async def _press_the_button(world: FailingPlane) -> None:
     """And give us time to see it."""
-    world.machine.press_the_button()
+    world.machine.press_power_button()
     await asyncio.sleep(120)
 
 

@@ -174,7 +174,7 @@ async def test_a_claim_that_never_booted_owes_nothing() -> None:
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("lying_drive", "it says that it is erased, and is not"),
+        ("lying_drive", "the drive reports success and keeps its data"),
         ("dying_drive", "input/output error"),
         ("missing_drive", "is missing"),
     ],

@@ -1,4 +1,4 @@
-"""Paths of links and redirects; every request stays on its BMC, whatever host a URL names."""
+"""Paths of links and redirects; every request stays on its BMC, whichever host a URL names."""
 
 from urllib.parse import SplitResult, urlsplit
 

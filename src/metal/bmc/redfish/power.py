@@ -25,7 +25,7 @@ class RedfishPower(Capability):
             await self._towards(uri, _GRACEFUL_OFF, "shut down", frozenset({"Off", "PoweringOff"}))
 
     async def reset(self, uri: str, reset_type: ResetType) -> None:
-        """Exactly this type, whatever the state."""
+        """Exactly this type, in every power state."""
         _, system = await self._read_system(uri)
         await self._reset_with_first(system.actions.reset, (reset_type,), f"do the reset {reset_type}")
 

@@ -107,7 +107,7 @@ async def _plain_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 
 class _Dispatcher:
-    """Wraps handlers: checks, deadline, and a refusal or 503 for whatever goes wrong inside."""
+    """Wraps handlers: checks, deadline, and a refusal, 503 or 500 for each failure."""
 
     def __init__(self, refusals: Refusals, limits: Limits) -> None:
         self._refusals, self._limits = refusals, limits

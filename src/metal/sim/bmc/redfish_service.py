@@ -1,4 +1,8 @@
-"""A simulated BMC: Redfish requests in, answers out, no sockets. Transports are `inprocess` and `http`."""
+"""A simulated BMC: takes Redfish requests and returns responses, without sockets.
+
+`handle` checks the injected faults and the login, builds the requested resource from the machine's present state, or
+applies a change to it. Transports are `in_process` and `http`.
+"""
 
 import asyncio
 import hashlib
@@ -31,7 +35,7 @@ _ACTIONS = {tree.SYSTEM_RESET: RESETS, tree.MANAGER_RESET: tree.MANAGER_RESETS}
 
 
 class SimBMC:
-    """The management controller of one machine. `requests` counts what it was asked, by method."""
+    """The management controller of one machine. `requests` counts requests by method."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -39,7 +43,7 @@ class SimBMC:
         self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
         self.certificate = hashlib.sha256(machine.identity.bmc_mac.encode()).hexdigest()
-        """SHA-256 of the certificate that it shows to who comes without sockets."""
+        """SHA-256 of the certificate that the in-process transport presents."""
         self._away_until = float("-inf")
 
     def __repr__(self) -> str:
@@ -51,7 +55,7 @@ class SimBMC:
         return self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
 
     def restart(self) -> None:
-        """Be away for a while, and know no sessions afterwards."""
+        """Become unreachable for a while, and lose all sessions."""
         self.sessions.clear()
         self._away_until = asyncio.get_running_loop().time() + self.machine.site.options.bmc_reset
 
@@ -62,7 +66,7 @@ class SimBMC:
         return slow + Latency(options.latency, options.latency_spread).sample(self.machine.rng)
 
     def handle(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
-        """Answer one request. Header names are in lower case; `path` may carry a query."""
+        """The response to one request. Header names are in lower case; `path` may have a query."""
         self.requests[method] += 1
         parts = urlsplit(path)
         place = parts.path.rstrip("/") or "/"
@@ -81,12 +85,14 @@ class SimBMC:
     def _fail_sometimes(self) -> None:
         machine = self.machine
         if machine.faults.http_500:
-            raise Refusal(500, "InternalError", "The service is ill.")
+            raise Refusal(500, "InternalError", "The service failed internally.")
         if machine.faults.http_503:
-            raise Refusal(503, "ServiceTemporarilyUnavailable", "The service is ill.", {"retry-after": "30"})
+            raise Refusal(503, "ServiceTemporarilyUnavailable", "The service failed internally.", {"retry-after": "30"})
         if machine.faults.http_5xx and machine.rng.random() < machine.site.options.error_rate:
             status = machine.rng.choice((500, 503))
-            raise Refusal(status, "InternalError", "The service is ill.", {"retry-after": "1"} if status == 503 else {})
+            raise Refusal(
+                status, "InternalError", "The service failed internally.", {"retry-after": "1"} if status == 503 else {}
+            )
 
     def _authenticate(self, headers: Mapping[str, str]) -> None:
         if self.machine.faults.http_401:
@@ -126,7 +132,7 @@ class SimBMC:
         if method == "PATCH" and path == tree.SYSTEM:
             return self._patch_system(resource, headers, _object(body))
         if method == "PATCH" and path == tree.BIOS_SETTINGS:
-            bios.ask_for(self.machine, _object(body))
+            bios.apply_settings(self.machine, _object(body))
             return _read(tree.bios_settings(self.machine), {})
         changes = path in (tree.SYSTEM, tree.BIOS_SETTINGS)
         raise errors.not_offered(method, "GET", "HEAD", *(["PATCH"] if changes else []))
@@ -166,7 +172,7 @@ class SimBMC:
 
     def _act(self, path: str, body: dict[str, Any]) -> Response:
         if path == tree.RESET_BIOS:
-            bios.ask_for_defaults(self.machine)
+            bios.reset_to_defaults(self.machine)
             return Response(204)
         kind = body.get("ResetType")
         if kind not in _ACTIONS[path]:

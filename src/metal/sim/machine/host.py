@@ -26,17 +26,17 @@ Lease = Callable[[str, str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Site:
-    """What all machines of a fleet share."""
+    """Settings and services that all machines of a fleet share."""
 
     options: Options
     network: Network
     boot_url: str
-    """Base URL of the boot server, as DHCP would hand it out."""
+    """Base URL of the boot server, as DHCP offers it."""
     lease: Lease
     history: History
     clock: Clock = system_clock
     changed: Callable[[], None] = lambda: None
-    """Called whenever something about a machine is worth saving."""
+    """Called after each change of a machine that should be saved."""
 
 
 class Host:
@@ -51,11 +51,11 @@ class Host:
         self.faults = Faults()
         self.rng = rng
         self.secrets: set[str] = set()
-        """Every token the machine was given, for a test to search for."""
+        """Every token the machine received, for tests that search for leaked secrets."""
         self.neighbour = str(uuid.UUID(int=uuid.UUID(identity.uuid).int ^ 1))
-        """UUID of another machine: of one that is nowhere, unless the fleet says which."""
+        """UUID of another machine; of a non-existent one unless the fleet sets it."""
         self.changes = 0
-        """Counts what is worth saving."""
+        """Number of changes that should be saved."""
         self.on_power: list[Callable[[str], None]] = []
         """Called with each new power state."""
         self._activity: asyncio.Task[None] | None = None
@@ -70,7 +70,7 @@ class Host:
 
     @property
     def reported_power(self) -> str:
-        """Power state as the BMC tells it: an old one with the fault stale_power."""
+        """Power state as the BMC reports it; an outdated one with the fault stale_power."""
         if self.faults.lies_power and self.claimed_power:
             return self.claimed_power
         if not self.faults.stale_power:
@@ -84,7 +84,7 @@ class Host:
         return self.hardware.disks[1:] if self.faults.missing_drive else self.hardware.disks
 
     def lose_power(self) -> None:
-        """Somebody pulls the plug."""
+        """Lose power at once, as when the power cord is pulled."""
         self.lose_memory()
         self.set_power("Off")
         if self._activity is not None:
@@ -96,16 +96,16 @@ class Host:
         self.changed()
 
     def changed(self) -> None:
-        """Something is worth saving."""
+        """Record a change that should be saved."""
         self.changes += 1
         self.site.changed()
 
     async def ask(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"", cut: bool = False
     ) -> Reply:
-        """One request of the machine. `cut`: nothing gets through. Raises Unreachable, AnswerLost."""
+        """Send one HTTP request. `cut` blocks it. Raises Unreachable, AnswerLost."""
         if cut:
-            raise Unreachable("the network does not carry it")
+            raise Unreachable("the network is interrupted")
         source = self.identity.host_ip
         reply = await self.site.network.request(method, url, headers=headers, body=body, source_ip=source)
         if self.faults.loses_answers and (method, url) not in self._answered:
@@ -114,12 +114,12 @@ class Host:
         return reply
 
     async def pause(self, seconds: float) -> None:
-        """Sleep about that long."""
+        """Sleep for a time with jitter."""
         jitter = self.site.options.jitter
         await asyncio.sleep(seconds * self.rng.uniform(1 - jitter, 1 + jitter))
 
     def adopt(self, state: State | None) -> None:
-        """Be what was saved; only before `resume`."""
+        """Take over a saved state; only before `resume`."""
         if state is not None:
             self.state = state
             self._power_seen = [(float("-inf"), state.power)]
@@ -131,7 +131,7 @@ class Host:
         self._activity = asyncio.ensure_future(activity)
 
     async def stop(self) -> None:
-        """Freeze: nothing more happens, the state stays as it is."""
+        """Stop the current activity; the state remains unchanged."""
         if self._activity is not None:
             self._activity.cancel()
             await asyncio.gather(self._activity, return_exceptions=True)

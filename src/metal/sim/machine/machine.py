@@ -29,7 +29,7 @@ class Machine(Host):
         self._firmware = Firmware(self)
 
     def resume(self) -> None:
-        """Continue what was going on when the state was saved."""
+        """Continue the activity that was in progress when the state was saved."""
         if self.state.power == "PoweringOff":
             self.set_power("Off")
         elif self.state.power == "PoweringOn":
@@ -38,15 +38,15 @@ class Machine(Host):
             self.begin(self._firmware.resume())
 
     def reset(self, kind: str) -> None:
-        """Do what the BMC was asked for; the power state follows later. Raises Busy."""
+        """Start a reset; the power state changes later. Raises Busy."""
         self._check(kind)
         self.note("reset", type=kind, power=self.state.power)
         self.claimed_power = "Off" if kind in ("ForceOff", "GracefulShutdown") else "On"
         if not (self.faults.lies_power or self.faults.ignores_reset):
             self._act(kind)
 
-    def press_the_button(self) -> None:
-        """Somebody stands before the machine and switches it on."""
+    def press_power_button(self) -> None:
+        """Power on by the button on the machine, without the BMC."""
         self._on()
 
     def _act(self, kind: str) -> None:
@@ -91,16 +91,16 @@ class Machine(Host):
         await self._firmware.boot()
 
     def _start_bios(self) -> None:
-        """What the BIOS was asked for happens now."""
+        """Apply pending BIOS changes."""
         bios = self.state.bios
-        if self.faults.keeps_bios or not (bios.reset_pending or bios.coming):
+        if self.faults.keeps_bios or not (bios.reset_pending or bios.pending):
             return
-        if bios.coming.get("Tpm2Operation") == "Clear":
+        if bios.pending.get("Tpm2Operation") == "Clear":
             bios.tpm = ""
-        settled = {**bios.attributes, **bios.coming, "Tpm2Operation": "NoAction"}
+        settled = {**bios.attributes, **bios.pending, "Tpm2Operation": "NoAction"}
         bios.attributes = dict(BIOS_DEFAULTS) if bios.reset_pending else settled
-        self.note("bios", reset=bios.reset_pending, changed=sorted(bios.coming))
-        bios.reset_pending, bios.coming = False, {}
+        self.note("bios", reset=bios.reset_pending, changed=sorted(bios.pending))
+        bios.reset_pending, bios.pending = False, {}
 
     async def _switch_off(self, delay: float) -> None:
         self.set_power("PoweringOff")

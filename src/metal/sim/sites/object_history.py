@@ -1,4 +1,4 @@
-"""Writes every version of the API's objects into a fleet's history, beside what the machines did."""
+"""Records every version of the API's objects in a fleet's history."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
@@ -12,14 +12,14 @@ from metal.kube.client.protocol import Client, EventType, WatchEvent
 from metal.kube.meta.objects import Kind, Object
 from metal.sim.history import History
 
-_BREATH = 0.05
-"""Seconds between a watch that the API has ended and the next one."""
+_REWATCH = 0.05
+"""Seconds until a watch that the API has closed is opened again."""
 _PAUSE = 1.0
-"""Seconds before an API that did not answer is asked again."""
+"""Seconds until a failed request is repeated."""
 
 
 def watched(kinds: Kinds) -> tuple[Kind[Any], ...]:
-    """The kinds that invariants look at: all of ours but BMCSecrets, and what users read."""
+    """The kinds that invariants check: all kinds of the operator except BMCSecrets, plus Events and ConfigMaps."""
     return (
         kinds.server, kinds.claim, kinds.boot_config, kinds.maintenance, kinds.readiness_rule, kinds.endpoint,
         kinds.bmc, kinds.ipxe, kinds.evidence, EVENT, CONFIG_MAP,
@@ -27,7 +27,7 @@ def watched(kinds: Kinds) -> tuple[Kind[Any], ...]:
 
 
 class ObjectHistory:
-    """Follows some kinds. `start` returns when everything that exists is written down; `stop` in the end."""
+    """Watches kinds. `start` returns when all existing objects are recorded; call `stop` at the end."""
 
     def __init__(self, client: Client, history: History, kinds: Iterable[Kind[Any]]) -> None:
         self._client, self._history, self._kinds = client, history, tuple(kinds)
@@ -38,13 +38,13 @@ class ObjectHistory:
         return f"<ObjectHistory {' '.join(kind.kind for kind in self._kinds)}>"
 
     async def start(self) -> None:
-        """Write down what is there, and begin to watch. Raises ApiError."""
+        """Record all existing objects and start watches. Raises ApiError."""
         for kind in self._kinds:
             version = await self._list(kind)
             self._tasks.append(asyncio.create_task(self._follow(kind, version), name=f"history of {kind.plural}"))
 
     async def stop(self) -> None:
-        """Stop watching. Raises what ended a watch before its time."""
+        """Stop watching. Raises the exception that ended a watch, if any."""
         for task in self._tasks:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -72,7 +72,7 @@ class ObjectHistory:
                     async for event in events:
                         version = event.resource_version or version
                         self._note(kind, event)
-                await asyncio.sleep(_BREATH)
+                await asyncio.sleep(_REWATCH)
             except Expired:
                 version = await self._list(kind)
             except ApiError:

@@ -1,21 +1,21 @@
-"""A server's life: off when it is Available, and never waiting for something nameless or endless."""
+"""A server is off when it becomes Available, and each of its waits has a name and a deadline."""
 
 from datetime import datetime, timedelta
 
 from metal.api.server import Server, State
-from metal.sim.history import Change, History
+from metal.sim.history import History, ObjectChange
 from metal.sim.invariants.world import Entry, World, became_available, replay, violation
 
 _LATE = timedelta(minutes=5)
-"""How much later than its deadline a wait may be noticed: the longest pause between two looks, and then some."""
+"""Tolerance after a deadline: the longest poll interval and a margin."""
 _ENDLESS = ("", State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
-"""States whose wait ends when somebody outside says so; without one, a person has to say whose machine it is."""
+"""States that an administrator ends. The empty state waits for a manual decision about ambiguous ownership."""
 
 
 def check_available_is_off(history: History, liars: frozenset[str] = frozenset()) -> None:
-    """A server that becomes Available is off. liars are UUIDs of machines whose BMC lies about power.
+    """A server that becomes Available is off. `liars` are UUIDs of machines whose BMC reports a false power state.
 
-    One that failed while it was Available only goes on with that: it may be on, and is being switched off.
+    A server that failed while Available and returns to it may be on, and is being powered off.
     """
     for entry, world in replay(history):
         server = became_available(entry, world)
@@ -35,11 +35,11 @@ def _was_available(old: Server | None) -> bool:
 
 
 def check_waits(history: History) -> None:
-    """Every wait has a name and a deadline, and is over soon after it."""
+    """Every wait has a name and a deadline, and ends soon after the deadline."""
     last = None
     for entry, world in replay(history):
         last = entry.at
-        if isinstance(entry, Change) and entry.kind == "Server":
+        if isinstance(entry, ObjectChange) and entry.kind == "Server":
             _require_in_time(history, entry, world.servers.get(entry.name), entry.at)
             if entry.obj is not None:
                 _require_named(history, entry, entry.obj)
@@ -51,11 +51,11 @@ def _require_named(history: History, entry: Entry, server: Server) -> None:
     status, name = server.status, server.metadata.name
     problem = ""
     if status.wait is not None and not status.wait.for_:
-        problem = "waits for something without a name"
+        problem = "has a wait without a name"
     elif status.wait is not None and status.wait.until is None and status.state not in _ENDLESS:
         problem = f"waits for {status.wait.for_} without a deadline"
     elif status.waiting_for and status.wait is None and status.state != State.ERROR:
-        problem = f"says that it waits for {status.waiting_for!r} and has no wait"
+        problem = f"reports waitingFor {status.waiting_for!r} and has no wait"
     if problem:
         raise violation(history, entry, f"server {name} {problem}", server=name, machine=server.uuid)
 
@@ -65,7 +65,7 @@ def _require_end(history: History, last: datetime) -> None:
     newest: dict[str, Entry] = {}
     for entry in history:
         world.apply(entry)
-        if isinstance(entry, Change) and entry.kind == "Server":
+        if isinstance(entry, ObjectChange) and entry.kind == "Server":
             newest[entry.name] = entry
     for name, server in world.servers.items():
         _require_in_time(history, newest[name], server, last)
