@@ -155,7 +155,9 @@ async def test_an_unknown_make_is_not_guessed_at() -> None:
         await r.operate(KINDS.bmc, "b1", SSH)
         failed = await with_reset(r, "False")
     assert told(failed) == ("False", "NotSupported")
-    assert "of Contoso over SSH is not supported; supported are Dell, HPE and Lenovo" in condition(failed, "Reset").message
+    assert (
+        "of Contoso over SSH is not supported; supported are Dell, HPE and Lenovo" in condition(failed, "Reset").message
+    )
     assert r.shell.commands == []
 
 
@@ -289,7 +291,7 @@ async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused(
         events = await r.events()
     assert pinned.status.ssh_host_key.sha256 == "SHA256:first"
     assert refused.status.ssh_host_key.refused == "SHA256:second"
-    assert "SHA256:second instead of SHA256:first" in condition(refused, "Reset").message
+    assert "SHA256:second and was SHA256:first" in condition(refused, "Reset").message
     assert "accept-host-key" in condition(refused, "Reset").message
     assert offered == 1
     assert accepted.status.ssh_host_key.sha256 == "SHA256:second"
