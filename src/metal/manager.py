@@ -23,7 +23,7 @@ from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.bmc.watches import setup_bmcs
 from metal.controllers.bmcsecret.watches import setup_bmc_secrets
-from metal.controllers.bootconfig.watches import setup_boot
+from metal.controllers.bootconfig.watches import setup_boot_configs
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.watches import setup_endpoints
 from metal.controllers.maintenance.watches import setup_maintenances
@@ -183,7 +183,7 @@ class Manager:
         setup_claims(env, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
         setup_readiness(context, runtime)
-        setup_boot(
+        setup_boot_configs(
             runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
         )
 
