@@ -24,7 +24,7 @@ from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.bmc.watches import setup_bmcs
 from metal.controllers.bmcsecret.watches import setup_bmc_secrets
-from metal.controllers.bootconfig.watches import setup_boot
+from metal.controllers.bootconfig.watches import setup_boot_configs
 from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.claim.watches import setup_claims
 from metal.controllers.endpoint.prefix_file import PrefixFile
@@ -189,7 +189,7 @@ class Manager:
         setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
         setup_readiness(context, runtime)
-        setup_boot(
+        setup_boot_configs(
             runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
         )
 

@@ -68,7 +68,7 @@ bmc:
     ("text", "complaint"),
     [
         ("listen:\n  api: here\n", "f line 2: api is 'here': write address:port"),
-        ("listen:\n  port: 1\n", "f line 2: port is not known here: use api, boot, registry, events, metrics"),
+        ("listen:\n  port: 1\n", "f line 2: port is unknown: use api, boot, registry, events, metrics"),
         ("timeouts:\n  power: soon\n", "f line 2: power is 'soon': write seconds"),
         ("timeouts:\n  power: 0\n", "f line 2: power is '0'"),
         ("apiGroup: Metal\n", "f line 1: apiGroup is 'Metal': write a DNS name"),

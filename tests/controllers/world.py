@@ -195,8 +195,8 @@ class World:
                              class_="Clear", percent=100, samples_read=9, result="Succeeded"), **more)
             for d in self.disks
         )  # fmt: skip
-        evidence = await record.begin(self.client, KINDS, server, window)
-        await record.take(self.client, KINDS, evidence, SanitizationReport(done, drives), self.clock())
+        evidence = await record.find_or_create(self.client, KINDS, server, window)
+        await record.store_report(self.client, KINDS, evidence, SanitizationReport(done, drives), self.clock())
         if done:
             await self.window(lambda w: boot_window.accept_report(w, self.clock(), token="r"), name)
 

@@ -190,7 +190,7 @@ def takes_what_another_claim_has_taken(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(matching, "_held", lambda *_: None)
     patch.setattr(matching, "_not_available", lambda *_: None)
-    patch.setattr(claims.ServerClaimReconciler, "_take", take)
+    patch.setattr(claims.ServerClaimReconciler, "_reserve", take)
 
 
 @bug(stories.plain_life, "without a deadline")
@@ -313,7 +313,7 @@ def leaves_an_available_server_on(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.plain_life, "was Ready before it had booted")
 def says_ready_when_it_is_bound(patch: pytest.MonkeyPatch) -> None:
     """W16: a claim tells nothing of its boot."""
-    patch.setattr(claims, "_booted", lambda scope, _: scope.say("Ready", True, "Bound", "bound"))
+    patch.setattr(claims, "_report_boot", lambda scope, _: scope.report("Ready", True, "Bound", "bound"))
 
 
 @bug(stories.maintained, "claim does not request power|runs the probe|reached a claimed server|without a Cleanup", 2)

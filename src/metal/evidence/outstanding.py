@@ -1,6 +1,9 @@
-"""What a Server that is deleted leaves behind: that its drives are to be erased still, found by the system's UUID.
+"""Outstanding sanitization: remembers that the drives of a deleted Server still have to be erased.
 
-Kept as SanitizationEvidence without a phase, for a Server's status goes with it, and its machine may come back.
+A Server's status is deleted with it, but its machine keeps the tenant's data and may get a Server again. So before a
+Server is deleted, a SanitizationEvidence `owed-<system UUID>-<Server UID>` without a phase is created, with the
+policy and the known drives, labelled with the system's UUID. A new Server finds it by that label and begins with the
+cleanup; the result of that cleanup closes the record: it gets a phase and a signature, and loses the label.
 """
 
 from datetime import datetime
@@ -8,9 +11,10 @@ from datetime import datetime
 import msgspec
 
 from metal.api.kinds import Kinds
-from metal.api.sanitization import DriveErasure, EvidencePhase, KnownDrive, Policy, SanitizationEvidence
+from metal.api.sanitization import EvidencePhase, KnownDrive, Policy, SanitizationEvidence
 from metal.api.server import Server
 from metal.evidence import record
+from metal.evidence.drives import as_erasure, as_known
 from metal.evidence.signing import SigningKey
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
@@ -18,14 +22,14 @@ from metal.kube.meta.permissions import Permission
 from metal.machine.report import drives_in
 
 LABEL = "owed-by"
-"""Label (under the API group) of such evidence while it is owed: the system's UUID."""
+"""Label (under the API group) of such a record until it is closed: the system's UUID."""
 _ERASED = (Policy.CLEAR, Policy.PURGE)
 
 
-async def leave(client: Client, kinds: Kinds, server: Server, system: str, policy: str) -> SanitizationEvidence:
-    """Write down what this server owes after its last tenant, before it goes; no policy: nothing but whose it is.
+async def create(client: Client, kinds: Kinds, server: Server, system: str, policy: str) -> SanitizationEvidence:
+    """Record the outstanding sanitization of a server that is being deleted; an empty policy records only its claim.
 
-    Doing it twice is doing it once. Raises ApiError.
+    Idempotent. Raises ApiError.
     """
     name = f"owed-{system}-{server.metadata.uid}"
     spec = {
@@ -38,52 +42,43 @@ async def leave(client: Client, kinds: Kinds, server: Server, system: str, polic
     except AlreadyExists:
         evidence = await client.get(kinds.evidence, name)
     known = server.status.drives or drives_in(server.status.storages)
-    told = msgspec.structs.replace(evidence.status, drives=tuple(_drive(one) for one in known))
-    return await record.write(client, kinds, evidence, told)
-
-
-def _drive(known: KnownDrive) -> DriveErasure:
-    return DriveErasure(
-        name=known.name, serial_number=known.serial_number, wwn=known.wwn, slot=known.slot, size=known.size
-    )
+    status = msgspec.structs.replace(evidence.status, drives=tuple(map(as_erasure, known)))
+    return await record.write(client, kinds, evidence, status)
 
 
 async def find(client: Client, kinds: Kinds, system: str) -> list[SanitizationEvidence]:
-    """All that Servers of this system have left behind and nobody has ended, the oldest first. Raises ApiError."""
-    left = (await client.list(kinds.evidence, labels=f"{kinds.key(LABEL)}={system}")).items
-    return sorted((one for one in left if not one.status.phase), key=lambda one: str(one.metadata.creation_timestamp))
+    """All open records of this system, the oldest first. Raises ApiError."""
+    found = (await client.list(kinds.evidence, labels=f"{kinds.key(LABEL)}={system}")).items
+    return sorted((one for one in found if not one.status.phase), key=lambda one: str(one.metadata.creation_timestamp))
 
 
-def drives(left: list[SanitizationEvidence]) -> tuple[KnownDrive, ...]:
-    """The drives that the servers had, each once."""
-    known = (
-        KnownDrive(name=one.name, serial_number=one.serial_number, wwn=one.wwn, slot=one.slot, size=one.size)
-        for evidence in left
-        for one in evidence.status.drives
-    )
-    return tuple(dict.fromkeys(known))
+def drives(records: list[SanitizationEvidence]) -> tuple[KnownDrive, ...]:
+    """The drives in these records, each once."""
+    return tuple(dict.fromkeys(as_known(one) for evidence in records for one in evidence.status.drives))
 
 
-async def settle(
-    client: Client, kinds: Kinds, evidence: SanitizationEvidence, became: str, proof: str, key: SigningKey,
+async def close(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, sanitization: str, proof: str, key: SigningKey,
     now: datetime,
 ) -> None:  # fmt: skip
-    """End what was left behind: a cleanup has come to its end. Raises ApiError."""
+    """Close a record with the result of the cleanup and the name of its evidence. Raises ApiError."""
     status = msgspec.structs.replace(
         evidence.status,
-        phase=EvidencePhase.SUCCEEDED if became in _ERASED else EvidencePhase.FAILED,
+        phase=EvidencePhase.SUCCEEDED if sanitization in _ERASED else EvidencePhase.FAILED,
         ended_at=now,
-        remarks=(f"the cleanup ended with sanitization {became} (SanitizationEvidence {proof or 'none'})",),
+        remarks=(f"the cleanup ended with sanitization {sanitization} (SanitizationEvidence {proof or 'none'})",),
     )
     await record.sign(client, kinds, evidence, status, key, now)
-    # A backup that is restored without status must not make it owed again.
+    # A backup that is restored without status must not open the record again.
     labels = {"metadata": {"labels": {kinds.key(LABEL): None}}}
     await client.patch(kinds.evidence, evidence.metadata.name, labels)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What is done with evidence of what is owed, beyond what is done with any."""
+    """Permissions for these records, in addition to those for evidence."""
     return (
-        Permission(kinds.evidence, ("list",), "finds what a machine owes whose Server is made anew"),
-        Permission(kinds.evidence, ("patch",), "takes the label from what is owed no more"),
+        Permission(
+            kinds.evidence, ("list",), "finds outstanding sanitizations of a machine whose Server was created again"
+        ),
+        Permission(kinds.evidence, ("patch",), "removes the label of a closed record"),
     )

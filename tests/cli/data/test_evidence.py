@@ -126,7 +126,7 @@ async def test_verify_ends_with_1_for_a_key_that_is_not_trusted(live: Live, tmp_
     file = tmp_path / "other.pem"
     file.write_text(SigningKey.new().public.pem)
     code, out, _ = await live.run("evidence", "verify", "--public-key", str(file))
-    assert (code, "is not known here" in out) == (1, True)
+    assert (code, "is unknown" in out) == (1, True)
 
 
 async def test_verify_of_evidence_without_a_verdict_ends_with_1_when_it_was_asked_for(live: Live) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from metal.api.claim import ServerClaim
 from metal.api.meta import ObjectMeta
 from metal.api.server import Server
-from metal.controllers.claim.candidate_order import Ring
+from metal.controllers.claim.candidate_order import CandidateOrder
 from metal.controllers.claim.matching import choose
 
 NAMES = st.lists(st.text("abcd", min_size=1, max_size=3), max_size=12)
@@ -20,10 +20,10 @@ def _claim(uid: str) -> ServerClaim:
     return ServerClaim(metadata=ObjectMeta(name="c", uid=uid))
 
 
-def _ring(names: list[str]) -> Ring:
-    ring = Ring()
+def _ring(names: list[str]) -> CandidateOrder:
+    ring = CandidateOrder()
     for name in names:
-        ring.note(None, _server(name))
+        ring.update(None, _server(name))
     return ring
 
 
@@ -32,7 +32,7 @@ def test_a_claim_sees_every_server_once(come: list[str], gone: list[str], uid: s
     """Whatever came and went, also twice or never: nobody is passed over, nobody is seen twice."""
     ring = _ring(come)
     for name in gone:
-        ring.note(_server(name), None)
+        ring.update(_server(name), None)
     names = list(ring.names(_claim(uid)))
     assert sorted(names) == sorted(set(come) - set(gone))
     assert len(ring) == len(names)
@@ -51,7 +51,7 @@ def test_a_change_of_a_server_leaves_its_place() -> None:
     """Only what comes or goes moves the ring."""
     ring = _ring(["a", "b"])
     before = list(ring.names(_claim("u")))
-    ring.note(_server("a"), _server("a"))
+    ring.update(_server("a"), _server("a"))
     assert list(ring.names(_claim("u"))) == before
 
 

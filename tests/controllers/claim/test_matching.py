@@ -10,8 +10,8 @@ from metal.api.claim import ServerClaim, ServerClaimSpec
 from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint, Toleration
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.claim.candidate_order import Ring
-from metal.controllers.claim.matching import Verdict, blocking_taints, misfit, selector_problem
+from metal.controllers.claim.candidate_order import CandidateOrder
+from metal.controllers.claim.matching import Choice, blocking_taints, misfit, selector_problem
 from metal.controllers.claim.matching import choose as first_that_fits
 
 
@@ -29,11 +29,11 @@ def _claim(uid: str = "u", **spec: object) -> ServerClaim:
     return ServerClaim(metadata=meta, spec=ServerClaimSpec(**spec))  # type: ignore[arg-type]  # fields of the spec
 
 
-def choose(claim: ServerClaim, servers: Iterable[Server]) -> Verdict:
+def choose(claim: ServerClaim, servers: Iterable[Server]) -> Choice:
     """As the reconciler does it: along the ring."""
-    ring, held = Ring(), {}
+    ring, held = CandidateOrder(), {}
     for server in servers:
-        ring.note(None, server)
+        ring.update(None, server)
         held[server.metadata.name] = server
     return first_that_fits(claim, [held[name] for name in ring.names(claim)])
 

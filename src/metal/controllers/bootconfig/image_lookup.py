@@ -1,4 +1,4 @@
-"""Looks images up beside the workers, so that a silent registry holds up nobody."""
+"""Resolves images in tasks beside the workers, so that a slow registry blocks no worker."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from metal.boot.errors import ImageError
 from metal.boot.images import Image, Images
 
-_PATIENCE = 0.2
-"""Seconds that a worker waits before it says "resolving": most registries answer sooner, and a write is saved."""
+_SHORT_WAIT = 0.2
+"""Seconds that a worker waits before it reports Resolving: most registries answer sooner, which saves a write."""
 
 
 class Lookups:
-    """One lookup per owner at a time; its outcome is given out once."""
+    """One lookup per owner at a time; its result is returned once."""
 
     def __init__(self, images: Images) -> None:
         self._images = images
@@ -24,7 +24,7 @@ class Lookups:
             self.drop(owner)
             task = asyncio.get_running_loop().create_task(self._images.resolve(reference), name=f"look up {reference}")
             self._running[owner] = (reference, task)
-            await asyncio.wait({task}, timeout=_PATIENCE)
+            await asyncio.wait({task}, timeout=_SHORT_WAIT)
             if not task.done():
                 task.add_done_callback(lambda _: wake())
         else:
@@ -35,13 +35,13 @@ class Lookups:
         return _outcome(task)
 
     def drop(self, owner: str) -> None:
-        """Forget a lookup; nobody wants to know any more."""
+        """Cancel a lookup whose result is no longer needed."""
         running = self._running.pop(owner, None)
         if running is not None and not running[1].cancel() and not running[1].cancelled():
-            running[1].exception()  # seen, though nobody wants it
+            running[1].exception()  # retrieved, so that asyncio does not log it
 
     def close(self) -> None:
-        """Forget all."""
+        """Cancel all lookups."""
         for owner in list(self._running):
             self.drop(owner)
 

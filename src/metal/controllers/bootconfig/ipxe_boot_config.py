@@ -1,4 +1,4 @@
-"""The IPXEBootConfig of a boot configuration: what it should be, and whether it is."""
+"""The IPXEBootConfig of a boot configuration: its desired content, and whether it differs."""
 
 from typing import Any
 
@@ -24,30 +24,30 @@ def desired(config: ServerBootConfiguration, server: Server, plan: Plan, base_ur
         squashfs_url=plan.squashfs.url(base_url) if plan.squashfs else "",
         ignition_secret_ref=config.spec.ignition_secret_ref,
     )
-    notes = {COMMAND_LINE: plan.command_line, GENERATION: str(config.metadata.generation)}
+    annotations = {COMMAND_LINE: plan.command_line, GENERATION: str(config.metadata.generation)}
     return {
         "metadata": {
             "name": config.metadata.name,
             "namespace": config.metadata.namespace,
             "ownerReferences": [controller_reference(config, kinds.boot_config)],
-            "annotations": {f"{kinds.boot_group}/{name}": value for name, value in notes.items()},
+            "annotations": {f"{kinds.boot_group}/{name}": value for name, value in annotations.items()},
         },
         "spec": msgspec.to_builtins(spec),
     }
 
 
 def differs(child: IPXEBootConfig | None, config: ServerBootConfiguration, wanted: dict[str, Any]) -> bool:
-    """Whether the child has to be applied."""
+    """Whether the IPXEBootConfig must be applied."""
     if child is None or not is_controlled_by(child, config):
         return True
-    notes = child.metadata.annotations
-    if any(notes.get(key) != value for key, value in wanted["metadata"]["annotations"].items()):
+    annotations = child.metadata.annotations
+    if any(annotations.get(key) != value for key, value in wanted["metadata"]["annotations"].items()):
         return True
     return child.spec != msgspec.convert(wanted["spec"], IPXEBootConfigSpec)
 
 
 def pins(child: IPXEBootConfig | None, config: ServerBootConfiguration, kinds: Kinds) -> bool:
-    """Whether the child holds the digest that this very generation was resolved to: a tag may move meanwhile."""
+    """Whether it holds the digest that this generation was resolved to; the tag may have moved since."""
     return (
         child is not None
         and is_controlled_by(child, config)

@@ -48,17 +48,17 @@ def _say_taken(scope: ClaimScope, config: ServerBootConfiguration) -> None:
     what = f"{owner.kind} {owner.name}" if owner is not None else "something else"
     name = f"{config.metadata.namespace}/{config.metadata.name}"
     message = f"the ServerBootConfiguration {name} belongs to {what}: remove that, or make the claim under another name"
-    scope.say("Current", False, "BootConfigurationNameTaken", message)
+    scope.report("Current", False, "BootConfigurationNameTaken", message)
 
 
 def _say_what_waits(scope: ClaimScope, server: Server, config: ServerBootConfiguration | None) -> None:
     claim, boot = scope.claim, server.status.claim_boot
     differences = _differences(claim, boot or ClaimBoot(), config)
     if not differences:
-        scope.say("Current", True, "Current", "the server booted what the claim describes")
+        scope.report("Current", True, "Current", "the server booted what the claim describes")
         return
     number = max(answered(claim, boot), claim.spec.boot_generation) + 1
-    scope.say(
+    scope.report(
         "Current", False, "ChangedAfterBoot",
         f"{' and '.join(differences)}; the running system is left alone. To have the machine boot this over the "
         f"network, once, set spec.bootGeneration to {number}",

@@ -1,4 +1,10 @@
-"""In which order a claim looks at servers: a ring of hashed names, which every claim enters at a place of its own."""
+"""The order in which a claim considers servers: a ring of hashed names, which each claim enters at its own position.
+
+Concurrent claims that all considered servers in the same order would compete for the first one. Here the hash of the
+claim's UID selects where its search begins, so different claims seldom begin with the same server; the order is the
+same in every process. The search ends at the first server that matches, so it considers few of them, however many
+there are.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -8,43 +14,40 @@ from metal.api.claim import ServerClaim
 from metal.api.server import Server
 
 
-class Ring:
-    """Names of servers. The order is the same in every process, and different claims seldom begin with the same server.
-
-    A search that ends at the first server that fits looks at a few of them, however many there are.
-    """
+class CandidateOrder:
+    """Names of all servers, ordered by hash."""
 
     def __init__(self) -> None:
-        self._places: list[tuple[bytes, str]] = []
+        self._entries: list[tuple[bytes, str]] = []
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._entries)
 
-    def note(self, old: Server | None, new: Server | None) -> None:
-        """Handler of an informer: what came is added, what went is removed."""
+    def update(self, old: Server | None, new: Server | None) -> None:
+        """Handler of an informer: add a new server, remove a deleted one."""
         if old is None and new is not None:
             self._add(new.metadata.name)
         elif old is not None and new is None:
             self._remove(old.metadata.name)
 
     def names(self, claim: ServerClaim) -> Iterator[str]:
-        """Every name once, from the claim's place on. The ring must not change meanwhile."""
-        places = self._places
-        start = bisect_left(places, (_hashed(claim.metadata.uid), ""))
-        for at in range(start - len(places), start):
-            yield places[at][1]
+        """Every name once, beginning at the claim's position. The servers must not change during iteration."""
+        entries = self._entries
+        start = bisect_left(entries, (_hashed(claim.metadata.uid), ""))
+        for at in range(start - len(entries), start):
+            yield entries[at][1]
 
     def _add(self, name: str) -> None:
         entry = (_hashed(name), name)
-        at = bisect_left(self._places, entry)
-        if self._places[at : at + 1] != [entry]:
-            self._places.insert(at, entry)
+        at = bisect_left(self._entries, entry)
+        if self._entries[at : at + 1] != [entry]:
+            self._entries.insert(at, entry)
 
     def _remove(self, name: str) -> None:
         entry = (_hashed(name), name)
-        at = bisect_left(self._places, entry)
-        if self._places[at : at + 1] == [entry]:
-            del self._places[at]
+        at = bisect_left(self._entries, entry)
+        if self._entries[at : at + 1] == [entry]:
+            del self._entries[at]
 
 
 def _hashed(text: str) -> bytes:

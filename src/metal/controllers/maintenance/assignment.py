@@ -1,4 +1,9 @@
-"""Takes a server for a maintenance, and lets it go: to the next that waits, in the same write, or to nobody."""
+"""Assigns a server to a maintenance (spec.serverMaintenanceRef), and releases it when the maintenance ends.
+
+A release assigns the server to the next maintenance in the same patch, so the server does not leave the state
+Maintenance in between: a claimed server would otherwise boot its tenant for a moment. Both patches are guarded by
+resourceVersion.
+"""
 
 from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
@@ -11,14 +16,14 @@ from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission
 
 
-def holds(key: Key, server: Server) -> bool:
-    """True when the server is the maintenance's."""
+def is_assigned(key: Key, server: Server) -> bool:
+    """True when the server is assigned to the maintenance."""
     ref = server.spec.server_maintenance_ref
     return ref is not None and (ref.namespace, ref.name) == (key.namespace, key.name)
 
 
-async def take(deps: MaintenanceDeps, maintenance: ServerMaintenance, name: str) -> None:
-    """Take the server if it is still the maintenance's turn, looking at the newest versions. Raises ApiError."""
+async def assign(deps: MaintenanceDeps, maintenance: ServerMaintenance, name: str) -> None:
+    """Assign the server if the maintenance is still next, judging by the newest versions. Raises ApiError."""
     client, kinds = deps.context.client, deps.context.kinds
     server = await client.get(kinds.server, name)
     deps.servers.observe(server)
@@ -30,11 +35,11 @@ async def take(deps: MaintenanceDeps, maintenance: ServerMaintenance, name: str)
     if claim is not None:
         deps.claims.observe(claim)
     if queue_order.obstacle(maintenance, server, claim, deps.of_server(name), kinds.key) is None:
-        await _point(deps, server, maintenance)
+        await _write(deps, server, maintenance)
 
 
 async def release(deps: MaintenanceDeps, key: Key, name: str) -> None:
-    """Let go of the server, and mark its claim for what is left. Raises ApiError; Conflict when it has changed."""
+    """Assign the server to the next maintenance or to none, and update its claim's labels. Raises ApiError."""
     server = deps.servers.get(Key(name))
     if server is None:
         return
@@ -42,14 +47,18 @@ async def release(deps: MaintenanceDeps, key: Key, name: str) -> None:
         one for one in deps.of_server(name) if (one.metadata.namespace, one.metadata.name) != (key.namespace, key.name)
     ]
     claim = deps.claim_of(server)
-    if holds(key, server):
-        await _point(deps, server, queue_order.first(left, claim, deps.context.kinds.key))
+    if is_assigned(key, server):
+        await _write(deps, server, queue_order.first(left, claim, deps.context.kinds.key))
     if claim is not None:
-        await claim_labels.follow(deps, claim, left)
+        await claim_labels.update(deps, claim, left)
 
 
-async def _point(deps: MaintenanceDeps, server: Server, to: ServerMaintenance | None) -> None:
-    ref = {"namespace": to.metadata.namespace, "name": to.metadata.name} if to is not None else None
+async def _write(deps: MaintenanceDeps, server: Server, maintenance: ServerMaintenance | None) -> None:
+    ref = (
+        {"namespace": maintenance.metadata.namespace, "name": maintenance.metadata.name}
+        if maintenance is not None
+        else None
+    )
     body = {
         "metadata": {"resourceVersion": server.metadata.resource_version},
         "spec": {"serverMaintenanceRef": ref, MAINTENANCE_REF: None},
@@ -62,8 +71,10 @@ async def _point(deps: MaintenanceDeps, server: Server, to: ServerMaintenance | 
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
+    """Permissions of this module."""
     return (
-        Permission(kinds.server, ("get", "patch"), "takes a server for a maintenance, looking at its newest version"),
-        Permission(kinds.claim, ("get",), "looks at the newest approval of a claim's owner"),
+        Permission(
+            kinds.server, ("get", "patch"), "assigns a server to a maintenance, after reading its newest version"
+        ),
+        Permission(kinds.claim, ("get",), "reads the approval of the claim's owner"),
     )

@@ -1,4 +1,4 @@
-"""What a claim is told of its server's maintenances: a label that one is needed, an annotation that says why."""
+"""Labels a claim whose server needs maintenance, and annotates it with the reason, so that its owner can approve."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from metal.kube.client.errors import NotFound
 from metal.kube.meta.permissions import Permission
 
 
-async def follow(deps: MaintenanceDeps, claim: ServerClaim, wanted: list[ServerMaintenance]) -> None:
-    """Bring the marks of a claim to what `wanted` says, the maintenances of its server. Raises ApiError."""
+async def update(deps: MaintenanceDeps, claim: ServerClaim, maintenances: list[ServerMaintenance]) -> None:
+    """Set or remove label and annotation for the maintenances of the claim's server. Raises ApiError."""
     key = deps.context.kinds.key
     labels, notes = claim.metadata.labels, claim.metadata.annotations
-    reason = _reason(wanted, key("reason"))
+    reason = _reason(maintenances, key("reason"))
     changed: dict[str, Any] = {}
-    if wanted and labels.get(key(NEEDED)) != "true":
+    if maintenances and labels.get(key(NEEDED)) != "true":
         changed["labels"] = {key(NEEDED): "true"}
-    if not wanted and (left := [name for name in (key(NEEDED), key(APPROVED)) if name in labels]):
+    if not maintenances and (left := [name for name in (key(NEEDED), key(APPROVED)) if name in labels]):
         changed["labels"] = dict.fromkeys(left)
     if notes.get(key(REASON), "") != reason:
         changed["annotations"] = {key(REASON): reason or None}
@@ -27,10 +27,10 @@ async def follow(deps: MaintenanceDeps, claim: ServerClaim, wanted: list[ServerM
         await _write(deps, claim, changed)
 
 
-def _reason(wanted: list[ServerMaintenance], annotation: str) -> str:
-    """The reason of the first that gives one."""
-    told = (one.metadata.annotations.get(annotation, "") for one in sorted(wanted, key=rank))
-    return next((text for text in told if text), "")
+def _reason(maintenances: list[ServerMaintenance], annotation: str) -> str:
+    """The reason of the first maintenance in the queue that has one."""
+    reasons = (one.metadata.annotations.get(annotation, "") for one in sorted(maintenances, key=rank))
+    return next((text for text in reasons if text), "")
 
 
 async def _write(deps: MaintenanceDeps, claim: ServerClaim, changed: dict[str, Any]) -> None:
@@ -44,5 +44,5 @@ async def _write(deps: MaintenanceDeps, claim: ServerClaim, changed: dict[str, A
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
-    return (Permission(kinds.claim, ("patch",), "tells a claim that its server needs maintenance"),)
+    """Permissions of this module."""
+    return (Permission(kinds.claim, ("patch",), "labels a claim whose server needs maintenance"),)

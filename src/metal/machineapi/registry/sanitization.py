@@ -7,7 +7,7 @@ from metal.api.boot_window import BootWindow, Purpose
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.evidence import record
-from metal.evidence.report import NotAReport, SanitizationReport, read
+from metal.evidence.report import InvalidReport, SanitizationReport, read
 from metal.kube.client.errors import Conflict
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
@@ -58,17 +58,17 @@ class SanitizationReports:
     def _read(self, message: Message) -> SanitizationReport:
         try:
             return read(message.report(self._limits))
-        except NotAReport as exc:
+        except InvalidReport as exc:
             raise Malformed(str(exc)) from None
 
     async def _store(self, server: Server, message: Message, window: BootWindow, report: SanitizationReport) -> None:
         """After a conflicting write the token is checked again against the newest Server."""
         for attempt in range(_ATTEMPTS):
-            evidence = await record.begin(self._client, self._kinds, server, window)
+            evidence = await record.find_or_create(self._client, self._kinds, server, window)
             if not record.is_due(evidence, report, self._clock()):
                 return
             try:
-                await record.take(self._client, self._kinds, evidence, report, self._clock())
+                await record.store_report(self._client, self._kinds, evidence, report, self._clock())
             except Conflict:
                 await asyncio.sleep(_PAUSE * 2.0**attempt * self._rng.uniform(0.5, 1.0))
                 self._require(await self._windows.reread(server), message)

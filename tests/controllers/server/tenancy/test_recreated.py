@@ -97,7 +97,7 @@ async def test_a_drive_that_went_with_the_deleted_server_is_owed() -> None:
         await w.erase()
         server = await w.until("Error", within=900)
     assert server.status.failure is not None
-    assert "serial-sda) was there at discovery and is missing" in server.status.failure.message
+    assert "serial-sda) was present at discovery and is missing" in server.status.failure.message
 
 
 async def test_what_was_done_is_not_done_again() -> None:
@@ -163,8 +163,8 @@ async def test_leaving_it_twice_is_leaving_it_once() -> None:
     async with world(**ERASE) as w:
         await in_cleanup(w)
         server: Server = await w.server()
-        first = await outstanding.leave(w.client, KINDS, server, server.uuid, "Clear")
-        again = await outstanding.leave(w.client, KINDS, server, server.uuid, "Clear")
+        first = await outstanding.create(w.client, KINDS, server, server.uuid, "Clear")
+        again = await outstanding.create(w.client, KINDS, server, server.uuid, "Clear")
         found = await outstanding.find(w.client, KINDS, server.uuid)
     assert first.metadata.uid == again.metadata.uid
     assert [one.metadata.uid for one in found] == [first.metadata.uid]
@@ -223,7 +223,7 @@ async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() ->
         other = msgspec.structs.replace(
             server, status=status, metadata=msgspec.structs.replace(server.metadata, uid="another")
         )
-        await outstanding.leave(w.client, KINDS, other, server.uuid, "Purge")
+        await outstanding.create(w.client, KINDS, other, server.uuid, "Purge")
         await made_anew(w)
         again = await w.until("Cleanup")
     assert again.status.sanitization_policy == "Purge"
@@ -236,7 +236,7 @@ async def test_a_server_that_was_there_before_the_other_was_deleted_does_not_bec
         await w.add_server()
         await w.until("Discovery")
         former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
-        await outstanding.leave(w.client, KINDS, former, former.uuid, "Clear")
+        await outstanding.create(w.client, KINDS, former, former.uuid, "Clear")
         await w.boot_probe()
         server = await w.until("Cleanup")
     assert server.status.sanitization_policy == "Clear"
@@ -248,7 +248,7 @@ async def test_the_other_spelling_of_a_uuid_is_the_same_machine() -> None:
         await w.add_server(uuid=OTHER)
         await w.until_true(lambda s: bool(s.status.state))
         former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
-        await outstanding.leave(w.client, KINDS, former, min(spellings(OTHER)), "Clear")
+        await outstanding.create(w.client, KINDS, former, min(spellings(OTHER)), "Clear")
         await w.client.delete(KINDS.server, "s1")
         await w.until_gone(KINDS.server, "s1")
         await w.client.delete(KINDS.bmc_secret, "s1-secret")

@@ -133,7 +133,7 @@ async def test_a_drive_that_is_missing_in_the_report_is_owed() -> None:
         server = await w.until("Error")
     assert server.status.failure is not None
     assert server.status.failure.reason == "SanitizationOwed"
-    assert "drive sda (serial serial-sda) was there at discovery and is missing" in server.status.failure.message
+    assert "drive sda (serial serial-sda) was present at discovery and is missing" in server.status.failure.message
     assert "accept-owed-sanitization" in server.status.failure.message
 
 
@@ -144,7 +144,7 @@ async def test_clear_is_not_enough_where_purge_is_called_for() -> None:
         await w.erase()
         server = await w.until("Error")
     assert server.status.failure is not None
-    assert "reached Clear where Purge is called for" in server.status.failure.message
+    assert "reached Clear where Purge is required" in server.status.failure.message
 
 
 async def test_a_server_of_before_is_measured_by_what_its_inventory_says() -> None:
@@ -159,7 +159,7 @@ async def test_a_server_of_before_is_measured_by_what_its_inventory_says() -> No
         await w.erase()
         server = await w.until("Error")
     assert server.status.failure is not None
-    assert "drive sdb (serial serial-sdb) was there at discovery and is missing" in server.status.failure.message
+    assert "drive sdb (serial serial-sdb) was present at discovery and is missing" in server.status.failure.message
 
 
 async def test_a_server_that_is_deleted_leaves_no_evidence_that_runs_for_ever() -> None:

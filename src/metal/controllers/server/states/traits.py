@@ -93,7 +93,7 @@ TRAITS: Mapping[State, Traits] = {
     State.CLEANUP: Traits(
         claim_boots=True, boots_probe=True, closes_boot_window=True, owed_when_deleted=True,
         blocks_maintenance=Blocked(
-            "ServerInCleanup", "the cleanup of server {name}, which is owed to its last tenant"
+            "ServerInCleanup", "the cleanup of server {name} after its last claim"
         ),
         waits=(*_BOOT, WaitFor.FIRMWARE_RESET, WaitFor.SANITIZATION),
     ),
@@ -104,7 +104,7 @@ TRAITS: Mapping[State, Traits] = {
     ),
     State.PARKED: Traits(
         resumable=False, closes_boot_window=True, power=PowerOwner.UNCHANGED, bmc=BMCUse.UNUSED,
-        blocks_maintenance=Blocked("ServerParked", "somebody to unpark server {name}"),
+        blocks_maintenance=Blocked("ServerParked", "server {name} to be unparked"),
         waits=(WaitFor.UNPARK, WaitFor.POWER_OFF),
     ),
     State.ERROR: Traits(

@@ -45,7 +45,7 @@ async def record_owed(scope: Scope) -> None:
     if policy == Policy.NONE and await find_claim(scope) is None:
         return
     policy = "" if policy == Policy.NONE else policy
-    evidence = await outstanding.leave(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
+    evidence = await outstanding.create(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
 
 
@@ -166,4 +166,4 @@ async def settle_owed(scope: Scope) -> None:
             continue  # nothing was erased, and this is another tenant's
         with suppress(KeyUnusable):  # then it stays owed: erased twice is better than never
             key = await scope.deps.keys.signing_key()
-            await outstanding.settle(context.client, context.kinds, left, became, proof, key, scope.now)
+            await outstanding.close(context.client, context.kinds, left, became, proof, key, scope.now)

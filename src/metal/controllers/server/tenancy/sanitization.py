@@ -197,7 +197,7 @@ async def _read_volumes(scope: Scope, evidence: SanitizationEvidence) -> Sanitiz
         return evidence
     found = await scope.connected().inventory(scope.uri)
     client, kinds = scope.context.client, scope.context.kinds
-    return await record.note_volumes(client, kinds, evidence, volumes(found.storages), found.problems, scope.now)
+    return await record.store_volumes(client, kinds, evidence, volumes(found.storages), found.problems, scope.now)
 
 
 async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Requeue | None:
@@ -246,13 +246,13 @@ def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict)
 
 def _report_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
     remarks = "".join(f"; {remark}" for remark in verdict.remarks)
-    count = len(verdict.left)
+    count = len(verdict.drives)
     message = (
         f"{count} drives were erased, {verdict.reached} at least{remarks[:1000]} " if count else "it has no drives "
     )
     message += f"(SanitizationEvidence {evidence.metadata.name})"
     scope.condition(ConditionType.SANITIZED, True, verdict.reached, message)
-    scope.set(sanitization=verdict.reached, drives=verdict.left)
+    scope.set(sanitization=verdict.reached, drives=verdict.drives)
     scope.record_event("Sanitized", message)
 
 
@@ -274,7 +274,7 @@ async def accept(scope: Scope) -> Requeue | None:
             return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
         evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
     if evidence is not None:  # with Retain nobody discovers it anew
-        scope.set(drives=_verdict(scope, evidence).left)
+        scope.set(drives=_verdict(scope, evidence).drives)
     scope.set(sanitization="Accepted")
     message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"
     scope.condition(ConditionType.SANITIZED, False, "LossAccepted", message[:2000])
