@@ -107,7 +107,10 @@ class Manager:
         self.parts, self.config = parts, parts.config
         self.kinds: Kinds = kinds(self.config.api_group, self.config.boot_group)
         self.runtime = Runtime(parts.client, rng=parts.rng, registry=parts.registry)
-        self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock)
+        self.recorder = Recorder(
+            parts.client, EVENT, component="metal-operator", clock=parts.clock, metrics=self.runtime.metrics
+        )
+        self.runtime.metrics.watch_leader(self.config.election.lease, lambda: self.role == "leader")
         self.runtime.background("events", self.recorder.run)
         name = parts.elector.settings.identity if parts.elector else f"manager-{parts.rng.getrandbits(64):016x}"
         self.pause = Pause(
@@ -215,7 +218,7 @@ class Manager:
         elector = self.parts.elector
         if elector is not None:
             await self._stand_by()
-        await self.runtime.start(hopeless=(Forbidden, NotFound, Unauthorized))
+        await self.runtime.start(permanent=(Forbidden, NotFound, Unauthorized))
         if elector is not None:
             self._election.spawn("elector", elector.run)
         self._ready = True

@@ -36,6 +36,7 @@ from metal.kube.client.errors import (
 )
 from metal.kube.client.http import HTTPClient
 from metal.kube.controller.election import ElectionSettings, Elector, Lease
+from metal.kube.controller.metrics import ClientMetrics
 from metal.kube.controller.tasks import Crashed
 from metal.kube.meta.clock import system_clock
 from metal.kube.meta.objects import Kind
@@ -120,14 +121,16 @@ async def _run(config: Config, connection: kube.Connection, cache: Path, *, elec
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator")
+    registry = CollectorRegistry()
+    observe = ClientMetrics(registry).observe
+    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator", observer=observe)
     lease_client = HTTPClient(
-        connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election"
+        connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election", observer=observe
     )
     try:
         async with watchdog.watched():
             elector = elector_of(config, lease_client) if elect else None
-            await _serve(_manager(config, client, cache, elector), config, stop)
+            await _serve(_manager(config, client, cache, elector, registry), config, stop)
     finally:
         await lease_client.aclose()
         await client.aclose()
@@ -144,8 +147,9 @@ def elector_of(config: Config, client: HTTPClient) -> Elector:
     return Elector(client, cast("Kind[Lease]", LEASE), settings, clock=system_clock, rng=random.Random())
 
 
-def _manager(config: Config, client: HTTPClient, cache: Path, elector: Elector | None) -> Manager:
-    registry = CollectorRegistry()
+def _manager(
+    config: Config, client: HTTPClient, cache: Path, elector: Elector | None, registry: CollectorRegistry
+) -> Manager:
     pool = RedfishPool(permit=elector.require, registry=registry) if elector else RedfishPool(registry=registry)
     prefixes = PrefixFile(Path(config.mac_prefixes_file) if config.mac_prefixes_file else None)
     return Manager(Parts(client, pool, config, prefixes, cache, registry=registry, elector=elector))
