@@ -35,6 +35,9 @@ from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.boot_metrics import observe_boots
+from metal.controllers.shared.fleet_metrics import Fleet, FleetCollector
+from metal.controllers.shared.metrics import Metrics
 from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client
@@ -180,7 +183,8 @@ class Manager:
     def _controllers(self) -> None:
         parts, config, runtime = self.parts, self.config, self.runtime
         defaults = self._access_defaults()
-        context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder)
+        metrics = Metrics(parts.registry)
+        context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder, metrics)
         setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings())
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
         setup_bmcs(
@@ -192,9 +196,17 @@ class Manager:
         setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
         setup_readiness(context, runtime)
-        setup_boot(
-            runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
-        )
+        setup_boot(context, runtime, self.images, self._boot_settings())
+        self._observe_fleet(metrics)
+
+    def _observe_fleet(self, metrics: Metrics) -> None:
+        of, kinds = self.runtime.informer, self.kinds
+        fleet = Fleet(
+            of(kinds.server), of(kinds.claim), of(kinds.boot_config), of(kinds.maintenance), of(kinds.bmc),
+            of(kinds.endpoint),
+        )  # fmt: skip
+        self.parts.registry.register(FleetCollector(fleet, self.parts.clock))
+        observe_boots(fleet.servers, metrics, lambda: self.runtime.working)
 
     def _access_defaults(self) -> BMCEndpointDefaults:
         options = self.config.bmc

@@ -20,6 +20,8 @@ from metal.boot.plan import Plan
 from metal.controllers.bootconfig import ipxe_boot_config
 from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
 from metal.controllers.bootconfig.image_lookup import Lookups
+from metal.controllers.shared import transitions
+from metal.controllers.shared.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
 from metal.kube.client.protocol import Client
@@ -51,6 +53,7 @@ class Deps:
     clock: Clock
     rng: random.Random
     recorder: Recorder
+    metrics: Metrics = field(default_factory=unregistered)
 
 
 @dataclass
@@ -232,6 +235,7 @@ class BootConfigurationReconciler:
         meta, deps = found.metadata, self.deps
         fresh = await deps.client.patch_status(deps.kinds.ipxe, meta.name, {"status": {"state": state}}, meta.namespace)
         deps.children.observe(fresh)
+        transitions.record(deps.metrics, deps.kinds.ipxe, fresh, found.status, fresh.status)
 
     async def _write(self, config: ServerBootConfiguration, findings: list[Finding]) -> None:
         deps, meta = self.deps, config.metadata
@@ -246,6 +250,7 @@ class BootConfigurationReconciler:
         body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
         fresh = await deps.client.patch_status(deps.kinds.boot_config, meta.name, body, meta.namespace)
         deps.configs.observe(fresh)
+        transitions.record(deps.metrics, deps.kinds.boot_config, fresh, config.status, status)
         if status.state != config.status.state:
             self._tell(config, status, findings)
 

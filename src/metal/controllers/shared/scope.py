@@ -1,13 +1,15 @@
 """One pass over one object: collects changes of its status, and writes their difference once as a merge patch."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
+from metal.controllers.shared import transitions
+from metal.controllers.shared.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
@@ -25,6 +27,7 @@ class Context:
     clock: Clock
     rng: random.Random
     recorder: Recorder
+    metrics: Metrics = field(default_factory=unregistered)
 
     def jitter(self, seconds: float) -> float:
         """The duration give or take a fifth, so that a fleet does not move in step."""
@@ -89,14 +92,16 @@ class StatusScope(Generic[T]):
         self.context.recorder.event(self.obj, self.kind, type, reason, message)
 
     async def commit(self) -> None:
-        """Write what changed, if anything. Raises Conflict when somebody else changed the object meanwhile."""
+        """Write what changed, if anything, and log a transition. Raises Conflict when the object changed meanwhile."""
         if "observed_generation" in self.status.__struct_fields__:
             self.set(observed_generation=self.obj.metadata.generation)
-        changes = _changes(self.obj.status or self._empty, self.status)
+        old, new = self.obj.status or self._empty, self.status
+        changes = _changes(old, new)
         if not changes:
             return
         body = {"metadata": {"resourceVersion": self.obj.metadata.resource_version}, "status": changes}
         self.adopt(await self.context.client.patch_status(self.kind, self.name, body, self.obj.metadata.namespace))
+        transitions.record(self.context.metrics, self.kind, self.obj, old, new)
 
     async def patch(self, changes: dict[str, Any]) -> None:
         """Change metadata, spec or data now, guarded by resourceVersion; the pending status stays pending."""

@@ -198,6 +198,7 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
         now = scope.now
         client, kinds = scope.context.client, scope.context.kinds
         evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
+        scope.context.metrics.count_sanitization(evidence)
     scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
     if verdict.owed:
         return _owe(scope, evidence, verdict)
