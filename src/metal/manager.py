@@ -178,7 +178,7 @@ class Manager:
         remote = self.parts.remote or RegistryClient(
             RegistryClientSettings(allowed=listed.allowed, insecure=listed.insecure)
         )
-        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size))
+        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size, self.parts.registry))
 
     def _controllers(self) -> None:
         parts, config, runtime = self.parts, self.config, self.runtime

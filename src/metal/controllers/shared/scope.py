@@ -8,6 +8,7 @@ import msgspec
 
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
+from metal.bmc import calls
 from metal.controllers.shared import transitions
 from metal.controllers.shared.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
@@ -54,11 +55,17 @@ class StatusScope(Generic[T]):
         self.now = context.clock().replace(microsecond=0)
         self._empty = empty
         self.status: Any = obj.status or empty
+        calls.set_reason(self._why)
 
     @property
     def name(self) -> str:
         """Name of the object."""
         return self.obj.metadata.name
+
+    def _why(self) -> str:
+        """Why this pass writes to a BMC, for the log: the pending state, and what is awaited."""
+        state, awaited = transitions.state_of(self.status), getattr(self.status, "waiting_for", "")
+        return f"{self.kind.kind} {self.name} in {state or 'no state'}{f', waits for {awaited}' if awaited else ''}"
 
     def set(self, **changes: Any) -> None:
         """Change fields of the pending status."""
