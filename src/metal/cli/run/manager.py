@@ -61,11 +61,10 @@ _T = TypeVar("_T")
               help="Folder for the image cache; nothing in it is missed when it is gone.")  # fmt: skip
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
               help="Let one of several managers act, chosen by a Lease. Without it, run only one.")  # fmt: skip
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Readable lines, or a JSON object a line.")  # fmt: skip
+@logs.log_options
 def command(
     kubeconfig: Path | None, context: str | None, config_file: Path | None, data: Path, leader_elect: bool,
-    log_format: str,
+    log_format: str, log_level: str,
 ) -> None:  # fmt: skip
     """Run controllers, boot server and registry against a Kubernetes cluster.
 
@@ -83,10 +82,7 @@ def command(
     """
     config = _usable(lambda: load(config_file))
     connection = _usable(lambda: kube.load(kubeconfig, context))
-    if log_format == "json":
-        logs.as_json(sys.stdout)
-    else:
-        logs.to_stream(sys.stdout, colours=False)
+    logs.configure(sys.stdout, logs.LogOptions(log_format, log_level))
     collect_seldom()
     try:
         with locked(data) as folder:
