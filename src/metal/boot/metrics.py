@@ -16,6 +16,8 @@ class CacheMetrics:
             "metal_image_downloads_total", "Downloads of blobs that ended, by result: succeeded or failed.", ["result"],
             registry=registry,
         )  # fmt: skip
+        for result in ("succeeded", "failed"):
+            self.downloads.labels(result)
         self.downloaded = Counter(
             "metal_image_downloaded_bytes_total", "Bytes of blobs that were downloaded and verified.", registry=registry
         )

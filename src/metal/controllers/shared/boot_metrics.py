@@ -10,13 +10,10 @@ from datetime import datetime
 
 from metal.api.boot_window import BootWindow, Phase
 from metal.api.server import Server
-from metal.bmc.boot import BootTarget
-from metal.controllers.shared.metrics import Metrics
+from metal.controllers.shared.metrics import BOOT_METHOD, Metrics
 from metal.kube.cache.informer import Informer
 
 _RUNNING = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)
-_METHOD = str(BootTarget.PXE)
-"""How every boot starts: with the override that the Server controller sets."""
 
 
 def observe_boots(servers: Informer[Server], metrics: Metrics, acting: Callable[[], bool]) -> None:
@@ -27,7 +24,7 @@ def observe_boots(servers: Informer[Server], metrics: Metrics, acting: Callable[
             return
         window, result = new.status.boot_window, result_of(old, new)
         if window is not None and result:
-            metrics.boots.labels(window.purpose, _METHOD, result).inc()
+            metrics.boots.labels(window.purpose, BOOT_METHOD, result).inc()
             if result == "succeeded":
                 _observe_phases(metrics, window)
 

@@ -2,7 +2,9 @@
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from metal.api.sanitization import SanitizationEvidence
+from metal.api.boot_window import Purpose
+from metal.api.sanitization import Policy, SanitizationEvidence
+from metal.bmc.boot import BootTarget
 
 METHODS = frozenset({
     "ATASanitizeBlockErase", "ATASanitizeCryptoScramble", "ATASanitizeOverwrite", "ATASecurityErase",
@@ -11,6 +13,9 @@ METHODS = frozenset({
     "SCSISanitizeCryptoErase", "SCSISanitizeOverwrite",
 })  # fmt: skip
 """Methods of the probe. A report may contain any text, and each value of a label costs memory for ever."""
+BOOT_METHOD = str(BootTarget.PXE)
+"""How every network boot starts: with the override that the Server controller sets."""
+BOOT_RESULTS = ("succeeded", "failed", "contested", "cancelled")
 _STATE_SECONDS = (1, 10, 30, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 _BOOT_SECONDS = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 
@@ -54,6 +59,17 @@ class Metrics:
             "metal_servers_recycled_total", "Servers that left Cleanup, by how the data of their tenant ended.",
             ["sanitization"], registry=registry,
         )  # fmt: skip
+
+        self._begin()
+
+    def _begin(self) -> None:
+        """Series that alerts watch start at 0: the first failure is an increase only when there was a value before."""
+        for purpose in Purpose:
+            for result in BOOT_RESULTS:
+                self.boots.labels(purpose.value, BOOT_METHOD, result)
+        for policy in (Policy.CLEAR, Policy.PURGE):
+            for result in ("succeeded", "failed"):
+                self.sanitizations.labels(policy.value, result)
 
     def count_sanitization(self, evidence: SanitizationEvidence) -> None:
         """Count an erasure that ended, and each of its drives."""

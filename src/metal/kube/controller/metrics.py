@@ -49,6 +49,8 @@ class Metrics:
         self.events = Counter(
             "metal_events_total", "Kubernetes Events by result: written or dropped.", ["result"], registry=registry
         )
+        for result in ("written", "dropped"):
+            self.events.labels(result)
         self.queues = QueueMetrics(registry)
 
     def watch_leader(self, name: str, leader: Callable[[], bool]) -> None:
