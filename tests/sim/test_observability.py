@@ -32,7 +32,7 @@ async def test_each_transition_is_one_line_in_the_words_of_its_event() -> None:
     async with plane(1) as world:
         logs = await _life(world)
         await world.manager.recorder.flush()
-        events = {(e.reason, e.message) for e in (await world.client.list(EVENT)).items}  # type: ignore[attr-defined]
+        events = {(e.reason, e.message) for e in (await world.client.list(EVENT)).items}
     lines = [line for line in logs if line["event"] == "transition"]
     servers = [line for line in lines if line["kind"] == "Server"]
     assert [line["to"] for line in servers] == [

@@ -48,7 +48,7 @@ def state_of(status: Any) -> str:
 
 
 def words(old: Any, new: Any) -> tuple[str, str]:
-    """Reason and message of a transition: of the main condition, else of the first that changed, else what is awaited.
+    """Reason and message of a transition: of the main condition, else of the first that changed, else what is missing.
 
     A main condition that did not change describes the former state, so another one that changed comes before it.
     """
@@ -59,7 +59,7 @@ def words(old: Any, new: Any) -> tuple[str, str]:
     kept = [found for type in _MAIN if (found := conditions.find(after, type)) is not None]
     chosen = next(iter((*main, *changed, *kept)), None)
     if chosen is None:
-        return "", str(getattr(new, "waiting_for", ""))
+        return "", str(getattr(new, "waiting_for", "") or "; ".join(getattr(new, "owed", ())))
     return chosen.reason, chosen.message
 
 
