@@ -110,10 +110,8 @@ class Manager:
         self.parts, self.config = parts, parts.config
         self.kinds: Kinds = kinds(self.config.api_group, self.config.boot_group)
         self.runtime = Runtime(parts.client, rng=parts.rng, registry=parts.registry)
-        self.recorder = Recorder(
-            parts.client, EVENT, component="metal-operator", clock=parts.clock, metrics=self.runtime.metrics
-        )
-        self.runtime.metrics.watch_leader(self.config.election.lease, lambda: self.role == "leader")
+        counted = self.runtime.metrics
+        self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock, metrics=counted)
         self.runtime.background("events", self.recorder.run)
         name = parts.elector.settings.identity if parts.elector else f"manager-{parts.rng.getrandbits(64):016x}"
         self.pause = Pause(
@@ -206,6 +204,7 @@ class Manager:
             of(kinds.endpoint),
         )  # fmt: skip
         self.parts.registry.register(FleetCollector(fleet, self.parts.clock))
+        self.runtime.metrics.watch_leader(self.config.election.lease, lambda: self.role == "leader")
         observe_boots(fleet.servers, metrics, lambda: self.runtime.working)
 
     def _access_defaults(self) -> BMCEndpointDefaults:
