@@ -91,9 +91,15 @@ def _processors(form: str, colours: bool) -> tuple[list[Processor], Processor]:
     renderer = structlog.dev.ConsoleRenderer(
         colors=colours,
         pad_event_to=0,
+        sort_keys=False,
         exception_formatter=structlog.dev.plain_traceback,  # others print locals
     )
-    return [*shared, structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)], renderer
+    return [*shared, _without_nothing, structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)], renderer
+
+
+def _without_nothing(_: Any, __: str, event: EventDict) -> EventDict:
+    """A person needs no fields that are empty; programs do."""
+    return {name: value for name, value in event.items() if value is not None}
 
 
 def _mask(_: Any, __: str, event: EventDict) -> EventDict:

@@ -6,6 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
+from metal.api.boot_window import Phase
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.bmc import calls
@@ -63,9 +64,12 @@ class StatusScope(Generic[T]):
         return self.obj.metadata.name
 
     def _why(self) -> str:
-        """Why this pass writes to a BMC, for the log: the pending state, and what is awaited."""
+        """Why this pass writes to a BMC, for the log: the pending state, the boot that starts, and what is awaited."""
         state, awaited = transitions.state_of(self.status), getattr(self.status, "waiting_for", "")
-        return f"{self.kind.kind} {self.name} in {state or 'no state'}{f', waits for {awaited}' if awaited else ''}"
+        window = getattr(self.status, "boot_window", None)
+        boot = f", {window.purpose} boot {window.id}" if window is not None and window.phase == Phase.OPEN else ""
+        waits = f", waits for {awaited}" if awaited else ""
+        return f"{self.kind.kind} {self.name} in {state or 'no state'}{boot}{waits}"
 
     def set(self, **changes: Any) -> None:
         """Change fields of the pending status."""

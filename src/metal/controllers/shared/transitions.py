@@ -37,8 +37,9 @@ def record(metrics: Metrics, kind: Kind[Any], obj: Object, old: Any, new: Any) -
     meta = obj.metadata
     log = _log.warning if after in _WARNINGS else _log.info
     log(
-        "transition", kind=kind.kind, namespace=meta.namespace or None, name=meta.name, reason=reason, message=message,
-        since=since.isoformat() if since is not None else None, seconds=seconds, **{"from": before, "to": after},
+        "transition", kind=kind.kind, namespace=meta.namespace or None, name=meta.name,
+        **{"from": before, "to": after}, reason=reason, message=message,
+        since=since.isoformat() if since is not None else None, seconds=seconds,
     )  # fmt: skip
 
 
