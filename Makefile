@@ -26,9 +26,10 @@ lint: setup ## ruff, mypy and import contracts
 	$(RUN) lint-imports
 
 .PHONY: generate
-generate: setup ## write config/crd, config/rbac, docs/configuration.md and the tables of docs/states.md from the code
+generate: setup ## write the CRDs, RBAC, chart rules and the generated pages of docs/ from the code
 	$(RUN) python -m metal.codegen.crd_files
 	$(RUN) python -m metal.codegen.options
+	$(RUN) python -m metal.codegen.metrics
 	$(RUN) python -m metal.codegen.rbac
 	$(RUN) python -m metal.codegen.states
 	$(RUN) python -m charts.generate
@@ -37,6 +38,7 @@ generate: setup ## write config/crd, config/rbac, docs/configuration.md and the 
 generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m metal.codegen.crd_files --check
 	$(RUN) python -m metal.codegen.options --check
+	$(RUN) python -m metal.codegen.metrics --check
 	$(RUN) python -m metal.codegen.rbac --check
 	$(RUN) python -m metal.codegen.states --check
 	$(RUN) python -m charts.generate --check

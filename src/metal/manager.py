@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, disable_created_metrics, generate_latest
 
 from metal.api.core import EVENT, NAMESPACE
 from metal.api.kinds import Kinds, kinds
@@ -35,6 +35,9 @@ from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.boot_metrics import observe_boots
+from metal.controllers.shared.fleet_metrics import Fleet, FleetCollector
+from metal.controllers.shared.metrics import Metrics
 from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client
@@ -107,7 +110,8 @@ class Manager:
         self.parts, self.config = parts, parts.config
         self.kinds: Kinds = kinds(self.config.api_group, self.config.boot_group)
         self.runtime = Runtime(parts.client, rng=parts.rng, registry=parts.registry)
-        self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock)
+        counted = self.runtime.metrics
+        self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock, metrics=counted)
         self.runtime.background("events", self.recorder.run)
         name = parts.elector.settings.identity if parts.elector else f"manager-{parts.rng.getrandbits(64):016x}"
         self.pause = Pause(
@@ -172,12 +176,13 @@ class Manager:
         remote = self.parts.remote or RegistryClient(
             RegistryClientSettings(allowed=listed.allowed, insecure=listed.insecure)
         )
-        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size))
+        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size, self.parts.registry))
 
     def _controllers(self) -> None:
         parts, config, runtime = self.parts, self.config, self.runtime
         defaults = self._access_defaults()
-        context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder)
+        metrics = Metrics(parts.registry)
+        context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder, metrics)
         setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings())
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
         setup_bmcs(
@@ -189,9 +194,18 @@ class Manager:
         setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
         setup_readiness(context, runtime)
-        setup_boot_configs(
-            runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
-        )
+        setup_boot_configs(context, runtime, self.images, self._boot_settings())
+        self._observe_fleet(metrics)
+
+    def _observe_fleet(self, metrics: Metrics) -> None:
+        of, kinds = self.runtime.informer, self.kinds
+        fleet = Fleet(
+            of(kinds.server), of(kinds.claim), of(kinds.boot_config), of(kinds.maintenance), of(kinds.bmc),
+            of(kinds.endpoint),
+        )  # fmt: skip
+        self.parts.registry.register(FleetCollector(fleet, self.parts.clock))
+        self.runtime.metrics.watch_leader(self.config.election.lease, lambda: self.role == "leader")
+        observe_boots(fleet.servers, metrics, lambda: self.runtime.working)
 
     def _access_defaults(self) -> BMCEndpointDefaults:
         options = self.config.bmc
@@ -215,7 +229,7 @@ class Manager:
         elector = self.parts.elector
         if elector is not None:
             await self._stand_by()
-        await self.runtime.start(hopeless=(Forbidden, NotFound, Unauthorized))
+        await self.runtime.start(permanent=(Forbidden, NotFound, Unauthorized))
         if elector is not None:
             self._election.spawn("elector", elector.run)
         self._ready = True
@@ -248,6 +262,7 @@ class Manager:
             await self._listen_metrics()
 
     async def _listen_metrics(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and of no use to a rate
         app = web.Application()
         app.router.add_get("/metrics", self._show_metrics)
         app.router.add_get("/healthz", self._healthy)

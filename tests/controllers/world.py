@@ -27,6 +27,7 @@ from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.watches import setup_servers
+from metal.controllers.shared.metrics import Metrics
 from metal.controllers.shared.scope import Context
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport
@@ -69,7 +70,8 @@ class World:
         runtime = Runtime(self.tap, rng=random.Random(seed))
         recorder = Recorder(self.client, EVENT, clock=self.clock, component="test")
         runtime.background("events", recorder.run)
-        context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder)
+        metrics = Metrics(runtime.metrics.registry)
+        context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder, metrics)
         setup_servers(context, runtime, self.pool, self.settings, workers=8)
         setup_claims(context, runtime, ClaimSettings(), workers=8)
         setup_maintenances(context, runtime, MaintenanceSettings())

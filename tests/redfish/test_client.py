@@ -290,7 +290,7 @@ async def test_202_brings_a_task(bmc: FakeBMC, client: RedfishClient) -> None:
 async def test_the_observer_hears_of_every_request(bmc: FakeBMC) -> None:
     """Outcomes are few words, fit for metric labels."""
     heard: list[tuple[str, str]] = []
-    client = RedfishClient(bmc, origin=ORIGIN, observer=lambda method, outcome: heard.append((method, outcome)))
+    client = RedfishClient(bmc, origin=ORIGIN, observer=lambda method, outcome, _: heard.append((method, outcome)))
     bmc.fault("GET", THING, answer(200, {"@odata.id": THING}), answer(500), ConnectionDropped("x"), BMCTimeout("y"))
     await client.get(THING)
     for _ in range(2):

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
+from metal.bmc.calls import logged_write
 from metal.bmc.errors import BMCAuthError, BMCHostKeyChanged, BMCServerError, BMCTimeout, BMCUnreachable
 from metal.bmc.shell import ShellAccess
 
@@ -41,12 +42,14 @@ class SSHShell:
 
     async def run(self, access: ShellAccess, command: str) -> None:
         """A connection that breaks after the command was sent is not a failure: the BMC is restarting."""
-        self._permit()
-        connection = await connect(access, self._connect_timeout)
-        try:
-            await _run(connection, access, command)
-        finally:
-            connection.abort()
+        with logged_write(access.address, "ssh", {"command": command}) as call:
+            self._permit()
+            connection = await connect(access, self._connect_timeout)
+            try:
+                call.sent = 1
+                await _run(connection, access, command)
+            finally:
+                connection.abort()
 
 
 async def connect(access: ShellAccess, limit: float, *, keepalive: float = 0) -> "asyncssh.SSHClientConnection":

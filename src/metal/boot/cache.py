@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from metal.boot.errors import ImageError
 from metal.boot.manifest import Descriptor
+from metal.boot.metrics import CacheMetrics
 from metal.boot.oci import is_digest
 
 Source = Callable[[], AsyncIterator[bytes]]
@@ -47,10 +49,10 @@ class _Download:
 class BlobCache:
     """Blobs in `folder`, at most `limit` bytes; the least recently used one that no owner holds is removed first.
 
-    Call `open` before use and `aclose` after.
+    Call `open` before use and `aclose` after. registry, if given, gets the metrics of the cache.
     """
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, limit: int, registry: CollectorRegistry | None = None) -> None:
         self._blobs, self._temporary = folder / "blobs", folder / "incoming"
         self._limit = limit
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -58,6 +60,8 @@ class BlobCache:
         self._verifications: dict[str, asyncio.Task[bool]] = {}
         self._used: dict[str, int] = {}
         self._held: dict[Hashable, frozenset[str]] = {}
+        self._metrics = CacheMetrics(registry or CollectorRegistry())
+        self._metrics.bytes.set_function(lambda: float(self.bytes))
 
     def __repr__(self) -> str:
         room = f"bytes={self.bytes} limit={self._limit}"
@@ -91,6 +95,7 @@ class BlobCache:
             return None
         if digest in self._entries:
             self._entries.move_to_end(digest)
+        self._metrics.requests.labels("hit").inc()
         return path
 
     def has(self, digest: str) -> bool:
@@ -112,6 +117,7 @@ class BlobCache:
         """Start a download, or join the one in progress."""
         download = self._downloads.get(blob.digest)
         if download is None:
+            self._metrics.requests.labels("miss").inc()
             reserved = sum(other.size for other in self._downloads.values())
             fetching = self._fetch(blob, source, reserved)
             task = asyncio.get_running_loop().create_task(fetching, name=f"blob {blob.digest[:19]}")
@@ -164,6 +170,7 @@ class BlobCache:
         finally:
             _discard(temporary)
         self._entries[blob.digest] = _Entry(blob.size, verified=True)
+        self._metrics.downloaded.inc(blob.size)
         return self._path(blob.digest)
 
     async def _receive(self, blob: Descriptor, source: Source, temporary: Path) -> None:
@@ -189,7 +196,11 @@ class BlobCache:
 
     def _finished(self, digest: str, task: "asyncio.Task[Path]") -> None:
         self._downloads.pop(digest, None)
-        if not task.cancelled() and (problem := task.exception()) is not None:
+        if task.cancelled():
+            return
+        problem = task.exception()
+        self._metrics.downloads.labels("succeeded" if problem is None else "failed").inc()
+        if problem is not None:
             _log.warning("download failed", digest=digest, error=str(problem))
 
     def _make_room(self, wanted: int) -> None:

@@ -34,7 +34,7 @@ from metal.redfish.transport import ConnectionDropped, Response, Transport
 
 T = TypeVar("T", bound=msgspec.Struct)
 JSON = dict[str, Any]
-Observer = Callable[[str, str], None]
+Observer = Callable[[str, str, float], None]
 Permit = Callable[[], None]
 """Raises when nothing may be changed now."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -87,8 +87,8 @@ class Reply:
 class RedfishClient:
     """Requests to one BMC. Shared by all callers; safe for concurrent use in one event loop.
 
-    Args: origin is scheme://host:port; observer is called with each request's method and outcome (2xx, …, timeout);
-    permit is called right before each change except logins and logouts, and its exception is passed on.
+    Args: origin is scheme://host:port; observer is called with each request's method, outcome (2xx, …, timeout) and
+    seconds; permit is called right before each change except logins and logouts, and its exception is passed on.
     Raises, from every method: a subclass of BMCError, within `limits.deadline` seconds of each request.
     """
 
@@ -109,7 +109,7 @@ class RedfishClient:
         self._transport = transport
         self._origin = origin
         self._password = password
-        self._observer = observer or (lambda method, outcome: None)
+        self._observer = observer or (lambda method, outcome, seconds: None)
         self._permit = permit
         self._reads = asyncio.Semaphore(self.limits.reads)
         self._writes = asyncio.Semaphore(self.limits.writes)
@@ -264,7 +264,8 @@ class RedfishClient:
 
     async def _observed(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         self.requests += 1
-        outcome = "cancelled"
+        outcome, loop = "cancelled", asyncio.get_running_loop()
+        began = loop.time()
         try:
             response = await self._transport.request(
                 method, path, headers=headers, body=body, timeout=self.limits.deadline
@@ -275,7 +276,7 @@ class RedfishClient:
             outcome = error.reason
             raise
         finally:
-            self._observer(method, outcome)
+            self._observer(method, outcome, loop.time() - began)
 
     def _resource(self, path: str, response: Response) -> Resource:
         data = self._object("GET", path, response)

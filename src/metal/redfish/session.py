@@ -90,6 +90,11 @@ class Session:
         """True while the credentials are known to be wrong and are not tried."""
         return self._refusal is not None and asyncio.get_running_loop().time() < self._refusal.until
 
+    @property
+    def is_open(self) -> bool:
+        """True while the BMC keeps a session for us."""
+        return self._grant is not None and bool(self._grant.location)
+
     def forget_refusal(self) -> None:
         """Allow one more try of the same credentials now."""
         self._refusal = None

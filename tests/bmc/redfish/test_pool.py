@@ -114,15 +114,17 @@ async def test_a_dead_bmc_delays_no_other(fleet: Fleet) -> None:
 
 
 async def test_requests_are_counted_by_bmc_and_in_metrics_without_names(fleet: Fleet) -> None:
-    """Counts survive a drop; labels are method and outcome."""
+    """Counts survive a drop; labels are vendor, operation, method and result."""
     registry = CollectorRegistry()
     pool = RedfishPool(fleet, registry=registry)
     await pool.get(ACCESS).systems()
     await pool.drop("bmc-1")
     assert pool.requests == {"bmc-1": 5}
     assert pool.total_requests == 5
-    assert registry.get_sample_value("metal_bmc_requests_total", {"method": "GET", "outcome": "2xx"}) == 3
-    assert registry.get_sample_value("metal_bmc_requests_total", {"method": "DELETE", "outcome": "2xx"}) == 1
+    labels = {"vendor": "unknown", "operation": "systems", "method": "GET", "result": "2xx"}
+    assert registry.get_sample_value("metal_redfish_requests_total", labels) == 3
+    labels = {"vendor": "other", "operation": "close", "method": "DELETE", "result": "2xx"}
+    assert registry.get_sample_value("metal_redfish_requests_total", labels) == 1
 
 
 async def test_ipv6_addresses_are_bracketed_in_messages(fleet: Fleet) -> None:

@@ -17,6 +17,7 @@ from metal.api.meta import Kind
 from metal.boot.errors import ImageError
 from metal.boot.images import Image
 from metal.controllers.bootconfig.watches import setup_boot_configs
+from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
@@ -36,10 +37,8 @@ class Site:
         self.runtime = Runtime(self.api, rng=random.Random(1))
         self.clock = LoopClock(Clock().now)
         self.recorder = Recorder(self.api, EVENT, component="test", clock=self.clock)
-        setup_boot_configs(
-            self.runtime, self.kinds, world.images, world.settings, self.recorder,
-            clock=self.clock, rng=random.Random(1),
-        )  # fmt: skip
+        context = Context(self.api, self.kinds, self.clock, random.Random(1), self.recorder)
+        setup_boot_configs(context, self.runtime, world.images, world.settings)
         self.runtime.background("events", self.recorder.run)
 
     async def server(self, name: str = "s1") -> None:

@@ -9,9 +9,13 @@ limits (one write, two reads at a time) hold for all callers together. Nothing i
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import cast
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
+from metal.bmc import calls
+from metal.bmc.calls import RecordedBMC, Target
+from metal.bmc.metrics import Metrics
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.redfish.client import RedfishBMC
 from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
@@ -41,14 +45,14 @@ def http_transport(access: BMCEndpoint) -> Transport:
 class _Entry:
     access: BMCEndpoint
     client: RedfishClient
-    bmc: RedfishBMC
+    bmc: BMC
 
 
 class RedfishPool:
     """Implements metal.bmc.pool.Pool. Connections and sessions are opened with the first request.
 
     Args: permit raises when no BMC may be changed now; it is called right before each change, logins excepted.
-    registry, if given, gets metal_bmc_requests_total by method and outcome; no label names a BMC.
+    registry, if given, gets the metrics of requests to BMCs.
     """
 
     def __init__(
@@ -65,12 +69,8 @@ class RedfishPool:
         self._entries: dict[str, _Entry] = {}
         self._requests: dict[str, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._counter = Counter(
-            "metal_bmc_requests",
-            "Requests sent to BMCs.",
-            ["method", "outcome"],
-            registry=registry or CollectorRegistry(),
-        )
+        self._metrics = Metrics(registry or CollectorRegistry())
+        self._metrics.watch_sessions(lambda: sum(entry.client.session.is_open for entry in self._entries.values()))
 
     def __repr__(self) -> str:
         return f"<RedfishPool {len(self._entries)} BMCs {self.total_requests} requests>"
@@ -122,23 +122,29 @@ class RedfishPool:
 
     def _connect(self, access: BMCEndpoint) -> _Entry:
         address = f"[{access.address}]" if ":" in access.address else access.address
+        target = Target(access.key, self._metrics)
+
+        def observe(method: str, outcome: str, seconds: float) -> None:
+            self._requests[access.key] = self._requests.get(access.key, 0) + 1
+            target.observe(method, outcome, seconds)
+
         client = RedfishClient(
             self._make_transport(access),
             origin=f"{access.scheme}://{address}:{access.port}",
             username=access.username,
             password=access.password,
             limits=self._limits,
-            observer=lambda method, outcome: self._count(access.key, method, outcome),
-            permit=self._permit,
+            observer=observe,
+            permit=self._permit_write,
         )
-        return _Entry(access, client, RedfishBMC(client))
+        return _Entry(access, client, cast("BMC", RecordedBMC(RedfishBMC(client), target)))
+
+    def _permit_write(self) -> None:
+        self._permit()
+        calls.note_write()
 
     def _retire(self, entry: _Entry) -> asyncio.Task[None]:
         task = asyncio.create_task(entry.client.aclose(), name=f"log out of {entry.access.key}")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task
-
-    def _count(self, key: str, method: str, outcome: str) -> None:
-        self._requests[key] = self._requests.get(key, 0) + 1
-        self._counter.labels(method, outcome).inc()

@@ -36,6 +36,7 @@ from metal.kube.client.errors import (
 )
 from metal.kube.client.http import HTTPClient
 from metal.kube.controller.election import ElectionSettings, Elector, Lease
+from metal.kube.controller.metrics import ClientMetrics
 from metal.kube.controller.tasks import Crashed
 from metal.kube.meta.clock import system_clock
 from metal.kube.meta.objects import Kind
@@ -60,11 +61,10 @@ _T = TypeVar("_T")
               help="Folder for the image cache; nothing in it is missed when it is gone.")  # fmt: skip
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
               help="Let one of several managers act, chosen by a Lease. Without it, run only one.")  # fmt: skip
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Readable lines, or a JSON object a line.")  # fmt: skip
+@logs.log_options
 def command(
     kubeconfig: Path | None, context: str | None, config_file: Path | None, data: Path, leader_elect: bool,
-    log_format: str,
+    log_format: str, log_level: str,
 ) -> None:  # fmt: skip
     """Run controllers, boot server and registry against a Kubernetes cluster.
 
@@ -82,10 +82,7 @@ def command(
     """
     config = _usable(lambda: load(config_file))
     connection = _usable(lambda: kube.load(kubeconfig, context))
-    if log_format == "json":
-        logs.as_json(sys.stdout)
-    else:
-        logs.to_stream(sys.stdout, colours=False)
+    logs.configure(sys.stdout, logs.LogOptions(log_format, log_level))
     collect_seldom()
     try:
         with locked(data) as folder:
@@ -120,14 +117,16 @@ async def _run(config: Config, connection: kube.Connection, cache: Path, *, elec
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator")
+    registry = CollectorRegistry()
+    observe = ClientMetrics(registry).observe
+    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator", observer=observe)
     lease_client = HTTPClient(
-        connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election"
+        connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election", observer=observe
     )
     try:
         async with watchdog.watched():
             elector = elector_of(config, lease_client) if elect else None
-            await _serve(_manager(config, client, cache, elector), config, stop)
+            await _serve(_manager(config, client, cache, elector, registry), config, stop)
     finally:
         await lease_client.aclose()
         await client.aclose()
@@ -144,8 +143,9 @@ def elector_of(config: Config, client: HTTPClient) -> Elector:
     return Elector(client, cast("Kind[Lease]", LEASE), settings, clock=system_clock, rng=random.Random())
 
 
-def _manager(config: Config, client: HTTPClient, cache: Path, elector: Elector | None) -> Manager:
-    registry = CollectorRegistry()
+def _manager(
+    config: Config, client: HTTPClient, cache: Path, elector: Elector | None, registry: CollectorRegistry
+) -> Manager:
     pool = RedfishPool(permit=elector.require, registry=registry) if elector else RedfishPool(registry=registry)
     prefixes = PrefixFile(Path(config.mac_prefixes_file) if config.mac_prefixes_file else None)
     return Manager(Parts(client, pool, config, prefixes, cache, registry=registry, elector=elector))

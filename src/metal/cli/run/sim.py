@@ -59,6 +59,7 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 @click.option("--state", type=click.Path(path_type=Path, dir_okay=False), help="File that keeps the machines' state.")
 @click.option("--write-mac-prefixes", "prefixes", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the MAC prefix file for the control plane there, instead of printing it.")  # fmt: skip
+@logs.log_options
 @connection_options
 def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], **given: Any) -> None:
     """Run simulated BMCs and machines against a control plane on this machine.
@@ -77,7 +78,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
             fleet.inject(name, number)
     except ValueError as exc:
         raise click.UsageError(str(exc)) from None
-    logs.to_stream(sys.stdout, colours=False)
+    logs.configure(sys.stdout, logs.LogOptions(given["log_format"], given["log_level"]))
     try:
         collect_seldom()
         uvloop.run(_run(fleet, given))

@@ -12,7 +12,7 @@ import uvloop
 
 from metal.cli.run import logs
 from metal.cli.run.garbage import collect_seldom
-from metal.cli.run.live_table import narrate, table
+from metal.cli.run.live_table import table
 from metal.cli.run.simulated import FleetWish
 from metal.cli.run.standalone import Standalone
 from metal.cli.run.start_failures import EXPECTED, NotStarted, sentence
@@ -49,6 +49,7 @@ _FILES = 1 << 16
 @click.option(
     "--registry-listen", callback=address, default=None, help="Address:port of the registry [127.0.0.1:10000]."
 )
+@logs.log_options
 def command(
     data: Path,
     fleet: int,
@@ -56,12 +57,15 @@ def command(
     images_port: int,
     config_file: Path | None,
     api_group: str | None,
+    log_format: str,
+    log_level: str,
     **addresses: str | None,
 ) -> None:
     """Run everything on this machine: embedded API, controllers, boot server and registry.
 
     With --fleet N also N simulated servers, which walk to Available by themselves. Ctrl-C stops it; started again with
-    the same --data, everything is as it was.
+    the same --data, everything is as it was. While a table occupies the terminal, log lines go to the file log in
+    --data, as JSON.
     """
     config = _load(config_file)
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
@@ -73,17 +77,17 @@ def command(
     collect_seldom()
     try:
         with locked(data) as folder:
-            _hold(folder, FleetWish(fleet, bmc_port, images_port), config)
+            _hold(folder, FleetWish(fleet, bmc_port, images_port), config, logs.LogOptions(log_format, log_level))
     except NotStarted as exc:
         raise click.ClickException(str(exc)) from None
     except EXPECTED as exc:
         raise click.ClickException(sentence(exc)) from None
 
 
-def _hold(folder: DataDir, fleet: FleetWish, config: Config) -> None:
+def _hold(folder: DataDir, fleet: FleetWish, config: Config, options: logs.LogOptions) -> None:
     try:
         folder.keep_group(config.api_group)
-        uvloop.run(_run(folder.path, fleet, config))
+        uvloop.run(_run(folder.path, fleet, config, options))
     except NotStarted:
         folder.undo()
         raise
@@ -96,15 +100,15 @@ def _load(path: Path | None) -> Config:
         raise click.UsageError(str(exc)) from None
 
 
-async def _run(data: Path, fleet: FleetWish, config: Config) -> None:
+async def _run(data: Path, fleet: FleetWish, config: Config, options: logs.LogOptions) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     interactive = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    stream = logs.to_file(data / "log") if interactive else None
+    stream = logs.to_file(data / "log", options.level) if interactive else None
     if stream is None:
-        logs.to_stream(sys.stdout, colours=False)
+        logs.configure(sys.stdout, options)
     try:
         await _run_until(stop, data, fleet, config, interactive=interactive)
     finally:
@@ -134,7 +138,6 @@ async def _start(plane: Standalone) -> None:
 
 async def _show(plane: Standalone, stop: asyncio.Event, *, interactive: bool) -> None:
     if not interactive:
-        narrate(plane.servers)
         click.echo(plane.greeting())
         await stop.wait()
         return

@@ -29,6 +29,7 @@ from metal.controllers.bootconfig import ipxe_boot_config
 from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
 from metal.controllers.bootconfig.image_lookup import Lookups
 from metal.controllers.bootconfig.scope import Deps, Memo
+from metal.controllers.shared import transitions
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta import mergepatch
@@ -205,6 +206,7 @@ class BootConfigurationReconciler:
         meta, deps = found.metadata, self.deps
         fresh = await deps.client.patch_status(deps.kinds.ipxe, meta.name, {"status": {"state": state}}, meta.namespace)
         deps.children.observe(fresh)
+        transitions.record(deps.metrics, deps.kinds.ipxe, fresh, found.status, fresh.status)
 
     async def _write(self, config: ServerBootConfiguration, findings: list[Finding]) -> None:
         deps, meta = self.deps, config.metadata
@@ -219,6 +221,7 @@ class BootConfigurationReconciler:
         body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
         fresh = await deps.client.patch_status(deps.kinds.boot_config, meta.name, body, meta.namespace)
         deps.configs.observe(fresh)
+        transitions.record(deps.metrics, deps.kinds.boot_config, fresh, config.status, status)
         if status.state != config.status.state:
             self._record_event(config, status, findings)
 

@@ -1,7 +1,7 @@
 """The dependencies of the ServerBootConfiguration reconciler, and what a process remembers about each key."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from metal.api.claim import ServerBootConfiguration
 from metal.api.ipxe import IPXEBootConfig
@@ -9,6 +9,7 @@ from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.images import Image, Images
 from metal.controllers.bootconfig.findings import Finding
+from metal.controllers.shared.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
@@ -33,6 +34,7 @@ class Deps:
     clock: Clock
     rng: random.Random
     recorder: Recorder
+    metrics: Metrics = field(default_factory=unregistered)
 
 
 @dataclass

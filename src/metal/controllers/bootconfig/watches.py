@@ -1,38 +1,28 @@
 """Adds the ServerBootConfiguration controller to a runtime: its informers and the changes that cause a pass."""
 
-import random
 from collections.abc import Iterable
 
 from metal.api.claim import ServerBootConfiguration
-from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.images import Images
 from metal.controllers.bootconfig.reconciler import BootConfigurationReconciler
 from metal.controllers.bootconfig.scope import BY_SERVER, Deps
+from metal.controllers.shared.scope import Context
 from metal.kube.controller.controller import owner_keys
-from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
-from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key, key_of
 from metal.machineapi.bootserver.settings import BootSettings
 
 
 def setup_boot_configs(
-    runtime: Runtime,
-    kinds: Kinds,
-    images: Images,
-    settings: BootSettings,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    rng: random.Random,
-    workers: int = 16,
+    context: Context, runtime: Runtime, images: Images, settings: BootSettings, *, workers: int = 16
 ) -> BootConfigurationReconciler:
     """Add the ServerBootConfiguration controller."""
+    kinds = context.kinds
     deps = Deps(
         client=runtime.client, kinds=kinds, configs=runtime.informer(kinds.boot_config),
         servers=runtime.informer(kinds.server), children=runtime.informer(kinds.ipxe), images=images,
-        settings=settings, clock=clock, rng=rng, recorder=recorder,
+        settings=settings, clock=context.clock, rng=context.rng, recorder=context.recorder, metrics=context.metrics,
     )  # fmt: skip
     deps.configs.add_index(BY_SERVER, _server_of)
     reconciler = BootConfigurationReconciler(deps)

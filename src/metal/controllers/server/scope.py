@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter
-
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
 from metal.api.boot_window import Phase
@@ -65,17 +63,10 @@ class Deps:
     keys: KeyStore
     access_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
-    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
-
-    def __post_init__(self) -> None:
-        self._recycled = Counter(
-            "metal_servers_recycled_total", "Servers that came out of Cleanup, by what became of their tenant's data.",
-            ["sanitization"], registry=self.metrics,
-        )  # fmt: skip
 
     def count_recycled(self, sanitization: str) -> None:
-        """Count a server that can be given to somebody else, by its status.sanitization."""
-        self._recycled.labels(sanitization).inc()
+        """Count a server that left Cleanup, by its status.sanitization."""
+        self.context.metrics.recycled.labels(sanitization).inc()
 
 
 class Scope(StatusScope[Server]):

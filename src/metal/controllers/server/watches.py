@@ -47,7 +47,6 @@ def setup_servers(
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
         maintenances=runtime.informer(kinds.maintenance), access_defaults=access_defaults or BMCEndpointDefaults(),
-        metrics=runtime.metrics.registry,
         keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)

@@ -1,4 +1,4 @@
-"""Records core/v1 Events in the background: repeated ones are counted up, not repeated."""
+"""Records core/v1 Events in the background; a repeated Event raises the count of the first one."""
 
 import asyncio
 import hashlib
@@ -138,7 +138,7 @@ class Recorder:
                 await self._count_up(occurrence, series)
                 return
             except NotFound:
-                pass  # the API forgot it (Events expire): begin anew
+                pass  # the Event expired: create another one
         await self._begin(occurrence)
 
     async def _begin(self, occurrence: _Occurrence) -> None:
@@ -217,5 +217,5 @@ def _body(occurrence: _Occurrence, name: str, component: str) -> dict[str, Any]:
 
 
 def required_permissions(event_kind: Kind[Any]) -> tuple[Permission, ...]:
-    """What a Recorder does with the API: Events live beside what they tell of, those of the cluster in `default`."""
+    """Permissions of a Recorder: Events are in the namespace of their object, in `default` for cluster-scoped ones."""
     return (Permission(event_kind, ("create", "get", "patch"), "records Events, and counts repeated ones up"),)

@@ -11,7 +11,7 @@ import hmac
 from dataclasses import dataclass
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
 from metal.api.bmc import BMC
 from metal.api.kinds import Kinds
@@ -23,6 +23,7 @@ from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
 from metal.machine.boot_window import digest
+from metal.machineapi import metrics
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import Response, text
 
@@ -52,10 +53,7 @@ class EventReceiver:
         self._refusals, self.settings = refusals, settings or ReceiverSettings()
         self._queue: WorkQueue[Key] = WorkQueue()
         self._noted: dict[Key, float] = {}
-        self._counter = Counter(
-            "metal_bmc_event_deliveries", "Event deliveries of BMCs that were accepted.",
-            registry=registry or CollectorRegistry(),
-        )  # fmt: skip
+        self._counter = metrics.event_deliveries(registry or CollectorRegistry())
 
     def __repr__(self) -> str:
         return f"<EventReceiver {self._queue!r}>"

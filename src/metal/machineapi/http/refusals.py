@@ -5,10 +5,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
 from metal.api.server import Server
 from metal.kube.meta.clock import Clock
+from metal.machineapi import metrics
 from metal.machineapi.http.response import Response, text
 
 EventSink = Callable[[Server, str, str, str], None]
@@ -30,12 +31,7 @@ class Refusals:
     ) -> None:
         self._clock, self._event = clock, event
         self._told: OrderedDict[tuple[str, ...], datetime] = OrderedDict()
-        self._counter = Counter(
-            "metal_boot_refusals_total",
-            "Requests of machines that were refused, by endpoint and reason.",
-            ["endpoint", "reason"],
-            registry=registry or CollectorRegistry(),
-        )
+        self._counter = metrics.refusals(registry or CollectorRegistry())
 
     def refuse(
         self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None, *, status: int = 0
