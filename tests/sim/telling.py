@@ -22,6 +22,13 @@ class Telling:
     """Reasons of the Warning Events on Servers."""
     stood: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Seconds for which each wait stood, by its name."""
+    messages: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The messages of each word."""
+
+    def say(self, word: str, message: str) -> None:
+        """Record a condition, an Event or a failure."""
+        self.words.add(word)
+        self.messages[word].add(message)
 
     @property
     def waits(self) -> set[str]:
@@ -67,12 +74,12 @@ def _hear(telling: Telling, entry: Change) -> None:
     obj, mark = entry.obj, "" if entry.kind == "Server" else f"{entry.kind}: "
     if isinstance(obj, Event):
         of = obj.involved_object.kind
-        telling.words.add(f"Event {obj.reason}" if of == "Server" else f"{of}: Event {obj.reason}")
+        telling.say(f"Event {obj.reason}" if of == "Server" else f"{of}: Event {obj.reason}", obj.message)
         if of == "Server" and obj.type == "Warning":
             telling.warnings.add(obj.reason)
         return
     status = getattr(obj, "status", None)
     for one in getattr(status, "conditions", ()):
-        telling.words.add(f"{mark}{one.type}={one.status} {one.reason}")
+        telling.say(f"{mark}{one.type}={one.status} {one.reason}", one.message)
     if isinstance(obj, Server) and obj.status.failure is not None:
-        telling.words.add(f"Error {obj.status.failure.reason}")
+        telling.say(f"Error {obj.status.failure.reason}", obj.status.failure.message)
