@@ -35,7 +35,7 @@ FULL = frame(
 
 @pytest.mark.behaviour(
     "Registry and probe",
-    "LLDP neighbours are read with all TLVs that a switch sends.",
+    "LLDP neighbours are read with names, descriptions, management address, capabilities and VLAN.",
     go="Parses the output of lldpd.",
 )
 def test_a_switch_is_told_with_everything_it_says() -> None:
@@ -58,7 +58,7 @@ def test_a_tagged_frame_is_read_like_any_other() -> None:
     assert lldp.parse(frame(CHASSIS, PORT, TTL, tagged=True))["portId"] == "Ethernet1/7"
 
 
-@pytest.mark.behaviour("Registry and probe", "A chassis or port is named by MAC address, network address or text.")
+@pytest.mark.behaviour("Registry and probe", "A chassis is named by network address or text.")
 @pytest.mark.parametrize(
     ("chassis", "told"),
     [

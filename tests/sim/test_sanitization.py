@@ -411,7 +411,8 @@ async def test_by_default_the_firmware_is_left_as_it_is() -> None:
 
 
 @pytest.mark.behaviour(
-    "Cleanup", "A firmware reset that was refused, dropped or not executed is detected by reading back."
+    "Cleanup",
+    "A firmware reset that was refused, dropped or not executed keeps the server in Error until retry succeeds.",
 )
 @pytest.mark.parametrize("action", ["ClearTPM", "ResetBIOS"])
 @pytest.mark.parametrize("fault", ["refuses_bios", "forgets_bios", "keeps_bios"])

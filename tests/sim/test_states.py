@@ -68,7 +68,7 @@ def _waits_for_its_end(server: Server) -> bool:
 
 @pytest.mark.behaviour(
     "Server: power and resets",
-    "Parking and every reset of a claimed server keep the claim Bound; the machine boots from its disk.",
+    "Parking, restarts, power cycle and force-off leave a claim Ready; the machine runs from its disk.",
 )
 async def test_a_tenant_survives_parking_and_every_reset() -> None:
     """The claim stays Bound; the machine always comes back from its disk."""

@@ -84,7 +84,7 @@ async def test_the_mode_is_sent_only_where_needed(
     assert patches(bmc)[0].get(MODE) == sent
 
 
-@pytest.mark.behaviour("BMC", "A Supermicro BMC that reports a boot mode receives it with every override.")
+@pytest.mark.behaviour("BMC", "A Supermicro BMC that reports a boot mode receives it with a network boot override.")
 async def test_supermicro_always_gets_the_mode() -> None:
     """It forgets the mode otherwise."""
     bmc = fake(system(Manufacturer="Supermicro", Boot={MODE: "UEFI"}))

@@ -62,7 +62,7 @@ async def test_a_gone_system_is_not_found() -> None:
         await redfish(fake()).system("/redfish/v1/Systems/9")
 
 
-@pytest.mark.behaviour("BMC", "A device without systems or managers is reported as such.")
+@pytest.mark.behaviour("BMC", "A device without systems or managers is refused as not supported.")
 @pytest.mark.parametrize("call", ["systems", "manager"])
 async def test_a_bmc_without_systems_or_managers_says_so(call: str) -> None:
     """A switch or a power supply speaks Redfish too."""

@@ -135,7 +135,7 @@ async def test_a_bmc_that_hangs_ends_in_a_condition() -> None:
 
 
 @pytest.mark.behaviour(
-    "BMC", "BMCs that hang do not delay others: with one in ten hanging, all others are Ready within two seconds."
+    "BMC", "BMCs that hang do not delay others: with four of forty hanging, the others have Servers within two seconds."
 )
 async def test_dead_bmcs_delay_nobody() -> None:
     """One in ten hangs from the start: all others are Ready within two seconds."""
@@ -268,7 +268,7 @@ async def test_ignored_bmcs_are_left_alone() -> None:
 
 
 @pytest.mark.behaviour(
-    "BMC", "Deleting a BMC deletes its Servers and logs its session out; a hanging BMC does not block it."
+    "BMC", "Deleting a BMC deletes its Servers and drops its session; a hanging BMC does not block it."
 )
 @pytest.mark.parametrize("dead", [False, True])
 async def test_deletion_logs_out_and_is_always_possible(dead: bool) -> None:

@@ -49,7 +49,7 @@ async def test_the_first_certificate_is_pinned_before_any_credentials_are_sent()
 
 
 @pytest.mark.behaviour(
-    "BMC", "A changed certificate is refused, with nothing sent, until `operation=accept-certificate`."
+    "BMC", "A changed certificate is refused until `operation=accept-certificate`; the message names both fingerprints."
 )
 async def test_a_changed_certificate_is_refused_until_a_person_accepts_it() -> None:
     """Both fingerprints and the way out are said; nothing is sent to whoever shows the other one meanwhile."""

@@ -70,7 +70,7 @@ async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
 
 
 @pytest.mark.behaviour(
-    "ServerClaim", "A selector takes only servers with its labels; a claim without one waits and names the reason."
+    "ServerClaim", "A selector takes only servers with its labels; a claim that finds none waits and names the reason."
 )
 async def test_a_selector_takes_only_servers_with_its_labels() -> None:
     """Two servers have the label, three claims ask for it: the third waits and says why."""

@@ -211,7 +211,9 @@ async def test_dead_bmcs_delay_nobody() -> None:
         await soon(enrolled, within=1.0)
 
 
-@pytest.mark.behaviour("Endpoint", "A BMC without a readable manager is enrolled; the systems prove the credentials.")
+@pytest.mark.behaviour(
+    "Endpoint", "A BMC without a manager is enrolled; credentials that may not read the manager are refused."
+)
 @pytest.mark.parametrize("failure", [BMCNotFound("no managers"), BMCForbidden("not for you")])
 async def test_a_manager_that_cannot_be_found_does_not_block(failure: Any) -> None:
     """Without a manager the credentials are proven by the systems; one that may not read is as good as refused."""

@@ -37,7 +37,7 @@ async def holder(w: World) -> str:
 
 
 @pytest.mark.behaviour(
-    "ServerMaintenance", "A free server is taken at once, whatever the policy; the default is OwnerApproval."
+    "ServerMaintenance", "A free server is taken at once with the default policy OwnerApproval and priority 0."
 )
 async def test_a_free_server_is_taken_at_once_whatever_the_policy() -> None:
     """Without a policy it is OwnerApproval, and a free server has no owner."""
@@ -57,7 +57,7 @@ async def test_a_free_server_is_taken_at_once_whatever_the_policy() -> None:
 
 @pytest.mark.behaviour(
     "ServerMaintenance",
-    "A maintenance for a Server that does not exist is Pending; the policy Enforced works from Initial on.",
+    "A maintenance for a Server that does not exist is Pending, and takes the Server once it exists.",
 )
 async def test_a_maintenance_for_a_server_that_is_missing_waits_for_it() -> None:
     """Pending with the name; taken when it comes, from Initial through its way to Maintenance."""

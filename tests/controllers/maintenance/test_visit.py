@@ -175,7 +175,7 @@ async def test_a_claimed_machine_comes_back_as_it_was_after_a_boot_of_the_mainte
     assert (w.bmc.network_boots, w.bmc.last_boot) == (3, "disk")
 
 
-@pytest.mark.behaviour("ServerMaintenance", "A claim's boot that succeeded when the maintenance began is not repeated.")
+@pytest.mark.behaviour("ServerMaintenance", "A claim's boot that succeeded as the maintenance began is recorded.")
 async def test_a_claims_boot_that_nobody_took_note_of_is_not_forgotten_over_the_maintenances() -> None:
     """The claim's Ignition went out in the moment in which the maintenance came."""
     async with world() as w:

@@ -100,7 +100,7 @@ async def test_an_operating_system_that_ignores_the_shutdown_is_forced_off_in_ti
 
 @pytest.mark.behaviour(
     "Server: discovery",
-    "A machine that never reports is booted three times with growing pauses; then Error until retry.",
+    "A machine that never reports is booted three times; then Error until `operation=retry`.",
     go="Starts the discovery again without a limit.",
 )
 async def test_a_machine_that_never_reports_is_booted_again_and_then_error() -> None:
@@ -124,7 +124,7 @@ async def test_a_machine_that_never_reports_is_booted_again_and_then_error() -> 
 
 @pytest.mark.behaviour(
     "Server: discovery",
-    "A report of a former boot is refused.",
+    "The report of a boot that has failed is refused.",
     go="Compares time stamps.",
 )
 async def test_the_report_of_a_former_boot_is_not_accepted() -> None:

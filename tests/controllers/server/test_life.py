@@ -183,7 +183,7 @@ async def test_a_server_that_is_on_is_switched_off_before_its_discovery_boot() -
 
 
 @pytest.mark.behaviour(
-    "ServerClaim", "A claim is bound, boots its image once and is Ready; Server and claim reference each other."
+    "ServerClaim", "A claim is bound, boots its image once and is Ready; the boot configuration belongs to the claim."
 )
 async def test_a_claim_boots_its_image_once_and_is_ready() -> None:
     """Claim → bound → network boot → Ready; serverRef is filled in, and the boot configuration belongs to the claim."""
@@ -241,7 +241,7 @@ async def test_a_bmc_that_ignores_once_has_its_override_cleared_and_read_back() 
 
 @pytest.mark.behaviour(
     "Cleanup",
-    "A deleted claim leads through Cleanup to Available: off, override cleared, policy in status.",
+    "The server of a deleted claim is Available and off, with the policy in status; it can be claimed again.",
     go="Leaves Reserved without erasing data.",
 )
 async def test_a_deleted_claim_leads_through_cleanup_to_available() -> None:

@@ -69,7 +69,7 @@ async def test_a_missing_system_uri_is_filled_in() -> None:
 
 @pytest.mark.behaviour(
     "Server: identity and inventory",
-    "A UUID that the BMC does not show is a named wait, then Error; the server continues when it appears.",
+    "A UUID that the BMC does not show is an Error that names `spec.systemUUID`; it ends when the UUID appears.",
 )
 async def test_an_unknown_uuid_is_a_named_wait_and_then_error() -> None:
     """The BMC has no such system: the sentence names the field; a corrected BMC lets it go on."""

@@ -36,7 +36,7 @@ ATA = some.fixed_dictionaries(
 
 
 @pytest.mark.behaviour(
-    "Cleanup", "A drive counts as erased only when samples are read back, for any drive with any fault."
+    "Cleanup", "An erasure succeeds only with no data left and all samples read back, for any drive with any fault."
 )
 @settings(max_examples=150, deadline=None)
 @given(

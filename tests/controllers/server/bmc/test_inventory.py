@@ -52,7 +52,7 @@ async def test_a_discovered_server_has_labels_of_what_it_is_made_of() -> None:
 
 @pytest.mark.behaviour(
     "Server: identity and inventory",
-    "An exchanged drive is named by serial number and slot in a condition, an Event and labels.",
+    "An exchanged drive is named by serial number and slot in a condition and an Event.",
 )
 @pytest.mark.looptime
 async def test_a_drive_that_was_exchanged_is_named_by_serial_number_and_slot() -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.looptime
 
 @pytest.mark.behaviour(
     "Server: network boot",
-    "An image that changes while the boot window is open stops that boot; the new image is booted once.",
+    "An image that changes while the boot window is open stops that boot; the new image is booted.",
 )
 async def test_an_image_changed_while_the_window_is_open_stops_that_boot() -> None:
     """Nothing of the old image is served any more; the machine is cut off and boots the new one, once."""

@@ -124,7 +124,7 @@ async def _claim_boots(w: World) -> None:
 
 @pytest.mark.behaviour(
     "Server: discovery",
-    "An inventory that another boot reported does not become the inventory of the server.",
+    "A stored inventory of another boot does not count: the discovery ends with ReportLost.",
     go="Deletes reports before and after a discovery.",
 )
 async def test_an_old_inventory_is_not_taken_for_a_new_one() -> None:
