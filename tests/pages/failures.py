@@ -13,10 +13,10 @@ from types import ModuleType
 
 from tests.sim import (
     test_failures_bmc,
+    test_failures_control_plane,
     test_failures_erasure,
     test_failures_leader,
     test_failures_machine,
-    test_failures_ourselves,
     test_failures_services,
 )
 from tests.sim.failing import STEPS, nothing
@@ -66,7 +66,7 @@ class Part:
 PARTS = (
     Part("BMCs", test_failures_bmc), Part("Machines", test_failures_machine),
     Part("DHCP, boot server, registry, OCI registry", test_failures_services), Part("Erasure", test_failures_erasure),
-    Part("API and manager", test_failures_ourselves), Part("Several managers", test_failures_leader),
+    Part("API and manager", test_failures_control_plane), Part("Several managers", test_failures_leader),
 )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _duration(row: Row) -> str:
 def _words(row: Row) -> list[str]:
     """`BMC: Event X` as: BMC Event `X`; `Error X` as: failure `X`; an Event joins the condition with its reason."""
     told: list[str] = []
-    for word in filter(None, row.says.split(", ")):
+    for word in filter(None, row.reports.split(", ")):
         kind, _, rest = word.rpartition(": ")
         mark = f"{kind} " if kind else ""
         what, _, reason = rest.partition(" ")

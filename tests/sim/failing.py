@@ -39,14 +39,14 @@ STEPS = {
 }
 """A server's life, in order: each step, and when a fault of it comes."""
 HURRY = Timeouts(discovery=700.0, claim_boot=700.0)
-"""A boot that fails is tried again much sooner, and still later than power that does not come is an Error."""
+"""A failed boot is tried again much sooner, and still later than a missing power change is an Error."""
 ERASED = {"sanitization": Sanitization()}
 """Where the drives are erased at the end of a claim."""
 ERASING = replace(OPTIONS, erase=60.0, late=400.0)
 
 
 class Lines(InProcessNetwork):
-    """Between machines and services: `away` are base URLs at which nobody answers, `ill` those that answer 500."""
+    """Between machines and services: `away` are base URLs that refuse connections, `ill` those that answer 500."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,11 +67,11 @@ Act = Callable[["FailingPlane"], Awaitable[None]]
 
 
 async def nothing(_: "FailingPlane") -> None:
-    """Nobody does anything."""
+    """Do nothing."""
 
 
 class Inline(ThreadPoolExecutor):
-    """Does at once what another thread would do: in virtual time nobody waits for a real disk."""
+    """Does at once what another thread would do: virtual time does not wait for a real disk."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
@@ -83,7 +83,7 @@ class Inline(ThreadPoolExecutor):
 
 
 class SimShell:
-    """The command lines of a fleet's BMCs: a restart ends whatever made the first one hang."""
+    """The SSH shells of a fleet's BMCs: a restart ends the hanging of the first BMC."""
 
     def __init__(self, world: "FailingPlane") -> None:
         self._world = world
@@ -97,7 +97,7 @@ class SimShell:
 
 
 class FailingPlane(Plane):
-    """A plane that can be broken everywhere."""
+    """A control plane with machines whose every part can fail."""
 
     def __init__(
         self, n: int, config: dict[str, Any], options: Options, *, shaky: bool = False, folder: Path | None = None
@@ -143,7 +143,7 @@ class FailingPlane(Plane):
         return api
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let something happen meanwhile; `stop` waits for it, and raises what it raised."""
+        """Run something in the background; `stop` waits for it, and raises what it raised."""
         self._tasks.append(asyncio.ensure_future(work))
 
     async def stop(self) -> None:
@@ -151,7 +151,7 @@ class FailingPlane(Plane):
         await super().stop()
 
     def fill_disk(self) -> None:
-        """There is no room under the API for anything that is put there: SQLite itself says so."""
+        """Fill the disk of the API: SQLite itself refuses each insert."""
         self._sql(
             "CREATE TABLE ballast (x)",
             "CREATE TEMP TRIGGER full BEFORE INSERT ON main.objects BEGIN INSERT INTO ballast "
@@ -160,7 +160,7 @@ class FailingPlane(Plane):
         )
 
     def empty_disk(self) -> None:
-        """There is room again."""
+        """Free the disk of the API."""
         self._sql("PRAGMA max_page_count = 1000000", "DROP TRIGGER full", "DROP TABLE ballast")
 
     def _sql(self, *statements: str) -> None:
@@ -170,7 +170,7 @@ class FailingPlane(Plane):
             self.journal._db.execute(statement)
 
     async def restart_all(self) -> None:
-        """The process is killed that holds API and manager; another one finds what was on the disk."""
+        """Kill the process of API and manager; another one starts from the disk."""
         self.network.unmount_all()
         await self.manager.stop(grace=0.0)
         await self.objects.stop()
@@ -206,7 +206,7 @@ def _first(world: Plane) -> Machine:
 
 
 async def reach(world: Plane, step: str) -> None:
-    """Live until the moment at which a fault of this step comes."""
+    """Wait for the moment at which a fault of this step comes."""
     if step in ("inventory", "discovery", "report"):
         await world.announce()
         await _soon(world, _MOMENTS[step])
@@ -227,14 +227,14 @@ async def reach(world: Plane, step: str) -> None:
 
 
 async def claim(world: Plane) -> None:
-    """A claim c1, for the machine that fails where there are several."""
+    """Create the claim c1, for the machine that fails where there are several."""
     named = await world.server_of(_first(world)) if len(world.fleet.machines) > 1 else None
     spec: dict[str, Any] = {} if named is None else {"serverRef": {"name": named.metadata.name}}
     await world.add_claim(**spec)
 
 
 async def go_on(world: Plane, step: str) -> None:
-    """What people do next, now that the fault is there."""
+    """What users do next, with the fault present."""
     if step == "enrolment":
         await world.announce()
     elif step == "claim":

@@ -1,4 +1,11 @@
-"""Runs one row of docs/failures.md: injects the fault, compares what is reported, removes it, and waits for rest."""
+"""Runs one row of docs/failures.md and asserts everything that the page prints of it.
+
+`live` brings a simulated server to the step of the row, begins the fault, and lets the row's minutes pass. By then the
+operation has completed where the row says COMPLETES or RECOVERS, and has not where it names another end. The fault is
+removed; with RETRY_* nothing recovers for another twenty minutes, and then the operation of an administrator follows.
+At the end all servers are at rest and the first one is in the row's final state. `check` compares what was reported
+since the fault: each condition, Event, failure, wait and message of the row, and no other failure or warning.
+"""
 
 import asyncio
 import tempfile
@@ -11,8 +18,8 @@ from metal.kube.meta import conditions
 from tests.mutants.stories import PATIENCE, Restless, at_rest, restless
 from tests.sim.failing import ERASED, ERASING, HURRY, FailingPlane, go_on, reach, retry
 from tests.sim.plane import KINDS, Plane
+from tests.sim.reported import Report, reported
 from tests.sim.rows import End, Row
-from tests.sim.telling import Telling, told
 
 UNTOUCHED = 1200.0
 """Seconds after which what has not come to rest needs an administrator."""
@@ -37,7 +44,7 @@ async def failing(row: Row) -> AsyncIterator[FailingPlane]:
             await world.stop()
 
 
-async def live(row: Row) -> Telling:
+async def live(row: Row) -> Report:
     """What was reported from the fault until everything was at rest. Raises Restless and AssertionError."""
     fault = row.injected
     async with failing(row) as world:
@@ -47,15 +54,15 @@ async def live(row: Row) -> Telling:
         await fault.begin(world)
         await go_on(world, row.step)
         await asyncio.sleep(row.minutes * 60)
-        stood = told(world.fleet.history, since, world.clock()).stood
+        stood = reported(world.fleet.history, since, world.clock()).stood
         await row.also(world)
         _compare_before(row, await _unrest(world, row))
-        await fault.mend(world)
+        await fault.remove(world)
         await _end(world, row)
         await compare_final(world, row)
-        telling = told(world.fleet.history, since, world.clock())
-        telling.stood = stood
-    return telling
+        report = reported(world.fleet.history, since, world.clock())
+        report.stood = stood
+    return report
 
 
 def _compare_before(row: Row, unrest: str) -> None:
@@ -119,16 +126,16 @@ async def _stays(world: FailingPlane, whom: str) -> None:
         raise Restless(f"no retry was needed: {states}")
 
 
-def check(row: Row, telling: Telling) -> None:
+def check(row: Row, report: Report) -> None:
     """Everything that the row names was reported; no failure and no warning was there that it does not name."""
-    said = sorted(telling.words)
-    assert row.words <= telling.words, (sorted(row.words - telling.words), said)
-    assert not row.wait or row.wait in telling.waits, (dict(telling.stood), said)
+    words = sorted(report.words)
+    assert row.words <= report.words, (sorted(row.words - report.words), words)
+    assert not row.wait or row.wait in report.waits, (dict(report.stood), words)
     errors = {word.removeprefix("Error ") for word in row.words if word.startswith("Error ")}
-    assert telling.errors == errors, said
+    assert report.errors == errors, words
     known = {word.removeprefix("Event ") for word in row.words if word.startswith("Event ")}
-    assert telling.warnings <= known | ({"Error"} if errors else set()), said
-    messages = [message for word in row.words for message in telling.messages[word]]
+    assert report.warnings <= known | ({"Error"} if errors else set()), words
+    messages = [message for word in row.words for message in report.messages[word]]
     assert not row.message or any(row.message in message for message in messages), messages
-    failures = [message for word in row.words if word.startswith("Error ") for message in telling.messages[word]]
+    failures = [message for word in row.words if word.startswith("Error ") for message in report.messages[word]]
     assert all("operation=" in message for message in failures), failures

@@ -26,13 +26,13 @@ class Fault:
     """Something that fails: how it begins, and how it is removed."""
 
     begin: Act
-    mend: Act = nothing
+    remove: Act = nothing
     prepare: Act = nothing
     """What is so from the beginning."""
     what: str = ""
     """What fails, in one sentence of docs/failures.md."""
     remedy: str = ""
-    """What `mend` does, where it is an action of an administrator."""
+    """What `remove` does, where it is an action of an administrator."""
 
 
 def of_machine(name: str) -> Fault:
@@ -41,10 +41,10 @@ def of_machine(name: str) -> Fault:
     async def begin(world: FailingPlane) -> None:
         world.machine.faults.switch(name)
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.machine.faults.switch(name, False)
 
-    return Fault(begin, mend, what=field_docs(Faults)[name])
+    return Fault(begin, remove, what=field_docs(Faults)[name])
 
 
 class End(Enum):
@@ -69,10 +69,10 @@ class Row:
     """When it comes: one of STEPS."""
     wait: str = ""
     """Name of the wait in status.wait that stands meanwhile."""
-    says: str = ""
+    reports: str = ""
     """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`; `Kind: ` before it if not a Server's."""
     message: str = ""
-    """Part of a message of what `says` names."""
+    """Part of a message of what `reports` names."""
     minutes: float = 16
     """How long it lasts."""
     end: End = End.REMOVED
@@ -99,7 +99,7 @@ class Row:
     @property
     def ends(self) -> End:
         """How it ends: a fault that nothing removes lasted a moment."""
-        momentary = self.end is End.REMOVED and self.injected.mend is nothing
+        momentary = self.end is End.REMOVED and self.injected.remove is nothing
         return End.RECOVERS if momentary else self.end
 
     @property
@@ -113,8 +113,8 @@ class Row:
 
     @property
     def words(self) -> frozenset[str]:
-        """What is said, one by one."""
-        return frozenset(word for word in self.says.split(", ") if word)
+        """What is reported, one by one."""
+        return frozenset(word for word in self.reports.split(", ") if word)
 
 
 def at(steps: str, faults: str, **rest: Any) -> tuple[Row, ...]:
@@ -132,6 +132,6 @@ def attempts(faults: str, where: str, late: str = "", **rest: Any) -> tuple[Row,
     rows: list[Row] = []
     for step, wait in (one.split() for one in where.split(", ")):
         common = {"wait": wait, "config": ERASED if step == "release" else {}, **rest}
-        rows += at(step, faults, says=AGAIN, minutes=15 if step == "release" else 13, **common)
-        rows += at(step, faults, says=last, minutes=45, end=End.RETRY_SERVER, **common)
+        rows += at(step, faults, reports=AGAIN, minutes=15 if step == "release" else 13, **common)
+        rows += at(step, faults, reports=last, minutes=45, end=End.RETRY_SERVER, **common)
     return tuple(rows)

@@ -20,7 +20,7 @@ def test_rows_differ_and_name_a_step_and_a_fault() -> None:
 
 def test_each_failure_ends_with_a_retry_or_without_its_fault() -> None:
     """No row names a failure of a server that completes while the fault is present, unless the BMC is restarted."""
-    completing = {row.fault for row in ALL if "Error " in row.says and row.ends in (End.COMPLETES, End.RECOVERS)}
+    completing = {row.fault for row in ALL if "Error " in row.reports and row.ends in (End.COMPLETES, End.RECOVERS)}
     assert completing == {"hangs until it is restarted"}
 
 
@@ -34,7 +34,7 @@ def test_every_fault_of_the_simulator_has_a_row() -> None:
 async def test_nothing_of_the_rows_is_reported_without_a_fault(step: str) -> None:
     """Without a fault there is no failure, no warning, and none of the conditions and Events of any row."""
     config = ERASED if step == "release" else {}
-    telling = await live(Row("none", step, inject=Fault(nothing), config=config, minutes=5))
-    assert not telling.words & {word for row in ALL for word in row.words}
-    assert not telling.warnings
-    assert not telling.errors
+    report = await live(Row("none", step, inject=Fault(nothing), config=config, minutes=5))
+    assert not report.words & {word for row in ALL for word in row.words}
+    assert not report.warnings
+    assert not report.errors

@@ -21,7 +21,7 @@ def away(reason: str, message: str) -> dict[str, Any]:
     """What a Server and its BMC report of a BMC that fails for long."""
     return {
         "wait": "BMC",
-        "says": f"BMCReachable=False {reason}, Event {reason}, BMC: Ready=False {reason}, BMC: Event {reason}, "
+        "reports": f"BMCReachable=False {reason}, Event {reason}, BMC: Ready=False {reason}, BMC: Event {reason}, "
         f"Error BMC{reason}",
         "message": message,
     }
@@ -29,7 +29,7 @@ def away(reason: str, message: str) -> dict[str, Any]:
 
 def unborn(reason: str, message: str) -> dict[str, Any]:
     """What an Endpoint reports."""
-    return {"says": f"Endpoint: Ready=False {reason}, Endpoint: Event {reason}", "message": message}
+    return {"reports": f"Endpoint: Ready=False {reason}, Endpoint: Event {reason}", "message": message}
 
 
 async def _bmc(world: FailingPlane) -> Any:
@@ -141,30 +141,30 @@ ROWS = (
     Row("http_500", "enrolment", **unborn("InternalServerError", ILL)),
     *at("inventory discovery release", "http_500", **away("InternalServerError", ILL)),
     *at("claim", "http_503", **away("ServiceUnavailable", "was answered 503 Service Unavailable")),
-    *at("claim", "http_5xx", says="BMCReachable=False InternalServerError, Event InternalServerError, "
+    *at("claim", "http_5xx", reports="BMCReachable=False InternalServerError, Event InternalServerError, "
         "BMCReachable=False ServiceUnavailable, Event ServiceUnavailable", end=DONE),
-    *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=RESTART, says=RESTARTS,
+    *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=RESTART, reports=RESTARTS,
         minutes=5, options={"bmc_reset": 150.0}),
-    *at("enrolment claim release erasure", "restarts", says=RESTARTS, minutes=5, end=DONE),
-    *at("enrolment claim", "restarts_first", wait="PowerOn", says="BMCReachable=False ConnectionFailed, "
+    *at("enrolment claim release erasure", "restarts", reports=RESTARTS, minutes=5, end=DONE),
+    *at("enrolment claim", "restarts_first", wait="PowerOn", reports="BMCReachable=False ConnectionFailed, "
         "Event ConnectionFailed, Error PowerOnTimeout", end=SERVER, minutes=20, config={"timeouts": Timeouts()},
         message=ON),
     Row("restarts_first", "release", "PowerOff", "BMCReachable=False ConnectionFailed, Event ConnectionFailed, "
         "Event ForcedOff, Error PowerOffTimeout", end=SERVER, message=OFF),
     *at("enrolment claim", "slow", wait="PowerOn", end=DONE),
     *at("release", "stale_power", wait="PowerOff", options={"stale": 60.0}, end=DONE),
-    *at("claim", "ignores_once", says="BootOverrideCleared=True Cleared", end=DONE, also=_override_is_off),
-    *at("enrolment claim", "drops_override", wait="BootRetry", says=FAILED, end=SERVER,
+    *at("claim", "ignores_once", reports="BootOverrideCleared=True Cleared", end=DONE, also=_override_is_off),
+    *at("enrolment claim", "drops_override", wait="BootRetry", reports=FAILED, end=SERVER,
         message="the BMC did not take the network boot override"),
-    *at("enrolment claim", "ignores_reset", wait="PowerOn", says="Error PowerOnTimeout", end=SERVER, message=ON),
-    *at("release", "ignores_reset", wait="PowerOff", says="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
+    *at("enrolment claim", "ignores_reset", wait="PowerOn", reports="Error PowerOnTimeout", end=SERVER, message=ON),
+    *at("release", "ignores_reset", wait="PowerOff", reports="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
         message=OFF),
-    *at("erasure", "ignores_reset", wait="PowerOff", says="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
+    *at("erasure", "ignores_reset", wait="PowerOff", reports="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
         message="the BMC reports On"),
     *attempts("lies_power", "enrolment ProbeReport, claim ClaimBoot, release Sanitization", message=OPEN),
-    *at("claim", "loses_events", says="BMC: Events=False EventsStopped, BMC: Event EventsStopped", end=DONE,
+    *at("claim", "loses_events", reports="BMC: Events=False EventsStopped, BMC: Event EventsStopped", end=DONE,
         config={"listen": Listen(events="192.0.2.100:10001")}, message="no event for 900 s"),
-    *at("claim tenant", "two BMCs have exchanged addresses", wait="BMC", says="BMCReachable=False WrongSystem, "
+    *at("claim tenant", "two BMCs have exchanged addresses", wait="BMC", reports="BMCReachable=False WrongSystem, "
         "Event WrongSystem, SystemPresent=False SystemGone, Event SystemGone, Error BMCWrongSystem, "
         "BMC: Enrolled=False UUIDNotUnique", machines=2, inject=SWAPPED, also=_no_machine_is_reset,
         message="correct the BMC's address or spec.systemUUID"),
@@ -175,6 +175,6 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_the_bmc_is_seen_and_left_behind(row: Row) -> None:
+async def test_a_fault_of_a_bmc_is_reported_and_ends(row: Row) -> None:
     """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))

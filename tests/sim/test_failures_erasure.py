@@ -47,29 +47,29 @@ OFF = "the machine went off before its boot was done"
 RETRY = End.RETRY_SERVER
 
 ROWS = (
-    *at("erasure", "lying_drive", wait="Sanitization", says=OWED, end=RETRY, also=_keeps_its_data,
+    *at("erasure", "lying_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
         message=f"drive nvme0n1 {DRIVE} is not erased (Failed): it says that it is erased, and is not"),
-    *at("erasure", "dying_drive", wait="Sanitization", says=OWED, end=RETRY, also=_keeps_its_data,
+    *at("erasure", "dying_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
         message=f"drive nvme0n1 {DRIVE} is not erased (Failed): input/output error while it was erased"),
-    *at("release", "missing_drive", wait="Sanitization", says=OWED, end=RETRY, also=_keeps_its_data, config=ERASED,
+    *at("release", "missing_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data, config=ERASED,
         message=f"drive nvme0n1 {DRIVE} was there at discovery and is missing"),
-    *at("erasure", "slow_drives", wait="Sanitization", says=OWED, end=RETRY, also=_keeps_its_data,
+    *at("erasure", "slow_drives", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
         config=HURRIED, minutes=30, message=f"drive nvme0n1 {DRIVE} is not erased, at 25 %: 0.2 h were not enough"),
-    *at("erasure", "power_loss_in_sanitization", wait="Sanitization", says=AGAIN, minutes=1.5, message=OFF),
+    *at("erasure", "power_loss_in_sanitization", wait="Sanitization", reports=AGAIN, minutes=1.5, message=OFF),
     *at("release", "power_loss_in_sanitization", wait="Sanitization", also=_keeps_its_data, end=RETRY,
-        says=FAILED, config=ERASED, minutes=30, message=OFF),
-    *at("release", "refuses_bios", wait="Sanitization", says=f"{OWED}, Event FirmwareReset", end=RETRY,
+        reports=FAILED, config=ERASED, minutes=30, message=OFF),
+    *at("release", "refuses_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
         config=FIRMWARE, also=_is_erased, message="the BIOS is not back at its defaults (Failed): POST"),
-    *at("release", "forgets_bios", wait="Sanitization", says=f"{OWED}, Event FirmwareReset", end=RETRY,
+    *at("release", "forgets_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
         config=FIRMWARE, also=_is_erased, message="the BMC said yes, and shows nothing that is to be done"),
-    *at("release", "keeps_bios", wait="Sanitization", says=f"{OWED}, Event FirmwareReset", end=RETRY,
+    *at("release", "keeps_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
         config=FIRMWARE, also=_is_erased, message="its BMC says that it is still to be done"),
-    *at("erasure", "unusable signing key", wait="Repair", says="Error SigningKeyUnusable", end=RETRY,
+    *at("erasure", "unusable signing key", wait="Repair", reports="Error SigningKeyUnusable", end=RETRY,
         inject=SIGNING, also=_is_erased, message="no private key in PEM"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_an_erasure_is_seen_and_left_behind(row: Row) -> None:
+async def test_a_fault_of_an_erasure_is_reported_and_ends(row: Row) -> None:
     """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))

@@ -9,8 +9,8 @@ from tests.chain.rivals import Rival, Rivals, rivals
 from tests.mutants.stories import at_rest
 from tests.sim.failing import go_on, nothing, reach
 from tests.sim.failures import check, compare_final
+from tests.sim.reported import reported
 from tests.sim.rows import End, Fault, Row, at
-from tests.sim.telling import told
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 AFTER = 12.0
@@ -61,5 +61,5 @@ async def test_a_leader_that_fails_is_replaced(row: Row) -> None:
         old.cable.mend()
         await at_rest(world)
         await compare_final(world, row)
-        telling = told(world.fleet.history, since, world.clock())
-    check(row, telling)
+        report = reported(world.fleet.history, since, world.clock())
+    check(row, report)

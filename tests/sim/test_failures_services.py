@@ -26,11 +26,11 @@ def away(service: str, what: str, *, ill: bool = False) -> Fault:
         where = world.lines.ill if ill else world.lines.away
         where.add(getattr(world.config, service))
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.lines.ill.clear()
         world.lines.away.clear()
 
-    return Fault(begin, mend, what=what)
+    return Fault(begin, remove, what=what)
 
 
 def refused(reason: str, message: str, what: str, *, remedy: str = "") -> Fault:
@@ -39,10 +39,10 @@ def refused(reason: str, message: str, what: str, *, remedy: str = "") -> Fault:
     async def begin(world: FailingPlane) -> None:
         world.registry.failure = ImageError(reason, message, transient=not remedy)
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.registry.failure = None
 
-    return Fault(begin, mend, what=what, remedy=remedy)
+    return Fault(begin, remove, what=what, remedy=remedy)
 
 
 def slow(seconds: float) -> Fault:
@@ -51,10 +51,10 @@ def slow(seconds: float) -> Fault:
     async def begin(world: FailingPlane) -> None:
         world.registry.delay = seconds
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.registry.delay = 0.0
 
-    return Fault(begin, mend, what=f"The OCI registry takes {seconds:g} s to answer.")
+    return Fault(begin, remove, what=f"The OCI registry takes {seconds:g} s to answer.")
 
 
 def no_leases() -> Fault:
@@ -64,11 +64,11 @@ def no_leases() -> Fault:
     async def begin(world: FailingPlane) -> None:
         hidden[:], world.fleet.machines[:] = world.fleet.machines, []
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.fleet.machines[:] = hidden
         await world.announce()
 
-    return Fault(begin, mend, what="The BMC gets no lease.")
+    return Fault(begin, remove, what="The BMC gets no lease.")
 
 
 async def _nothing_is_known(world: FailingPlane) -> None:
@@ -90,11 +90,11 @@ def secret(changed: Act, what: str, remedy: str) -> Fault:
     async def begin(world: FailingPlane) -> None:
         world.claimed = changed
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         body = {"metadata": {"name": "c1", "namespace": "default"}, "stringData": {"ignition": IGNITION}}
         await world.client.apply(SECRET, body, manager="test")
 
-    return Fault(begin, mend, what=what, remedy=remedy)
+    return Fault(begin, remove, what=what, remedy=remedy)
 
 
 async def _delete(world: FailingPlane) -> None:
@@ -134,11 +134,11 @@ ROWS = (
     *attempts("no_boot_server", "enrolment ProbeReport", message=OPEN),
     *attempts("no_registry", "enrolment ProbeReport", "Event BootWindowClosed", message=STARTED),
     *attempts("no_registry", "release Sanitization", "Event BootWindowClosed", message=SILENT),
-    *at("enrolment", "unreported_lease", wait="BootConfirmation", says="Ready=False BootConfirmation", end=DONE,
+    *at("enrolment", "unreported_lease", wait="BootConfirmation", reports="Ready=False BootConfirmation", end=DONE,
         message=UNPROVED),
-    *at("claim", "unreported_lease", wait="BootConfirmation", says="Ready=False BootConfirmation", end=DONE,
+    *at("claim", "unreported_lease", wait="BootConfirmation", reports="Ready=False BootConfirmation", end=DONE,
         inject=UNREPORTED, message=UNPROVED),
-    *at("claim", "boot server away", wait="ClaimBoot", says=AGAIN, minutes=13, inject=BOOT_AWAY, message=OPEN),
+    *at("claim", "boot server away", wait="ClaimBoot", reports=AGAIN, minutes=13, inject=BOOT_AWAY, message=OPEN),
     *at("boot", "boot server away", wait="ClaimBoot", minutes=0.5, inject=BOOT_AWAY),
     *at("boot", "boot server answers 500", wait="ClaimBoot", minutes=0.5, inject=BOOT_ILL),
     *at("report", "registry away", wait="ProbeReport", minutes=5, inject=REGISTRY_AWAY),
@@ -146,31 +146,31 @@ ROWS = (
     *at("report", "registry answers 500", wait="ProbeReport", minutes=5, inject=REGISTRY_ILL),
     *at("erasure", "registry answers 500", wait="Sanitization", minutes=5, inject=REGISTRY_ILL),
     *at("inventory claim", "OCI registry away", wait="BootConfiguration", inject=UNREACHABLE,
-        says=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}",
+        reports=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}",
         message="no connection to images.sim"),
     *at("release", "OCI registry away", wait="BootConfiguration", inject=UNREACHABLE, config=ERASED,
-        says=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}",
+        reports=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}",
         message="no connection to images.sim"),
     *at("inventory claim", "OCI registry answers 500", wait="BootConfiguration", inject=MISBEHAVES, minutes=5,
-        says="ServerBootConfiguration: ImageValidation=Unknown RegistryMisbehaves",
+        reports="ServerBootConfiguration: ImageValidation=Unknown RegistryMisbehaves",
         message="images.sim answers HTTP 500"),
     *at("inventory claim", "OCI registry slow", wait="BootConfiguration", inject=slow(400.0), minutes=10, end=DONE,
-        says="ServerBootConfiguration: ImageValidation=Unknown Resolving"),
+        reports="ServerBootConfiguration: ImageValidation=Unknown Resolving"),
     *at("inventory claim", "OCI registry refuses", wait="BootConfiguration", inject=DENIED,
-        says=f"{INVALID}, {UNREADY}", message="RegistryDenied: images.sim refuses to be read (HTTP 403)"),
+        reports=f"{INVALID}, {UNREADY}", message="RegistryDenied: images.sim refuses to be read (HTTP 403)"),
     *at("inventory claim", "missing image", wait="BootConfiguration", inject=MISSING,
-        says=f"{INVALID}, {UNREADY}", message="ImageNotFound: images.sim does not have this image or layer"),
+        reports=f"{INVALID}, {UNREADY}", message="ImageNotFound: images.sim does not have this image or layer"),
     *at("claim", "invalid Ignition", wait="BootConfiguration", inject=SPOILT,
-        says="ServerBootConfiguration: IgnitionValidation=False ValidationFailed, "
+        reports="ServerBootConfiguration: IgnitionValidation=False ValidationFailed, "
         f"ServerBootConfiguration: Event ValidationFailed, {UNREADY}", message="Secret c1: $.ignition.version"),
     *at("claim", "missing Secret with the Ignition", wait="BootConfiguration", inject=DELETED,
-        says="ServerBootConfiguration: IgnitionValidation=False SecretMissing, "
+        reports="ServerBootConfiguration: IgnitionValidation=False SecretMissing, "
         f"ServerBootConfiguration: Event SecretMissing, {UNREADY}",
         message="the Secret c1 does not exist in namespace default"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_a_service_is_seen_and_left_behind(row: Row) -> None:
+async def test_a_fault_of_a_service_is_reported_and_ends(row: Row) -> None:
     """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))

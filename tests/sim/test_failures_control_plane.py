@@ -38,10 +38,10 @@ def trouble(what: str, **kind: float) -> Fault:
     async def begin(world: FailingPlane) -> None:
         shaky(world).trouble = Trouble(**kind)
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         shaky(world).trouble = Trouble()
 
-    return Fault(begin, mend, what=what)
+    return Fault(begin, remove, what=what)
 
 
 async def _meddle(world: FailingPlane) -> None:
@@ -82,7 +82,7 @@ async def _empty(world: FailingPlane) -> None:
     world.empty_disk()
 
 
-async def _says_so(world: FailingPlane) -> None:
+async def _is_refused(world: FailingPlane) -> None:
     """Creating a claim fails with "database or disk is full; check free space"; reads succeed."""
     with pytest.raises(ApiError, match=r"database or disk is full; check free space"):
         await world.client.create(KINDS.claim, {"metadata": {"name": "c2", "namespace": "default"}})
@@ -126,8 +126,8 @@ ROWS = (
     *at(BUSY, "API slow", inject=SLOW, shaky=True, minutes=5, end=End.COMPLETES),
     *at("report", "API away after a report", inject=GONE, shaky=True, minutes=5),
     *at(BUSY, "conflicting writes", inject=WRITER, minutes=3),
-    *at("inventory report boot erasure", "disk full", inject=FULL, disk=True, minutes=5, also=_says_so),
-    *at("discovery", "disk full", inject=FULL, disk=True, minutes=5, says=AGAIN, also=_says_so),
+    *at("inventory report boot erasure", "disk full", inject=FULL, disk=True, minutes=5, also=_is_refused),
+    *at("discovery", "disk full", inject=FULL, disk=True, minutes=5, reports=AGAIN, also=_is_refused),
     *at(EACH, "manager killed", inject=KILLED, minutes=5),
     *at(BUSY, "manager killed repeatedly", inject=KILLED_AGAIN, minutes=5),
     *at("inventory report boot release", "manager and API killed", inject=ALL_KILLED, disk=True, minutes=5),
@@ -135,6 +135,6 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_our_own_is_seen_and_left_behind(row: Row) -> None:
+async def test_a_fault_of_api_or_manager_is_reported_and_ends(row: Row) -> None:
     """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))
