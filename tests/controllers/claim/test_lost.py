@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metal.api.server import Server
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.kube.client.errors import Unavailable
 from tests.controllers.claim.fleet import available, holders
 from tests.controllers.world import KINDS, NS, World, world
