@@ -48,15 +48,15 @@ def of_machine(name: str) -> Fault:
 
 
 class End(Enum):
-    """How a row ends: `live` asserts it, docs/failures.md prints the sentence."""
+    """How a row ends: `live` asserts it, docs/failures.md prints the words."""
 
-    COMPLETES = "Completes while the fault is present."
-    RECOVERS = "Recovers."
-    REMOVED = "Recovers when the fault is removed."
-    WITHIN_AN_HOUR = "Recovers within an hour after the fault is removed."
-    RETRY_SERVER = "Stays in Error after the fault is removed. `operation=retry` on the Server recovers it."
-    RETRY_BMC = "The BMC is not used after the fault is removed. `operation=retry` on the BMC recovers it."
-    TAKEN_OVER = "The other manager becomes leader within 12 s."
+    COMPLETES = "completes in spite of the fault"
+    RECOVERS = "recovers"
+    REMOVED = "recovers on removal"
+    WITHIN_AN_HOUR = "recovers within an hour of the removal"
+    RETRY_SERVER = "`operation=retry` on the Server after the removal"
+    RETRY_BMC = "`operation=retry` on the BMC after the removal"
+    TAKEN_OVER = "another manager leads within 12 s"
 
 
 @dataclass(frozen=True)
