@@ -33,7 +33,7 @@ Event is there, removes the fault, and asserts the end. A fault in `this type` i
 (`metalctl sim --fault`, [sim.md](sim.md)).
 
 - *Wait* is the Server's `status.wait.for` while the fault is present. *Failure* is `status.failure.reason`; the message
-  of every failure names the operation that recovers the server.
+  of every failure names the operation that recovers the server. *Message* is a part of a message.
 - Conditions and Events are those of the Server unless another kind is named. *With Event* means an Event with the
   reason of the condition.
 - A fault is present for 16 minutes unless an entry has another time. *End: recovers* is that of a fault of a moment.

@@ -72,7 +72,7 @@ class Row:
     reports: str = ""
     """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`; `Kind: ` before it if not a Server's."""
     message: str = ""
-    """Part of a message of what `reports` names."""
+    """Parts of one message of what `reports` names, with … between them."""
     minutes: float = 16
     """How long it lasts."""
     end: End = End.REMOVED

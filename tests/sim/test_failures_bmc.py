@@ -121,7 +121,7 @@ CERTIFICATE = Fault(
 DEAD, MUTE, ILL = "No connection to", "did not answer GET", "was answered 500 Internal Server Error"
 REFUSED, LOST = "refused the user name or password", "answers 401 all the same"
 REJECTED = "refused all credentials for the prefix"
-OFF, ON = "within 600 s (cleanup); the BMC reports On", "the BMC reports Off"
+OFF, ON = "the BMC reports On", "the BMC reports Off"
 SERVER, BMC, LATER, DONE = End.RETRY_SERVER, End.RETRY_BMC, End.WITHIN_AN_HOUR, End.COMPLETES
 
 ROWS = (
@@ -160,7 +160,7 @@ ROWS = (
     *at("release", "ignores_reset", wait="PowerOff", reports="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
         message=OFF),
     *at("erasure", "ignores_reset", wait="PowerOff", reports="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
-        message="the BMC reports On"),
+        message=OFF),
     *attempts("lies_power", "enrolment ProbeReport, claim ClaimBoot, release Sanitization", message=OPEN),
     *at("claim", "loses_events", reports="BMC: Events=False EventsStopped, BMC: Event EventsStopped", end=DONE,
         config={"listen": Listen(events="192.0.2.100:10001")}, message="no event for 900 s"),
