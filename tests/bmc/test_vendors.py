@@ -5,6 +5,9 @@ import pytest
 from metal.bmc.vendors import NO_QUIRKS, TABLE, Machine, Quirks, Row, quirks_for, restart_command, tpm_clear_for
 
 
+@pytest.mark.behaviour(
+    "BMC", "The SSH restart command is known for each vendor; for an unknown manufacturer no command is sent."
+)
 @pytest.mark.parametrize(
     ("manufacturer", "command"),
     [

@@ -84,6 +84,7 @@ async def test_the_mode_is_sent_only_where_needed(
     assert patches(bmc)[0].get(MODE) == sent
 
 
+@pytest.mark.behaviour("BMC", "A Supermicro BMC that reports a boot mode receives it with a network boot override.")
 async def test_supermicro_always_gets_the_mode() -> None:
     """It forgets the mode otherwise."""
     bmc = fake(system(Manufacturer="Supermicro", Boot={MODE: "UEFI"}))
@@ -91,6 +92,7 @@ async def test_supermicro_always_gets_the_mode() -> None:
     assert patches(bmc)[0][MODE] == "UEFI"
 
 
+@pytest.mark.behaviour("BMC", "A Supermicro BMC that reports no boot mode receives none.")
 async def test_supermicro_that_reports_no_mode_gets_none() -> None:
     """Old boards reject what they do not know."""
     bmc = fake(system(Manufacturer="Supermicro"))

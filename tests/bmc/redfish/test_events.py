@@ -36,6 +36,7 @@ def bmc(*held: dict[str, Any], **service: Any) -> FakeBMC:
     return made
 
 
+@pytest.mark.behaviour("BMC", "A new event subscription keeps the Location that the BMC returned.")
 async def test_a_subscription_is_asked_for_and_its_location_is_kept() -> None:
     """For everything that happens, and for as long as nobody unsubscribes."""
     made = bmc()
@@ -63,6 +64,9 @@ async def test_a_bmc_that_refuses_the_newer_way_is_asked_in_the_older_one() -> N
     }
 
 
+@pytest.mark.behaviour(
+    "BMC", "An existing event subscription is found by destination and context, also when the BMC rejects a duplicate."
+)
 @pytest.mark.parametrize("identity", [EXISTS, "IDRAC.2.8.PropertyValueModified"])
 async def test_one_that_exists_is_found_again(identity: str) -> None:
     """By destination and context, the right one among many, however the BMC says that it has it."""
@@ -73,6 +77,9 @@ async def test_one_that_exists_is_found_again(identity: str) -> None:
     assert len(made.seen("POST", LIST)) == 1
 
 
+@pytest.mark.behaviour(
+    "BMC", "A subscription that the BMC reports as existing, and that cannot be found, is an error of the BMC."
+)
 async def test_one_that_is_said_to_exist_and_is_not_found_is_the_bmcs_error() -> None:
     """Another context is another subscription."""
     made = bmc(destination(1, context="somebody"))
@@ -81,6 +88,7 @@ async def test_one_that_is_said_to_exist_and_is_not_found_is_the_bmcs_error() ->
         await redfish(made).subscribe(HERE, OURS)
 
 
+@pytest.mark.behaviour("BMC", "Unreadable subscriptions do not hide the others, nor the BMC's own error.")
 async def test_members_that_fail_do_not_hide_the_others() -> None:
     """Nor does a collection that fails hide what the BMC said first."""
     made = bmc(destination(1), destination(2))
@@ -92,6 +100,7 @@ async def test_members_that_fail_do_not_hide_the_others() -> None:
         await redfish(made).subscribe(HERE, OURS)
 
 
+@pytest.mark.behaviour("BMC", "Other errors of a subscription request are raised unchanged.")
 @pytest.mark.parametrize(
     ("failure", "kind"), [(answer(500), BMCServerError), (BMCUnreachable("no connection"), BMCUnreachable)]
 )

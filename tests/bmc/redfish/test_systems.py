@@ -62,6 +62,7 @@ async def test_a_gone_system_is_not_found() -> None:
         await redfish(fake()).system("/redfish/v1/Systems/9")
 
 
+@pytest.mark.behaviour("BMC", "A device without systems or managers is refused as not supported.")
 @pytest.mark.parametrize("call", ["systems", "manager"])
 async def test_a_bmc_without_systems_or_managers_says_so(call: str) -> None:
     """A switch or a power supply speaks Redfish too."""
@@ -81,6 +82,7 @@ async def test_the_manager_is_found_by_uuid() -> None:
     assert (await redfish(bmc).manager("uuid-b")).uri.endswith("/B")
 
 
+@pytest.mark.behaviour("BMC", "The manager of a BMC is the one with a console; of several the first by path.")
 @pytest.mark.parametrize(
     "console", [{"MaxConcurrentSessions": 4}, {"ConnectTypesSupported": ["KVMIP"], "MaxConcurrentSessions": None}]
 )
@@ -91,6 +93,7 @@ async def test_else_the_one_with_a_console_and_the_smallest_path(console: dict[s
     assert (await redfish(bmc).manager("unknown")).uri.endswith("/B")
 
 
+@pytest.mark.behaviour("BMC", "A BMC whose managers have no console uses the first manager.", go="Reports an error.")
 async def test_else_the_first() -> None:
     """One has to be it."""
     info = await redfish(fake(managers=(named("Z"), named("A")))).manager()

@@ -73,6 +73,7 @@ async def test_show_tells_of_each_drive(live: Live) -> None:
     assert json.loads(out)["status"]["signature"]["algorithm"] == "Ed25519"
 
 
+@pytest.mark.behaviour("Cleanup", "`metalctl evidence show` prints percent and remaining time of each drive.")
 async def test_show_tells_how_far_a_drive_is(live: Live) -> None:
     """Percent and the time that is left; only percent where nobody can tell the time yet."""
     await write(live, "s1-a")

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 
 
+@pytest.mark.behaviour("ServerMaintenance", "`metalctl approve` approves the maintenance of a claim.")
 async def test_an_owner_approves_what_is_asked_of_a_claim(tmp_path: Path) -> None:
     """What for is told; again it is approved already; a claim that nobody asks is refused."""
     needed, approved, reason = (KINDS.key(f"maintenance-{word}") for word in ("needed", "approved", "reason"))

@@ -150,6 +150,9 @@ async def gone(r: Rack, kind: Kind[Any], name: str, namespace: str = "") -> None
     await soon(check, within=100)
 
 
+@pytest.mark.behaviour(
+    "BMC", "With `dnsRecordTemplate` each BMC owns a DNS record object, named in `status.dnsRecord` and a condition."
+)
 async def test_a_bmc_gets_its_record_in_the_managers_namespace_and_owns_it() -> None:
     """The condition and status.dnsRecord name it; the Server is created as usual."""
     async with site() as (r, _):
@@ -166,6 +169,7 @@ async def test_a_bmc_gets_its_record_in_the_managers_namespace_and_owns_it() -> 
     assert list(servers) == ["b1-system-0"]
 
 
+@pytest.mark.behaviour("BMC", "The DNS record object is deleted with its BMC, by its owner reference.")
 async def test_the_record_goes_with_its_bmc() -> None:
     """Through its owner reference; nothing has to be removed by hand."""
     async with site() as (r, _):

@@ -135,6 +135,11 @@ def test_a_field_without_a_value_stops_the_record_and_is_named(value: str) -> No
         rendered(value)
 
 
+@pytest.mark.behaviour(
+    "BMC",
+    "`dnsRecordTemplate` accepts plain fields only; anything else is refused with line and fix.",
+    go="Renders a template.",
+)
 @pytest.mark.parametrize(
     ("expression", "sentence"),
     [

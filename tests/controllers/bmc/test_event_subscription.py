@@ -49,6 +49,9 @@ async def test_without_a_receiver_nobody_subscribes() -> None:
     assert [c.type for c in told.status.conditions if c.type == "Events"] == []
 
 
+@pytest.mark.behaviour(
+    "BMC", "An event subscription is made once; its URL holds a token of which only the digest is stored."
+)
 async def test_a_subscription_is_made_once_and_leads_to_a_path_that_only_the_bmc_knows() -> None:
     """Its link and the digest of its token are in status, the token itself is nowhere."""
     async with rack(event_url=URL) as r:
@@ -213,6 +216,9 @@ async def test_old_events_of_a_former_subscription_do_not_count() -> None:
         assert (await r.bmc()).status.last_event_time is None
 
 
+@pytest.mark.behaviour(
+    "BMC", "Deleting a BMC removes its event subscription; a hanging BMC does not block the deletion."
+)
 @pytest.mark.parametrize("dead", [False, True])
 async def test_deletion_unsubscribes_and_is_never_held_up(dead: bool) -> None:
     """A BMC that hangs keeps its subscription, which leads nowhere any more: nobody has its token."""

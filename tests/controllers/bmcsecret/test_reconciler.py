@@ -17,6 +17,7 @@ async def write(r: Rack, **body: Any) -> Any:
     return await r.secret("s")
 
 
+@pytest.mark.behaviour("BMCSecret", "`stringData` is moved into `data`.")
 async def test_plain_text_moves_into_data() -> None:
     """stringData is folded and dropped; keys that were in data stay, and are replaced where stringData has them."""
     async with rack() as r:
@@ -37,6 +38,9 @@ async def test_an_immutable_secret_keeps_its_plain_text() -> None:
     assert ready(secret) == ("True", "PlainText")
 
 
+@pytest.mark.behaviour(
+    "BMCSecret", "A missing key sets Ready=False with the key's name until it is added; no value is shown."
+)
 @pytest.mark.parametrize("key", ["username", "password"])
 async def test_a_missing_key_is_said_until_it_is_there(key: str) -> None:
     """Ready is False with the key's name; adding it is enough. No value is ever shown."""

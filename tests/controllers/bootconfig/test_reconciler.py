@@ -134,6 +134,10 @@ async def test_without_a_secret_reference_no_ignition_is_needed(site: Site) -> N
     assert (await site.child()).spec.ignition_secret_ref is None
 
 
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "A boot configuration is Pending while its Server does not exist.",
+)
 async def test_a_missing_server_is_awaited(site: Site) -> None:
     """Pending until it is there."""
     await site.secret()

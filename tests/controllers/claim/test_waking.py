@@ -59,11 +59,13 @@ def test_a_server_that_becomes_free_wakes_the_claims_that_wait_for_one() -> None
     assert _woken(deps, _server(claim="gone"), _server()) == {"one", "two", "gone"}
 
 
+@pytest.mark.behaviour("ServerClaim", "A free server that stays free wakes no waiting claim.")
 def test_a_free_server_that_stays_free_wakes_nobody() -> None:
     """A thousand idle servers that report their LEDs are no news to those who wait for a server."""
     assert _woken(_Deps(_claim("one")), _server(), _server(led="Lit")) == set()
 
 
+@pytest.mark.behaviour("ServerClaim", "A server that is taken wakes only the claim that took it.")
 def test_a_server_that_is_taken_wakes_who_took_it_only() -> None:
     """Those who did not get it look for another by themselves; all others never wanted this one."""
     assert _woken(_Deps(_claim("one"), _claim("two")), _server(), _server(claim="one")) == {"one"}

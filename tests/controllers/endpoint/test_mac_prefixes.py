@@ -74,6 +74,7 @@ def test_an_unquoted_password_is_taken_as_written() -> None:
     assert found.credentials == (Credential("no", "0123"),)
 
 
+@pytest.mark.behaviour("Endpoint", "The longest matching MAC prefix wins, in any order of the entries.")
 def test_the_longest_prefix_wins() -> None:
     """However the entries are ordered."""
     prefixes = parse(file(entry('"a0:b1:c2"'), entry('"a0"'), entry('"a0:b1:c2:d"')))
@@ -106,6 +107,9 @@ def test_spellings_of_an_address_are_one(spelling: str) -> None:
     assert normalise(spelling) == "001a2b3c4d5e"
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "A MAC prefix file with a mistake, such as a prefix without credentials, is refused with line and fix."
+)
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -38,6 +38,7 @@ def _server(state: str = "Available", **spec: Any) -> Server:
     return Server(metadata=ObjectMeta(name="s"), spec=ServerSpec(**spec), status=ServerStatus(state=state))
 
 
+@pytest.mark.behaviour("ServerMaintenance", "Maintenances are ordered by priority, policy, age, namespace and name.")
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -65,6 +66,9 @@ MAINTENANCES = st.builds(
 )
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "Of several maintenances exactly one has a server, unless all lack approval."
+)
 @given(st.lists(MAINTENANCES, min_size=1, max_size=6, unique_by=lambda m: m.metadata.uid), st.randoms(), st.booleans())
 def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance], rng: Any, approved: bool) -> None:
     """Whatever the order of the list: one has its turn, unless all lack their approval."""

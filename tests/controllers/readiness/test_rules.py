@@ -40,6 +40,7 @@ def _applied(server: Server, outcome: rules.Outcome) -> Server:
     return Server(metadata=meta, spec=ServerSpec(taints=outcome.taints), status=server.status)
 
 
+@pytest.mark.behaviour("ServerReadinessRule", "A condition that is missing or has another status is not ready.")
 @pytest.mark.parametrize(("status", "tainted"), [("", True), ("False", True), ("Unknown", True), ("True", False)])
 def test_a_condition_that_is_missing_or_otherwise_is_not_ready(status: str, tainted: bool) -> None:
     """Only the status that is asked for takes the taint away."""
@@ -104,6 +105,7 @@ TAINTS = st.builds(Taint, key=st.sampled_from(["x/not-ready", "mine"]), value=st
                    effect=st.sampled_from(["NoBind", "Evict"]))  # fmt: skip
 
 
+@pytest.mark.behaviour("ServerReadinessRule", "Applying the rules twice changes nothing more.")
 @given(
     st.sampled_from(["", "True", "False"]),
     st.lists(TAINTS, max_size=3, unique_by=lambda t: (t.key, t.effect)),

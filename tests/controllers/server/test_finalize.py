@@ -67,6 +67,9 @@ WAYS = {
 }  # fmt: skip
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion", "A Server can be deleted in every state, without any power action."
+)
 @pytest.mark.parametrize("state", WAYS)
 async def test_a_server_can_be_deleted_in_every_state_without_power_action(state: str) -> None:
     """Deletion waits for nobody, not even for a dead BMC, and switches nothing."""

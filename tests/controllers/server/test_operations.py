@@ -30,6 +30,10 @@ def _resets(w: World) -> list[str]:
     return [call for call in w.bmc.calls if call.startswith("reset ")]
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets",
+    "Each of the five reset operations sends its Redfish reset once and is removed, with an Event.",
+)
 @pytest.mark.parametrize(("operation", "kind"), TYPES.items())
 async def test_each_operation_is_its_redfish_reset_once(operation: str, kind: str) -> None:
     """A claimed server that has booted: one reset, the annotation is gone, an Event tells it, nothing is re-imaged."""
@@ -63,6 +67,10 @@ async def test_a_forced_off_server_whose_claim_wants_it_on_comes_back_from_its_d
     assert "switched on again" in messages[0]
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets",
+    "A reset that would switch on an Available server is refused with an Event and removed.",
+)
 @pytest.mark.parametrize("operation", [name for name in TYPES if name != "force-off-server"])
 async def test_an_available_server_is_kept_off(operation: str) -> None:
     """What would switch it on is refused with an Event, and removed."""
@@ -78,6 +86,7 @@ async def test_an_available_server_is_kept_off(operation: str) -> None:
     assert "OperationRefused" in told
 
 
+@pytest.mark.behaviour("Server: power and resets")
 @pytest.mark.parametrize("operation", TYPES)
 async def test_nothing_disturbs_an_open_boot_window(operation: str) -> None:
     """While a boot is served every reset is refused."""
@@ -106,6 +115,10 @@ async def test_a_claim_that_wants_power_off_is_not_overruled() -> None:
     assert "OperationRefused" in told
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets",
+    "A restart never boots the network: the override is cleared first, or the restart is refused.",
+)
 async def test_a_restart_never_goes_to_the_network() -> None:
     """An override that the BMC holds is cleared first; one that it keeps is a reason not to restart."""
     async with world() as w:
@@ -126,6 +139,10 @@ async def test_a_restart_never_goes_to_the_network() -> None:
     assert w.bmc.network_boots == 2
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets",
+    "A BMC that fails a reset is asked three times when busy, else once; an Event reports the end.",
+)
 @pytest.mark.parametrize(
     ("failure", "asked", "reason"),
     [
@@ -184,6 +201,7 @@ async def test_in_a_maintenance_people_may_reset_the_machine() -> None:
     assert "OperationRefused" in told
 
 
+@pytest.mark.behaviour("Server: power and resets", "A manager killed at any write sends a reset at most once.")
 @pytest.mark.parametrize("number", range(12))
 async def test_a_manager_killed_at_any_write_resets_at_most_once(number: int) -> None:
     """Before or after each write to the API or the BMC: at most one reset; one that was lost is told."""

@@ -26,6 +26,9 @@ async def _switching_on(w: World, *, ignored: bool = False) -> None:
     await w.settle()
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets", "After a power-on, Off is not trusted until On was seen or `power_settle` has passed."
+)
 async def test_a_release_during_the_power_on_waits_until_off_can_be_believed() -> None:
     """The machine is told to switch off although its BMC shows Off, and is free only once that Off cannot be old."""
     async with world() as w:

@@ -71,6 +71,9 @@ async def event(w: World) -> None:
     await say(w, lastEventTime=w.clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ"), eventsSubscriptionLink="/s/1")
 
 
+@pytest.mark.behaviour(
+    "BMC", "Servers of a restarting BMC wait without requests and without an error, and continue when it is back."
+)
 async def test_servers_of_a_bmc_that_restarts_wait_without_a_request_and_without_an_error() -> None:
     """A named wait with the BMC's deadline; they go on at once when it is back."""
     async with world() as w:
@@ -147,6 +150,7 @@ async def test_a_reading_from_just_before_the_event_is_worth_nothing() -> None:
     assert (once, w.bmc.reads()) == (1, 2)
 
 
+@pytest.mark.behaviour("BMC", "The content of an event is not trusted: it only causes a read of the BMC.")
 async def test_an_event_is_never_believed() -> None:
     """It says nothing to the Server but that there is something to see: where nothing is, nothing happens."""
     async with world() as w:

@@ -133,6 +133,7 @@ def test_a_missing_secret_is_named() -> None:
     assert "username and password" in problem.message
 
 
+@pytest.mark.behaviour("BMCSecret", "`stringData` takes precedence over `data`.", go="Reads `data` first.")
 def test_string_data_counts_before_data() -> None:
     """Who writes stringData over folded data means the new value, as with a core Secret."""
     access = made(endpoint_for_bmc(bmc(), None, secret(string_data={"password": "new"}), DEFAULTS))

@@ -84,6 +84,7 @@ async def test_an_event_is_noted_in_the_status_of_its_bmc_and_of_no_other() -> N
         assert await w.told("b2") is None
 
 
+@pytest.mark.behaviour("BMC", "Event requests without the BMC's own token get the same refusal and are counted.")
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     ("name", "token"), [("b1", "guess"), ("b1", ""), ("b1", OTHER), ("b2", TOKEN), ("b3", ""), ("b9", TOKEN), ("", "")]

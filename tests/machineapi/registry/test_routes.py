@@ -38,6 +38,11 @@ async def client(listening: RunningServer) -> AsyncIterator[aiohttp.ClientSessio
         yield session
 
 
+@pytest.mark.behaviour(
+    "Registry and probe",
+    "Paths and methods that are not offered are refused with the right status.",
+    go="Also serves and deletes reports.",
+)
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

@@ -14,6 +14,10 @@ from tests.controllers.world import KINDS, NS, World, world
 pytestmark = pytest.mark.looptime
 
 
+@pytest.mark.behaviour(
+    "Server: network boot",
+    "An image that changes while the boot window is open stops that boot; the new image is booted.",
+)
 async def test_an_image_changed_while_the_window_is_open_stops_that_boot() -> None:
     """Nothing of the old image is served any more; the machine is cut off and boots the new one, once."""
     async with world() as w:
@@ -80,6 +84,10 @@ async def test_a_success_counts_although_the_boot_configuration_was_made_anew() 
     assert server.status.state == "Reserved"
 
 
+@pytest.mark.behaviour(
+    "Server: network boot",
+    "A claim that goes off during its first boot keeps that boot, and boots its disk afterwards.",
+)
 async def test_a_success_counts_although_the_claim_went_off_in_the_same_moment() -> None:
     """Off and on again brings the tenant's system back from its disk."""
     async with world() as w:
@@ -162,6 +170,11 @@ async def _with_image(w: World, image: str) -> None:
     await w.restart()
 
 
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A claim deleted while its BMC is dead is cleaned up when the BMC answers; until then it waits for Off.",
+    issues=(1039, 1048),
+)
 async def test_a_claim_deleted_while_its_bmc_is_dead_is_cleaned_up_when_it_is_back() -> None:
     """The window closes at once; the power follows when it can."""
     async with world(bmc_timeout=120.0) as w:

@@ -80,6 +80,10 @@ async def test_a_false_report_is_thrown_away_when_the_machine_asks_for_its_scrip
     assert "BootContested" in reasons
 
 
+@pytest.mark.behaviour(
+    "Server: network boot",
+    "A contested boot starts again before it is verified; afterwards no request affects the machine.",
+)
 async def test_a_claims_boot_in_doubt_starts_again_and_a_proved_one_is_never_stopped() -> None:
     """Before the proof a contest restarts the boot; afterwards no request of anybody touches the tenant's machine."""
     async with world() as w:
@@ -118,6 +122,11 @@ async def _claim_boots(w: World) -> None:
     await asyncio.sleep(10)
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "A stored inventory of another boot does not count: the discovery ends with ReportLost.",
+    go="Deletes reports before and after a discovery.",
+)
 async def test_an_old_inventory_is_not_taken_for_a_new_one() -> None:
     """A report that is not of this very boot does not become the server's inventory."""
     async with world() as w:

@@ -38,6 +38,7 @@ def _fields(server: Server) -> tuple[str, ...]:
     return server.status.__struct_encode_fields__
 
 
+@pytest.mark.behaviour("Server: parking", "A free server is parked, and Available again when it is unparked.")
 async def test_a_free_server_is_parked_and_available_again() -> None:
     """Marker, state, named wait, Events; then back, and claimable."""
     async with world() as w:
@@ -55,6 +56,9 @@ async def test_a_free_server_is_parked_and_available_again() -> None:
     assert w.bmc.network_boots == 1
 
 
+@pytest.mark.behaviour(
+    "Server: parking", "A machine that was switched on while parked is switched off before it can be claimed."
+)
 async def test_a_machine_that_was_switched_on_while_parked_is_off_before_it_can_be_claimed() -> None:
     """The status says Off, as it was when the server was parked; nobody may take its word for it."""
     async with world() as w:
@@ -70,6 +74,9 @@ async def test_a_machine_that_was_switched_on_while_parked_is_off_before_it_can_
     assert power is PowerState.OFF
 
 
+@pytest.mark.behaviour(
+    "Server: parking", "A parked server keeps its claim Bound; unparked, the machine boots from its disk."
+)
 async def test_a_claimed_server_keeps_its_claim_and_comes_back_from_disk() -> None:
     """Switched off gracefully; the claim stays Bound and says why it is not Ready; unparked it runs again."""
     async with world() as w:
@@ -85,6 +92,7 @@ async def test_a_claimed_server_keeps_its_claim_and_comes_back_from_disk() -> No
     assert (w.bmc.network_boots, w.bmc.last_boot) == (2, "disk")
 
 
+@pytest.mark.behaviour("Server: parking", "A claim does not change its boot configuration while its server is parked.")
 async def test_the_claim_writes_nothing_of_its_boot_while_its_server_is_parked() -> None:
     """A changed image waits until the server is unparked."""
     async with world() as w:
@@ -103,6 +111,9 @@ async def test_the_claim_writes_nothing_of_its_boot_while_its_server_is_parked()
     assert (during.spec.image, after.spec.image) == ("reg/os:1", "reg/os:2")
 
 
+@pytest.mark.behaviour(
+    "Server: parking", "The power of a parked server is not changed, its BMC is not read, and a dead BMC is no Error."
+)
 async def test_the_power_of_a_parked_server_is_somebody_elses() -> None:
     """Switched on from outside it stays on, its BMC is not even asked, and a dead one is no Error."""
     async with world(bmc_timeout=60.0) as w:
@@ -117,6 +128,7 @@ async def test_the_power_of_a_parked_server_is_somebody_elses() -> None:
     assert (server.status.state, calls, w.bmc.power) == ("Parked", [], PowerState.ON)
 
 
+@pytest.mark.behaviour("Server: parking", "A parked server can be deleted.")
 async def test_a_parked_server_can_be_deleted() -> None:
     """Deletion is possible in every state."""
     async with world() as w:
@@ -129,6 +141,9 @@ async def test_a_parked_server_can_be_deleted() -> None:
             await w.server()
 
 
+@pytest.mark.behaviour(
+    "Server: parking", "A lost status is rebuilt from the park annotation without touching the machine."
+)
 @pytest.mark.parametrize("claimed", [False, True])
 async def test_a_lost_status_is_rebuilt_from_the_marker(claimed: bool) -> None:
     """Parked again without touching the machine; a claimed one is its claim's afterwards and boots from its disk."""
@@ -151,6 +166,11 @@ async def test_a_lost_status_is_rebuilt_from_the_marker(claimed: bool) -> None:
     assert w.bmc.last_boot == ("disk" if claimed else "network")
 
 
+@pytest.mark.behaviour(
+    "Server: parking",
+    "A claim deleted while its server is parked is cleaned up after the server is unparked.",
+    go="Goes straight to Available.",
+)
 async def test_a_claim_that_goes_while_its_server_is_parked_is_cleaned_up_afterwards() -> None:
     """The tenant's traces are owed, whenever the server is looked after again."""
     async with world() as w:
@@ -178,6 +198,9 @@ async def test_a_claim_reference_removed_by_hand_leads_to_cleanup_too() -> None:
     assert (server.status.tenant, "Cleanup" in told) == ("", True)
 
 
+@pytest.mark.behaviour(
+    "Server: parking", "Parking waits for the end of a network boot, with an Event and a condition.", issues=(1119,)
+)
 async def test_parking_waits_for_the_end_of_a_network_boot_and_says_so() -> None:
     """Discovery under way: an Event and a condition, once; afterwards the server is parked."""
     async with world() as w:
@@ -254,6 +277,7 @@ async def test_parking_can_be_called_off() -> None:
     assert (server.status.state, condition(server, "Parked")) == ("Reserved", ("False", "NotParked"))
 
 
+@pytest.mark.behaviour("Server: parking", "Other operations are removed with an Event while a server is parked.")
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [("hard-restart-server", "ParkedOperationDropped"), ("sing", "UnsupportedOperation"), ("park", None)],
@@ -274,6 +298,7 @@ async def test_other_operations_are_removed_while_a_server_is_parked(operation: 
     assert w.bmc.calls == []
 
 
+@pytest.mark.behaviour("Server: parking", "A manager killed at any write while it parks a server ends in Parked.")
 @pytest.mark.parametrize("number", range(0, 14, 2))
 async def test_a_manager_killed_while_it_parks_ends_in_parked(number: int) -> None:
     """Before or after any write: the marker decides."""
@@ -298,6 +323,7 @@ async def test_a_manager_killed_while_it_parks_ends_in_parked(number: int) -> No
     assert server.status.tenant
 
 
+@pytest.mark.behaviour("Server: parking", "A server that the Go operator parked stays parked until it is unparked.")
 async def test_a_parked_server_of_the_go_operator_stays_parked_until_it_is_unparked() -> None:
     """State and marker are what the Go operator wrote; the claim has its server back, unbooted by us."""
     async with world() as w:

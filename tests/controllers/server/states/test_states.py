@@ -229,6 +229,9 @@ class Walk:
         assert self.w.passes() - passes < 30, self.log
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion", "Under random faults all invariants hold, and everything comes to rest afterwards."
+)
 @pytest.mark.parametrize("seed", range(7))
 async def test_whatever_happens_the_invariants_hold_and_everything_comes_to_rest(seed: int) -> None:
     """One claim at a time, one boot each, no foreign hand on a tenant's machine, every wait named and bounded."""

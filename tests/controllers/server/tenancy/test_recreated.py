@@ -60,6 +60,9 @@ async def after_half_a_boot(w: World) -> None:
     await w.until("Cleanup")
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "Data that a deleted Server left is erased before the new Server of that machine is discovered."
+)
 @pytest.mark.parametrize("begin", [in_cleanup, while_it_is_erased, in_maintenance, after_half_a_boot])
 async def test_what_a_deleted_server_owes_is_done_before_anything_else(
     begin: Callable[[World], Awaitable[None]],
@@ -114,6 +117,9 @@ async def test_what_was_done_is_not_done_again() -> None:
     assert len(evidence) == 2
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A Server that is created again gets its machine back unerased when its claim still exists."
+)
 async def test_a_claim_that_is_still_there_has_its_machine_back_unerased() -> None:
     """Also one whose boot nobody has written down: it counts as booted, and its disk is left alone."""
     async with world(**ERASE) as w:

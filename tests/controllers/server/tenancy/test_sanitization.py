@@ -85,6 +85,9 @@ async def test_erased_off_signed_forgotten_available() -> None:
     assert w.bmc.network_boots == 3
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A server whose claim still exists is not erased; it returns to its claim without a boot."
+)
 async def test_nothing_of_a_claim_that_is_still_there_is_erased() -> None:
     """Whatever led to Cleanup by mistake: the machine is given back to its tenant, and was not booted."""
     async with world(**ERASE) as w:

@@ -1,4 +1,4 @@
-"""What a user sees when the API fails, its disk is full, or we are killed ourselves: rows of docs/failures.md."""
+"""The API and the manager fail: rows of docs/failures.md."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,9 +10,10 @@ from metal.api.core import CONFIG_MAP
 from metal.kube.client.errors import ApiError
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
-from tests.sim.failing import STEPS, FailingPlane, Fault, Row, at
+from tests.sim.failing import STEPS, FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
+from tests.sim.rows import AGAIN, End, Fault, Row, at
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 EACH = " ".join(STEPS)
@@ -27,26 +28,23 @@ def shaky(world: FailingPlane) -> Shaky:
 
 
 async def _crash(world: FailingPlane) -> None:
-    """Nobody answers the manager for a minute, every watch is cut, and its version is forgotten."""
     world.spawn(shaky(world).crash(60.0))
     await asyncio.sleep(0)
 
 
-def trouble(**kind: float) -> Fault:
+def trouble(what: str, **kind: float) -> Fault:
     """The API does this to every request of the manager."""
 
     async def begin(world: FailingPlane) -> None:
         shaky(world).trouble = Trouble(**kind)
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         shaky(world).trouble = Trouble()
 
-    return Fault(begin, mend)
+    return Fault(begin, remove, what=what)
 
 
 async def _meddle(world: FailingPlane) -> None:
-    """Somebody else writes to every Server several times a second."""
-
     async def write() -> None:
         for number in range(150):
             for server in await world.servers():
@@ -84,8 +82,8 @@ async def _empty(world: FailingPlane) -> None:
     world.empty_disk()
 
 
-async def _says_so(world: FailingPlane) -> None:
-    """Whoever wants to write hears why it is refused; reading goes on."""
+async def _is_refused(world: FailingPlane) -> None:
+    """Creating a claim fails with "database or disk is full; check free space"; reads succeed."""
     with pytest.raises(ApiError, match=r"database or disk is full; check free space"):
         await world.client.create(KINDS.claim, {"metadata": {"name": "c2", "namespace": "default"}})
     assert len(await world.servers()) == 1
@@ -108,25 +106,35 @@ async def _kill_again_and_again(world: FailingPlane) -> None:
     world.spawn(kill())
 
 
+AWAY = Fault(_crash, what="The API is unreachable for a minute; watches are cut and their versions are forgotten.")
+CUT = trouble("Every watch is cut after 5 s.", watch_life=5.0)
+REFUSES = trouble("30 % of the requests fail, half of these after they were executed.", share=0.3)
+SLOW = trouble("Each request takes 2 s.", delay=2.0)
+GONE = Fault(
+    _go_once_the_report_is_kept, what="The API becomes unreachable after it stored a report, before its token is spent."
+)
+WRITER = Fault(_meddle, what="Another client writes to every Server five times a second for 30 s.")
+FULL = Fault(_fill, _empty, what="The disk of the embedded API is full.")
+KILLED = Fault(_kill, what="The manager is killed and starts again.")
+KILLED_AGAIN = Fault(_kill_again_and_again, what="The manager is killed every 7 s, twelve times.")
+ALL_KILLED = Fault(_kill_all, what="`metalctl up` is killed, manager and API, and starts again.")
+
 ROWS = (
-    *at(EACH, "the API is away for a minute", inject=Fault(_crash), shaky=True, minutes=5),
-    *at(BUSY, "watches are cut", inject=trouble(watch_life=5.0), shaky=True, minutes=3),
-    *at(BUSY, "the API refuses, or its answers are lost", inject=trouble(share=0.3), shaky=True, minutes=5),
-    *at(BUSY, "the API is slow", inject=trouble(delay=2.0), shaky=True, minutes=5),
-    *at("report", "the API goes away once a report is kept", inject=Fault(_go_once_the_report_is_kept), shaky=True,
-        minutes=5),
-    *at(BUSY, "somebody else writes to the same objects", inject=Fault(_meddle), minutes=3),
-    *at("inventory report boot erasure", "the disk under the API is full", inject=Fault(_fill, _empty),
-        disk=True, minutes=5, also=_says_so),
-    *at("discovery", "the disk under the API is full", inject=Fault(_fill, _empty), disk=True, minutes=5,
-        says="Ready=False BootRetry, Event NetworkBootFailed", also=_says_so),
-    *at(EACH, "the manager is killed", inject=Fault(_kill), minutes=5),
-    *at(BUSY, "the manager is killed again and again", inject=Fault(_kill_again_and_again), minutes=5),
-    *at("inventory report boot release", "manager and API are killed", inject=Fault(_kill_all), disk=True, minutes=5),
+    *at(EACH, "API away", inject=AWAY, shaky=True, minutes=5),
+    *at(BUSY, "watches are cut", inject=CUT, shaky=True, minutes=3, end=End.COMPLETES),
+    *at(BUSY, "API refuses requests", inject=REFUSES, shaky=True, minutes=5, end=End.COMPLETES),
+    *at(BUSY, "API slow", inject=SLOW, shaky=True, minutes=5, end=End.COMPLETES),
+    *at("report", "API away after a report", inject=GONE, shaky=True, minutes=5),
+    *at(BUSY, "conflicting writes", inject=WRITER, minutes=3),
+    *at("inventory report boot erasure", "disk full", inject=FULL, disk=True, minutes=5, also=_is_refused),
+    *at("discovery", "disk full", inject=FULL, disk=True, minutes=5, reports=AGAIN, also=_is_refused),
+    *at(EACH, "manager killed", inject=KILLED, minutes=5),
+    *at(BUSY, "manager killed repeatedly", inject=KILLED_AGAIN, minutes=5),
+    *at("inventory report boot release", "manager and API killed", inject=ALL_KILLED, disk=True, minutes=5),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_our_own_is_seen_and_left_behind(row: Row) -> None:
-    """It shows as the page says, and nothing worse does; mended, everything comes to rest."""
+async def test_a_fault_of_api_or_manager_is_reported_and_ends(row: Row) -> None:
+    """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))
