@@ -1,7 +1,7 @@
-"""Whether a claim's owner asks for another network boot. Both reconcilers decide it here, and nothing else does.
+"""Decides whether a claim requests another network boot. The Server and the ServerClaim reconciler both use it.
 
-Numbers only count upwards: an old copy of the claim, a restored backup or a repeated pass never asks for a boot that
-was had already. What was answered is known twice, by the Server and by the claim; the higher one counts.
+Generations only increase: an old copy of the claim, a restored backup or a repeated pass never requests a boot that has
+already succeeded. The Server and the claim both record the generation that was booted; the higher one counts.
 """
 
 from metal.api.claim import ServerClaim
@@ -9,16 +9,16 @@ from metal.api.server import ClaimBoot
 
 
 def has_booted(claim: ServerClaim, boot: ClaimBoot | None) -> bool:
-    """True when this very claim has had its first network boot."""
+    """Return True when the first network boot of this claim has succeeded."""
     return boot is not None and boot.booted_at is not None and boot.claim_uid == claim.metadata.uid
 
 
 def answered(claim: ServerClaim, boot: ClaimBoot | None) -> int:
-    """Highest spec.bootGeneration that a network boot has answered."""
+    """Return the highest spec.bootGeneration for which a network boot has succeeded."""
     known = boot.boot_generation if boot is not None and boot.claim_uid == claim.metadata.uid else 0
     return max(known, claim.status.boot_generation)
 
 
 def is_asked(claim: ServerClaim, boot: ClaimBoot | None) -> bool:
-    """True when the claim has booted, and its owner has asked for one more network boot since."""
+    """Return True when the claim has booted and requests another network boot."""
     return has_booted(claim, boot) and claim.spec.boot_generation > answered(claim, boot)
