@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.live import KINDS, Live
-from tests.cli.run.test_up import IGNITION, Up, all_available, running, servers, until
+from tests.cli.run.test_up import IGNITION, Up, all_available, running, servers, wait_for
 
 pytestmark = pytest.mark.life
 
@@ -20,7 +20,7 @@ async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_pa
     file.write_text(IGNITION)
     needed = KINDS.key("maintenance-needed")
     async with running(up) as client:
-        await until(lambda: servers(client), all_available(1))
+        await wait_for(lambda: servers(client), all_available(1))
         (machine,) = await servers(client)
         name = machine.metadata.name
         here = Live(client, up.data / "kubeconfig")
@@ -34,7 +34,7 @@ async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_pa
         (part,) = json.loads(out)[0]["parts"]
         assert f"Its claim's image {up.image} booted" in part["tried"][-1]
         code, out, err = await here.metalctl("maintain", name, "--reason", "new DIMM")
-        await until(lambda: client.list(KINDS.claim), lambda page: needed in page.items[0].metadata.labels)
+        await wait_for(lambda: client.list(KINDS.claim), lambda page: needed in page.items[0].metadata.labels)
         code, out, err = await here.metalctl("approve", "web")
         assert (code, out) == (0, "serverclaim/web approved: new DIMM\n"), err
         code, out, err = await here.metalctl("maintain", name, "--wait")

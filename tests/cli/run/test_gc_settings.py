@@ -2,14 +2,14 @@
 
 import gc
 
-from metal.cli.run.garbage import MIDDLE, OLD, YOUNG, collect_seldom
+from metal.cli.run.gc_settings import MIDDLE, OLD, YOUNG, raise_gc_thresholds
 
 
 def test_the_collector_runs_seldom_and_stays_on() -> None:
     """Cycles, such as those of exceptions, are still found."""
     before = gc.get_threshold()
     try:
-        collect_seldom()
+        raise_gc_thresholds()
         assert gc.get_threshold() == (YOUNG, MIDDLE, OLD)
         assert gc.isenabled()
     finally:

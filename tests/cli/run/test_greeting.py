@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from metal.cli.run.simulated import FleetWish
+from metal.cli.run.simulated_fleet import FleetOptions
 from metal.cli.run.standalone import Standalone
 from metal.config import Config
 
@@ -13,16 +13,16 @@ SAMPLE = "apply -f config/samples/first-claim.yaml"
 
 def test_the_sample_claim_is_suggested_when_its_image_is_there(tmp_path: Path) -> None:
     """A simulated fleet has it, on the usual port."""
-    told = Standalone(tmp_path, Config(), FleetWish(1)).greeting()
+    told = Standalone(tmp_path, Config(), FleetOptions(1)).greeting()
     assert SAMPLE in told
     assert "--api-group" not in told
 
 
 @pytest.mark.parametrize(
     ("fleet", "group"),
-    [(FleetWish(0), ""), (FleetWish(1, images_port=18084), ""), (FleetWish(1), "metal.openkcm.dev")],
+    [(FleetOptions(0), ""), (FleetOptions(1, images_port=18084), ""), (FleetOptions(1), "metal.openkcm.dev")],
 )
-def test_elsewhere_it_would_fail_and_bmcs_are_suggested(fleet: FleetWish, group: str, tmp_path: Path) -> None:
+def test_elsewhere_it_would_fail_and_bmcs_are_suggested(fleet: FleetOptions, group: str, tmp_path: Path) -> None:
     """No image of that name, or no kind of that group; and `status` needs to know the group."""
     told = Standalone(tmp_path, Config(api_group=group) if group else Config(), fleet).greeting()
     assert SAMPLE not in told

@@ -81,7 +81,7 @@ class Managed:
         except OSError as exc:
             return 0, str(exc)
 
-    async def until(self, wanted: tuple[int, str], path: str = "/readyz") -> None:
+    async def wait_for(self, wanted: tuple[int, str], path: str = "/readyz") -> None:
         async with asyncio.timeout(20):
             while True:
                 if await self.probe(path) == wanted:
@@ -99,13 +99,13 @@ QUICK = "election:\n  leaseDuration: 2\n  renewDeadline: 1.5\n  retryPeriod: 300
 async def test_of_two_managers_one_leads_and_the_other_takes_over_at_once(tmp_path: Path) -> None:
     """Both are ready, and say as what; SIGTERM gives the Lease back, ends with 0, and the standby leads."""
     async with api(tmp_path / "api") as live, Managed(tmp_path / "a", live.kubeconfig, election=QUICK) as first:
-        await first.until((200, "ok leader"))
+        await first.wait_for((200, "ok leader"))
         async with Managed(tmp_path / "b", live.kubeconfig, election=QUICK) as second:
-            await second.until((200, "ok standby"))
+            await second.wait_for((200, "ok standby"))
             held = await _lease(live)
             code, took = await first.end()
             begun = time.monotonic()
-            await second.until((200, "ok leader"))
+            await second.wait_for((200, "ok leader"))
             assert (code, time.monotonic() - begun < 3, took < 3) == (0, True, True)
             taken = await _lease(live)
             assert held.spec.holder_identity != taken.spec.holder_identity
@@ -120,7 +120,7 @@ async def test_without_election_it_leads_at_once_and_logs_json_where_asked(tmp_p
     async with api(tmp_path / "api") as live:
         options = ("--no-leader-elect", "--log-format", "json")
         async with Managed(tmp_path / "a", live.kubeconfig, *options) as manager:
-            await manager.until((200, "ok leader"))
+            await manager.wait_for((200, "ok leader"))
             assert (await manager.end(signal.SIGINT))[0] == 0
         assert not (await live.client.list(LEASE, "metal-system")).items
         lines = [json.loads(line) for line in manager.printed().splitlines()]
@@ -150,7 +150,7 @@ async def test_an_api_that_is_away_is_waited_for(tmp_path: Path) -> None:
     await server.listen(port=port)
     await server.stop()
     async with Managed(tmp_path / "a", server.kubeconfig) as manager:
-        await manager.until((503, "starting"))
+        await manager.wait_for((503, "starting"))
         assert (await manager.probe("/healthz"))[0] == 200
         code, took = await manager.end()
         assert (code, took < 3) == (0, True)

@@ -97,7 +97,7 @@ async def running(up: Up) -> AsyncIterator[HTTPClient]:
             await up.end(signal.SIGKILL)
 
 
-async def until(read: Callable[[], Any], check: Callable[[Any], bool], *, within: float = 15.0) -> Any:
+async def wait_for(read: Callable[[], Any], check: Callable[[Any], bool], *, within: float = 15.0) -> Any:
     """Ask again until the answer passes."""
     end = time.monotonic() + within
     while True:
@@ -138,7 +138,7 @@ async def test_the_first_server_is_available_within_ten_seconds(tmp_path: Path) 
     """From process start: the promise of the README."""
     begun = time.monotonic()
     async with running(Up(tmp_path, 8)) as client:
-        await until(lambda: servers(client), lambda found: any(s.status.state == "Available" for s in found))
+        await wait_for(lambda: servers(client), lambda found: any(s.status.state == "Available" for s in found))
         assert time.monotonic() - begun < 10
 
 
@@ -146,9 +146,9 @@ async def test_ctrl_c_ends_it_and_everything_is_as_it_was(tmp_path: Path) -> Non
     """Claimed, booted and idle servers are the same after a restart, and nothing was booted again."""
     up = Up(tmp_path, 3)
     async with running(up) as client:
-        await until(lambda: servers(client), all_available(3))
+        await wait_for(lambda: servers(client), all_available(3))
         await claim_one(client, up)
-        await until(lambda: client.get(KINDS.claim, "c1", "default"), ready)
+        await wait_for(lambda: client.get(KINDS.claim, "c1", "default"), ready)
         before = await servers(client)
         assert await up.end(signal.SIGINT) < 3
         assert up.process is not None
@@ -159,7 +159,7 @@ async def test_ctrl_c_ends_it_and_everything_is_as_it_was(tmp_path: Path) -> Non
         assert outline(after) == outline(before)
         assert [s.status.boot_window for s in after] == [s.status.boot_window for s in before]
         await client.delete(KINDS.claim, "c1", "default")
-        await until(lambda: servers(client), all_available(3))
+        await wait_for(lambda: servers(client), all_available(3))
         assert await up.end(signal.SIGTERM) < 3
 
 
@@ -167,13 +167,13 @@ async def test_a_killed_process_loses_no_machine(tmp_path: Path) -> None:
     """Killed in the middle of a claim's boot, started again: the claim gets its system."""
     up = Up(tmp_path, 2)
     async with running(up) as client:
-        await until(lambda: servers(client), all_available(2))
+        await wait_for(lambda: servers(client), all_available(2))
         await claim_one(client, up)
-        await until(lambda: servers(client), lambda found: any(s.status.power_state == "On" for s in found))
+        await wait_for(lambda: servers(client), lambda found: any(s.status.power_state == "On" for s in found))
         await asyncio.sleep(0.1)
         await up.end(signal.SIGKILL)
     async with running(up) as client:
-        await until(lambda: client.get(KINDS.claim, "c1", "default"), ready, within=40)
+        await wait_for(lambda: client.get(KINDS.claim, "c1", "default"), ready, within=40)
 
 
 async def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:

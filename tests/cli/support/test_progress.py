@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metal.cli.main import main
-from metal.cli.objects.tables import Printed
+from metal.cli.objects.tables import TablePrinter
 from metal.cli.support.columns import aligned
 from metal.cli.support.context import each
 from metal.cli.support.durations import Duration, spoken
-from metal.cli.support.exits import EXITS, Late, Missing, Several, failure
+from metal.cli.support.exits import EXITS, Missing, MultipleFailures, TimedOut, failure
 from metal.cli.support.progress import Progress
 from metal.kube.client import errors
 
@@ -73,7 +73,7 @@ def test_a_table_that_grows_keeps_its_columns() -> None:
     """Rows of a watch stand below the header that came first."""
     columns = [{"name": "Name"}, {"name": "State", "priority": 0}, {"name": "Serial", "priority": 1}]
     first = {"columnDefinitions": columns, "rows": [{"cells": ["server-1", None, "x"], "object": None}]}
-    printed = Printed()
+    printed = TablePrinter()
     assert printed.whole(first) == ["NAME       STATE", "server-1   <none>"]
     assert printed.more({"columnDefinitions": None, "rows": [{"cells": ["s", True, "x"]}]}) == ["s          true"]
 
@@ -102,17 +102,17 @@ async def test_several_failures_are_told_and_agree_on_a_code() -> None:
     async def work(name: str) -> None:
         done.append(name)
         if name == "late":
-            raise Late("late")
+            raise TimedOut("late")
         if name.startswith("no"):
             raise Missing(name)
 
-    with pytest.raises(Several) as both:
+    with pytest.raises(MultipleFailures) as both:
         await each(["no1", "ok", "no2", "ok"], work)
     assert (both.value.exit_code, both.value.message, done) == (3, "no1; no2", ["no1", "ok", "no2"])
-    with pytest.raises(Several) as mixed:
+    with pytest.raises(MultipleFailures) as mixed:
         await each(["no1", "late"], work)
     assert mixed.value.exit_code == 1
-    with pytest.raises(Late):
+    with pytest.raises(TimedOut):
         await each(["late"], work)
 
 

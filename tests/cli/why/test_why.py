@@ -20,10 +20,10 @@ from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import ClaimBoot, Failure, Server, ServerSpec, ServerStatus, State, Wait
 from metal.bmc import errors as bmc_errors
 from metal.bmc.errors import BMCError
-from metal.cli.objects.events import Happening
+from metal.cli.objects.events import EventSummary
 from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
-from metal.cli.why.knowledge import CLAIMS, FAILURES, MISFITS, WAITS
+from metal.cli.why.advice import CLAIMS, FAILURES, MISFITS, WAITS
 from metal.controllers import server as states
 from metal.controllers.server.bmc.bmc_errors import _MENDABLE
 from metal.controllers.server.identity.system import WrongSystem
@@ -137,8 +137,8 @@ def server(name: str = "s1", spec: dict[str, Any] | None = None, **status: Any) 
     )
 
 
-def text(story: Any) -> str:
-    return "\n".join(story.lines(NOW))
+def text(explanation: Any) -> str:
+    return "\n".join(explanation.lines(NOW))
 
 
 def minutes(count: int) -> datetime:
@@ -156,9 +156,9 @@ def test_a_wait_is_told_with_its_deadline_and_what_to_do() -> None:
         state="Discovery", since=minutes(-9), waiting_for="the machine to fetch its Ignition", boot_attempts=2,
         wait=Wait(for_="ProbeReport", since=minutes(-5), until=minutes(25)), boot_window=window,
     )  # fmt: skip
-    happened = [Happening("Warning", "NetworkBootFailed", "network boot 2 failed: it went off", 1, minutes(-6))]
-    story = of_server.explain(found, happened, KINDS, NOW)
-    assert text(story).splitlines() == [
+    recorded = [EventSummary("Warning", "NetworkBootFailed", "network boot 2 failed: it went off", 1, minutes(-6))]
+    explanation = of_server.explain(found, recorded, KINDS, NOW)
+    assert text(explanation).splitlines() == [
         "server/s1",
         "  It is Discovery since 9m, power Off.",
         "  It waits for the machine to fetch its Ignition, since 5m, until 12:25:00 UTC (in 25m0s).",
@@ -172,18 +172,18 @@ def test_a_wait_is_told_with_its_deadline_and_what_to_do() -> None:
         "  What you can do:",
         "    watch it boot: metalctl console s1. If it never asks for its script: does DHCP send it to iPXE?",
     ]
-    assert story.as_json()["wait"]["until"] == "2026-01-01T12:25:00Z"
+    assert explanation.as_json()["wait"]["until"] == "2026-01-01T12:25:00Z"
 
 
 def test_a_failure_is_told_once_with_a_way_out() -> None:
     """What was interrupted, why, and what lets it go on."""
     failure = Failure(state="Reserved", reason="BMCAuthenticationFailed", message="the BMC refused the password")
     found = server(state="Error", failure=failure, wait=Wait(for_="Repair"), waiting_for="BMCAuthenticationFailed: …")
-    story = of_server.explain(found, [], KINDS, NOW)
-    assert text(story).count("the BMC refused the password") == 1
-    assert "It failed in Reserved, BMCAuthenticationFailed" in text(story)
-    assert story.advice[0] == "correct the BMCSecret; it goes on by itself"
-    assert story.advice[1].endswith("metalctl retry s1")
+    explanation = of_server.explain(found, [], KINDS, NOW)
+    assert text(explanation).count("the BMC refused the password") == 1
+    assert "It failed in Reserved, BMCAuthenticationFailed" in text(explanation)
+    assert explanation.advice[0] == "correct the BMCSecret; it goes on by itself"
+    assert explanation.advice[1].endswith("metalctl retry s1")
 
 
 def test_hands_that_are_off_are_told() -> None:
@@ -208,9 +208,9 @@ def test_every_server_has_a_story(state: str, wait: str, failure: str, timed: bo
         state=state, since=moment, waiting_for="x" if wait else "", failure=Failure(reason=failure, message="m"),
         wait=Wait(for_=wait, since=moment, until=moment) if wait else None,
     )  # fmt: skip
-    story = of_server.explain(found, [], KINDS, NOW)
-    assert text(story).startswith("server/s1\n  It is ")
-    assert story.as_json()["subject"] == "server/s1"
+    explanation = of_server.explain(found, [], KINDS, NOW)
+    assert text(explanation).startswith("server/s1\n  It is ")
+    assert explanation.as_json()["subject"] == "server/s1"
 
 
 def claim(**spec: Any) -> ServerClaim:
@@ -224,7 +224,7 @@ def claim(**spec: Any) -> ServerClaim:
 def test_a_claim_without_server_counts_every_reason() -> None:
     """How many servers, one of them, and what would have to change; and what each part of the selector leaves."""
     zone = LabelSelectorRequirement(key="zone", operator="In", values=("a", "b"))
-    wish = claim(server_selector=LabelSelector(match_labels={"rack": "r7"}, match_expressions=(zone,)))
+    options = claim(server_selector=LabelSelector(match_labels={"rack": "r7"}, match_expressions=(zone,)))
     labels = {"rack": "r7", "zone": "a"}
     servers = [
         server("s1", {"labels": {"rack": "r8", "zone": "a"}}), server("s2", {"labels": {"rack": "r9"}}),
@@ -232,17 +232,17 @@ def test_a_claim_without_server_counts_every_reason() -> None:
         server("s4", {"labels": labels, "taints": (Taint(key="gpu"),)}),
         server("s5", {"labels": labels}, state="Discovery"),
     ]  # fmt: skip
-    story = of_claim.explain(wish, servers, [], KINDS, NOW)
-    told = text(story)
+    explanation = of_claim.explain(options, servers, [], KINDS, NOW)
+    told = text(explanation)
     assert "metalctl release other -n team" in of_claim.explain(claim(), [_held()], [], KINDS, NOW).advice[0]
     assert "2 servers do not fit: labels or name do not match (NoMatch), such as s1." in told
     assert "1 server does not fit: marked unclaimable (Cordoned), such as s3." in told
     assert "1 server does not fit: taint gpu is not tolerated (Tainted), such as s4." in told
     assert "Its selector's rack in (r7): 3 servers of 5." in told
     assert "Its selector's zone in (a,b): 4 servers of 5." in told
-    assert "metalctl uncordon s3" in story.advice
-    assert "wait; metalctl why server/s5 says what for" in story.advice
-    assert sum(entry["count"] for entry in story.as_json()["servers"]) == 5
+    assert "metalctl uncordon s3" in explanation.advice
+    assert "wait; metalctl why server/s5 says what for" in explanation.advice
+    assert sum(entry["count"] for entry in explanation.as_json()["servers"]) == 5
 
 
 def _held() -> Server:
@@ -272,7 +272,7 @@ def test_a_claim_that_asks_for_another_boot_is_told_how_to_withdraw_it() -> None
 
 
 def _booted(type: str, reason: str, message: str, *, asked: int) -> Any:
-    """The story of a bound claim that has had its boot 1."""
+    """The explanation of a bound claim that has had its boot 1."""
     said = (Condition(type=type, status="False", reason=reason, message=message),)
     status = ServerClaimStatus(phase="Bound", boot_generation=1, conditions=said)
     obj = ServerClaim(metadata=ObjectMeta(name="c1"), spec=ServerClaimSpec(boot_generation=asked), status=status)
@@ -311,7 +311,7 @@ async def test_why_of_a_bound_claim_tells_of_its_server(tmp_path: Path) -> None:
     assert "claim/web\n  It is Bound." in people.out
     assert "server/s1\n  It is Reserved" in people.out
     assert "ForcedOff: power is cut" in people.out
-    (story,) = programs.json
-    assert story["parts"][0]["wait"]["name"] == "PowerOn"
-    assert story["parts"][0]["events"][0]["reason"] == "ForcedOff"
+    (explanation,) = programs.json
+    assert explanation["parts"][0]["wait"]["name"] == "PowerOn"
+    assert explanation["parts"][0]["events"][0]["reason"] == "ForcedOff"
     assert nobody.code == 3

@@ -25,7 +25,7 @@ from metal.kube.meta.clock import system_clock
     "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="New file for an asciicast v2."
 )
 @on_api
-async def command(desk: CommandContext, server: str, typed: str | None, record: Path | None) -> None:
+async def command(ctx: CommandContext, server: str, typed: str | None, record: Path | None) -> None:
     """Open a server's serial console over SSH to its BMC. `~.` at the beginning of a line ends it.
 
     Protocol and port are spec.consoleProtocol of the BMC (or spec.bmc.consoleProtocol of the Server), SSH on port 22
@@ -35,21 +35,21 @@ async def command(desk: CommandContext, server: str, typed: str | None, record: 
     """
     from metal.cli.console.target import find
 
-    way = await find(desk, await target(desk, server))
-    await _converse(desk, server, way, way.command if typed is None else typed, record)
+    console = await find(ctx, await target(ctx, server))
+    await _converse(ctx, server, console, console.command if typed is None else typed, record)
 
 
-async def _converse(desk: CommandContext, server: str, way: Any, opens: str, record: Path | None) -> None:
+async def _converse(ctx: CommandContext, server: str, console: Any, opens: str, record: Path | None) -> None:
     from metal.cli.console import session
     from metal.cli.console.terminal import Terminal
 
-    async with session.connected(desk, way) as connection:
+    async with session.connected(ctx, console) as connection:
         terminal = Terminal()
         with _recording(record, server, terminal.size()) as recording:
             process = await connection.create_process(
                 opens or None, term_type="xterm-256color", term_size=terminal.size(), encoding=None
             )
-            click.echo(f"console of {server} at {way.address}; ~. ends it", err=True)
+            click.echo(f"console of {server} at {console.address}; ~. ends it", err=True)
             live = session.Session(process, terminal, recording)
             with terminal.raw(live.resize):
                 await live.run()

@@ -25,22 +25,24 @@ _PORTION = 65536
 
 
 @asynccontextmanager
-async def connected(desk: CommandContext, way: ConsoleTarget) -> AsyncIterator[asyncssh.SSHClientConnection]:
+async def connected(ctx: CommandContext, console: ConsoleTarget) -> AsyncIterator[asyncssh.SSHClientConnection]:
     """A connection that was logged in, to the host key that is pinned. Raises click.ClickException and ApiError."""
-    access = ShellAccess(way.address, way.port, way.username, way.password, await host_key.pinned(desk, way))
+    access = ShellAccess(
+        console.address, console.port, console.username, console.password, await host_key.pinned(ctx, console)
+    )
     try:
         connection = await connect(access, _LOGIN, keepalive=_ALIVE)
     except BMCHostKeyChanged as exc:
-        raise await host_key.changed(desk, way, access.host_key, exc) from None
+        raise await host_key.changed(ctx, console, access.host_key, exc) from None
     except BMCAuthError:
         raise click.ClickException(
-            f"the BMC at {way.address} refused user name and password of BMCSecret {way.secret} over SSH: may this "
+            f"the BMC at {console.address} refused user name and password of BMCSecret {console.secret} over SSH: may this "
             "account use SSH?"
         ) from None
     except BMCError as exc:
-        raise host_key.unreachable(way, exc) from None
+        raise host_key.unreachable(console, exc) from None
     async with connection:
-        await host_key.shown(desk, way)
+        await host_key.shown(ctx, console)
         yield connection
 
 

@@ -32,7 +32,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Options:
     """The command line."""
 
     to_kubeconfig: Path | None
@@ -73,15 +73,15 @@ def command(**given: Any) -> None:
 
     Exit codes: 0 done, 1 it failed or may not begin (the sentence says why), 2 the command line is wrong.
     """
-    wish = _Wish(**given)
-    if (wish.to_kubeconfig is None) == (wish.to_data is None):
+    options = _Options(**given)
+    if (options.to_kubeconfig is None) == (options.to_data is None):
         raise click.UsageError("give exactly one of --to-kubeconfig and --to-data")
-    if wish.data is not None and wish.kubeconfig is not None:
+    if options.data is not None and options.kubeconfig is not None:
         raise click.UsageError("give --kubeconfig or --data, not both")
-    names = kinds(wish.api_group)
-    source = _way(wish.kubeconfig, wish.context, wish.data, names, wish.namespace)
-    target = _way(wish.to_kubeconfig, wish.to_context, wish.to_data, names, wish.namespace)
-    show = _Show(wish.output, dry_run=wish.dry_run, yes=wish.yes)
+    names = kinds(options.api_group)
+    source = _way(options.kubeconfig, options.context, options.data, names, options.namespace)
+    target = _way(options.to_kubeconfig, options.to_context, options.to_data, names, options.namespace)
+    show = _Show(options.output, dry_run=options.dry_run, yes=options.yes)
     try:
         asyncio.run(_run(source, target, show))
     except Refused as exc:

@@ -6,8 +6,8 @@ import click
 
 from metal.cli.support.completing import SERVER
 from metal.cli.support.context import each
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.output import emit
-from metal.cli.support.plain import Obj
 
 servers_argument = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
 

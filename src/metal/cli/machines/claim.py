@@ -9,17 +9,17 @@ import click
 
 from metal.api.claim import ServerClaim
 from metal.api.core import SECRET
+from metal.cli.machines.batch import for_each
 from metal.cli.machines.claim_options import Selector, Toleration, ignition
-from metal.cli.machines.several import for_each
 from metal.cli.machines.targets import decoded, target
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.completing import SERVER
 from metal.cli.support.context import CommandContext, in_namespace
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
-from metal.cli.support.plain import Obj
 from metal.cli.support.progress import Progress
-from metal.cli.support.until import Awaited, timeout_option, until, wait_option
+from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option
 from metal.kube.client.errors import ApiError
 from metal.kube.meta import conditions
 from metal.kube.meta.ownership import controller_reference
@@ -29,7 +29,7 @@ _HOPELESS = ("InvalidSelector", "NamespaceReserved", "ServerLost")
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Options:
     """The command line."""
 
     image: str
@@ -70,7 +70,7 @@ class _Wish:
 @timeout_option
 @output_option
 @in_namespace
-async def command(desk: CommandContext, names: tuple[str, ...], **given: Any) -> None:
+async def command(ctx: CommandContext, names: tuple[str, ...], **given: Any) -> None:
     """Claim a server for each NAME (a new one by default), boot the image on it, and keep its power as told.
 
     The Ignition goes into a Secret NAME-ignition that is deleted with the claim. With --wait: until the image runs.
@@ -80,51 +80,51 @@ async def command(desk: CommandContext, names: tuple[str, ...], **given: Any) ->
       metalctl claim web --image registry.example.com/os:1 --ignition web.ign --wait
       metalctl claim a b c --image registry.example.com/os:1 -l rack=r7 -o json
     """
-    wish = _Wish(**given)
-    if wish.server and wish.selector:
+    options = _Options(**given)
+    if options.server and options.selector:
         raise click.UsageError("give --server or --selector, not both")
-    if wish.server and len(names) > 1:
+    if options.server and len(names) > 1:
         raise click.UsageError("one server takes one claim: give one NAME with --server")
-    config = ignition(wish.ignition) if wish.ignition else ""
-    if wish.server:
-        await target(desk, wish.server)  # a name that is mistyped is told now
+    config = ignition(options.ignition) if options.ignition else ""
+    if options.server:
+        await target(ctx, options.server)  # a name that is mistyped is told now
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        obj = await _create(desk, name, wish, config)
-        if wish.output is None:
+        obj = await _create(ctx, name, options, config)
+        if options.output is None:
             click.echo(f"serverclaim/{name} created")
-        return await _ready(desk, name, wish, progress) or obj if wish.wait else obj
+        return await _ready(ctx, name, options, progress) or obj if options.wait else obj
 
-    await for_each(names or (f"claim-{uuid.uuid4().hex[:8]}",), one, wish.output)
+    await for_each(names or (f"claim-{uuid.uuid4().hex[:8]}",), one, options.output)
 
 
-async def _create(desk: CommandContext, name: str, wish: _Wish, config: str) -> Obj:
+async def _create(ctx: CommandContext, name: str, options: _Options, config: str) -> Obj:
     """The Secret comes first, so that the claim never waits for it; then it is made the claim's."""
     secret = f"{name}-ignition" if config else ""
-    metadata = {"name": name, "namespace": desk.namespace}
+    metadata = {"name": name, "namespace": ctx.namespace}
     if secret:
         body = {"metadata": {**metadata, "name": secret}, "stringData": {"ignition": config}}
-        await plain.create(desk.http, SECRET, body)
+        await dynamic.create(ctx.http, SECRET, body)
     try:
-        obj = await plain.create(desk.http, desk.kinds.claim, {"metadata": metadata, "spec": wish.spec(secret)})
+        obj = await dynamic.create(ctx.http, ctx.kinds.claim, {"metadata": metadata, "spec": options.spec(secret)})
     except ApiError:
         if secret:
-            await plain.delete(desk.http, SECRET, secret, desk.namespace)
+            await dynamic.delete(ctx.http, SECRET, secret, ctx.namespace)
         raise
     if secret:
-        owner = controller_reference(decoded(obj, ServerClaim), desk.kinds.claim)
-        await plain.merge(desk.http, SECRET, secret, desk.namespace, {"metadata": {"ownerReferences": [owner]}})
+        owner = controller_reference(decoded(obj, ServerClaim), ctx.kinds.claim)
+        await dynamic.merge(ctx.http, SECRET, secret, ctx.namespace, {"metadata": {"ownerReferences": [owner]}})
     return obj
 
 
-async def _ready(desk: CommandContext, name: str, wish: _Wish, progress: Progress) -> Obj | None:
-    awaited = _running if wish.power == "on" else _bound
-    obj = await until(desk.http, desk.kinds.claim, name, desk.namespace, awaited, wish.timeout, progress)
-    if obj is not None and wish.output is None:
+async def _ready(ctx: CommandContext, name: str, options: _Options, progress: Progress) -> Obj | None:
+    awaited = _running if options.power == "on" else _bound
+    obj = await wait_for(ctx.http, ctx.kinds.claim, name, ctx.namespace, awaited, options.timeout, progress)
+    if obj is not None and options.output is None:
         claim: ServerClaim = decoded(obj, ServerClaim)
         server = claim.spec.server_ref.name if claim.spec.server_ref else ""
-        click.echo(f"serverclaim/{name} {'runs on' if wish.power == 'on' else 'has'} server {server}")
+        click.echo(f"serverclaim/{name} {'runs on' if options.power == 'on' else 'has'} server {server}")
     return obj
 
 

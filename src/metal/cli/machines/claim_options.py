@@ -8,7 +8,7 @@ import click
 
 from metal.boot.errors import IgnitionError
 from metal.boot.ignition import validate
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.kube.meta import selectors
 from metal.kube.meta.selectors import Operator
 

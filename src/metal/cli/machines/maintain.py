@@ -9,20 +9,20 @@ import click
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Kind
 from metal.api.server import Server, State
-from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import decoded, failed_since, target
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext, in_namespace
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS, Missing
 from metal.cli.support.output import output_option
-from metal.cli.support.plain import Obj
 from metal.cli.support.progress import Progress
-from metal.cli.support.until import Awaited, timeout_option, until, until_gone, wait_option
+from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option, wait_until_deleted
 from metal.kube.client.errors import NotFound
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Options:
     """The command line."""
 
     reason: str
@@ -55,7 +55,7 @@ class _Wish:
 @timeout_option
 @output_option
 @in_namespace
-async def command(desk: CommandContext, servers: tuple[str, ...], **given: Any) -> None:
+async def command(ctx: CommandContext, servers: tuple[str, ...], **given: Any) -> None:
     """Take servers into maintenance, switch them meanwhile, or end it.
 
     A ServerMaintenance with the server's name is made in the namespace. For one that is there already only --power and
@@ -66,19 +66,19 @@ async def command(desk: CommandContext, servers: tuple[str, ...], **given: Any) 
       metalctl maintain rack1-node1-system-0 --reason "new DIMM" --power off --wait
       metalctl maintain rack1-node1-system-0 --end
     """
-    wish, progress = _Wish(**given), Progress()
-    kind = desk.kinds.maintenance
+    options, progress = _Options(**given), Progress()
+    kind = ctx.kinds.maintenance
 
     async def one(name: str) -> Obj:
         try:
-            work = _end if wish.end else _begin
-            return await work(desk, kind, name, wish, progress)
+            work = _end if options.end else _begin
+            return await work(ctx, kind, name, options, progress)
         except NotFound as exc:
             if not exc.details.get("name"):
                 raise _unknown(kind) from None
             raise
 
-    await for_each(servers, one, wish.output)
+    await for_each(servers, one, options.output)
 
 
 def _unknown(kind: Kind[ServerMaintenance]) -> Missing:
@@ -89,32 +89,37 @@ def _unknown(kind: Kind[ServerMaintenance]) -> Missing:
 
 
 async def _begin(
-    desk: CommandContext, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress
+    ctx: CommandContext, kind: Kind[ServerMaintenance], name: str, options: _Options, progress: Progress
 ) -> Obj:
-    found = await target(desk, name)
-    there = await _there(desk, kind, found.name)
-    note = {"annotations": {desk.kinds.key("reason"): wish.reason}} if wish.reason else {}
-    if there is None and not wish.reason:
+    found = await target(ctx, name)
+    there = await _there(ctx, kind, found.name)
+    note = {"annotations": {ctx.kinds.key("reason"): options.reason}} if options.reason else {}
+    if there is None and not options.reason:
         raise click.UsageError("say why with --reason: whoever owns the claim will read it")
     if there is None:
-        spec = {"serverRef": {"name": found.name}, "policy": wish.policy, "priority": wish.priority, **wish.changes}
-        body = {"metadata": {"name": found.name, "namespace": desk.namespace, **note}, "spec": spec}
-        obj, told = await plain.create(desk.http, kind, body), "created"
+        spec = {
+            "serverRef": {"name": found.name},
+            "policy": options.policy,
+            "priority": options.priority,
+            **options.changes,
+        }
+        body = {"metadata": {"name": found.name, "namespace": ctx.namespace, **note}, "spec": spec}
+        obj, told = await dynamic.create(ctx.http, kind, body), "created"
     else:
-        change = {"metadata": note, "spec": wish.changes}
-        obj, told = await plain.merge(desk.http, kind, found.name, desk.namespace, change), "changed"
-    if wish.output is None:
+        change = {"metadata": note, "spec": options.changes}
+        obj, told = await dynamic.merge(ctx.http, kind, found.name, ctx.namespace, change), "changed"
+    if options.output is None:
         click.echo(f"servermaintenance/{found.name} {told}")
-    if wish.wait:
-        obj = await until(desk.http, kind, found.name, desk.namespace, _begun, wish.timeout, progress) or obj
-        if wish.output is None:
+    if options.wait:
+        obj = await wait_for(ctx.http, kind, found.name, ctx.namespace, _begun, options.timeout, progress) or obj
+        if options.output is None:
             click.echo(f"server/{found.name} is in maintenance")
     return obj
 
 
-async def _there(desk: CommandContext, kind: Kind[ServerMaintenance], name: str) -> Obj | None:
+async def _there(ctx: CommandContext, kind: Kind[ServerMaintenance], name: str) -> Obj | None:
     try:
-        return await plain.get(desk.http, kind, name, desk.namespace)
+        return await dynamic.get(ctx.http, kind, name, ctx.namespace)
     except NotFound as exc:
         if exc.details.get("name"):
             return None
@@ -141,34 +146,36 @@ def _told(obj: Obj) -> str:
     return str(status.get("waitingFor") or next(filter(None, unmet), ""))
 
 
-async def _end(desk: CommandContext, kind: Kind[ServerMaintenance], name: str, wish: _Wish, progress: Progress) -> Obj:
-    found = await target(desk, name)
-    obj = await _of_server(desk, kind, found.name)
+async def _end(
+    ctx: CommandContext, kind: Kind[ServerMaintenance], name: str, options: _Options, progress: Progress
+) -> Obj:
+    found = await target(ctx, name)
+    obj = await _of_server(ctx, kind, found.name)
     meta = obj["metadata"]
-    await plain.delete(desk.http, kind, meta["name"], desk.namespace, uid=meta["uid"])
-    if wish.wait:
-        await until_gone(desk.http, kind, obj, wish.timeout, progress)
-        await until(
-            desk.http,
-            desk.kinds.server,
+    await dynamic.delete(ctx.http, kind, meta["name"], ctx.namespace, uid=meta["uid"])
+    if options.wait:
+        await wait_until_deleted(ctx.http, kind, obj, options.timeout, progress)
+        await wait_for(
+            ctx.http,
+            ctx.kinds.server,
             found.name,
             "",
-            _left(desk, meta["name"], found.server),
-            wish.timeout,
+            _left(ctx, meta["name"], found.server),
+            options.timeout,
             progress,
         )
-    if wish.output is None:
-        click.echo(f"servermaintenance/{meta['name']} deleted{'; the server is out of it' if wish.wait else ''}")
+    if options.output is None:
+        click.echo(f"servermaintenance/{meta['name']} deleted{'; the server is out of it' if options.wait else ''}")
     return obj
 
 
-async def _of_server(desk: CommandContext, kind: Kind[ServerMaintenance], server: str) -> Obj:
+async def _of_server(ctx: CommandContext, kind: Kind[ServerMaintenance], server: str) -> Obj:
     """The maintenance of this server in the namespace. Raises Missing, and click.ClickException for several."""
-    items = (await plain.listed(desk.http, kind, desk.namespace))["items"]
+    items = (await dynamic.listed(ctx.http, kind, ctx.namespace))["items"]
     found = [item for item in items if ((item.get("spec") or {}).get("serverRef") or {}).get("name") == server]
     named = [item for item in found if item["metadata"]["name"] == server] or found
     if not named:
-        raise Missing(f"server {server} has no maintenance in namespace {desk.namespace}: give -n")
+        raise Missing(f"server {server} has no maintenance in namespace {ctx.namespace}: give -n")
     if len(named) > 1:
         names = ", ".join(sorted(item["metadata"]["name"] for item in named))
         raise click.ClickException(f"server {server} has several maintenances ({names}): metalctl delete the right one")
@@ -176,13 +183,13 @@ async def _of_server(desk: CommandContext, kind: Kind[ServerMaintenance], server
     return {**typed, **named[0]}
 
 
-def _left(desk: CommandContext, name: str, before: Server) -> Awaited:
+def _left(ctx: CommandContext, name: str, before: Server) -> Awaited:
     def awaited(obj: Obj | None) -> str:
         server: Server | None = decoded(obj, Server) if obj else None
         if server is None:
             return ""
         ref = server.spec.server_maintenance_ref
-        if ref is not None and (ref.namespace, ref.name) != (desk.namespace, name):
+        if ref is not None and (ref.namespace, ref.name) != (ctx.namespace, name):
             return ""  # the next maintenance has it
         if problem := failed_since(server, before):
             raise click.ClickException(problem)

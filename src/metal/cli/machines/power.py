@@ -6,18 +6,18 @@ import click
 
 from metal.api.server import Server
 from metal.cli.machines import operations
-from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import Target, all_servers, claim_of, decoded, in_error, target
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.columns import aligned
 from metal.cli.support.completing import SERVER
 from metal.cli.support.context import CommandContext, each, on_api
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import emit, output_option
-from metal.cli.support.plain import Obj
 from metal.cli.support.progress import Progress
 from metal.cli.support.table import rows
-from metal.cli.support.until import Awaited, timeout_option, until, wait_option
+from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option
 from metal.kube.meta.clock import system_clock
 
 
@@ -37,9 +37,9 @@ def command() -> None:
 @timeout_option
 @output_option
 @on_api
-async def on(desk: CommandContext, servers: tuple[str, ...], **given: object) -> None:
+async def on(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
     """Have the claims of these servers want them on."""
-    await _switch(desk, servers, "On", "force-on-server", **given)  # type: ignore[arg-type]  # click's own types
+    await _switch(ctx, servers, "On", "force-on-server", **given)  # type: ignore[arg-type]  # click's own types
 
 
 @command.command("off", epilog=EXITS)
@@ -49,9 +49,9 @@ async def on(desk: CommandContext, servers: tuple[str, ...], **given: object) ->
 @timeout_option
 @output_option
 @on_api
-async def off(desk: CommandContext, servers: tuple[str, ...], **given: object) -> None:
+async def off(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
     """Have the claims of these servers want them off; their operating systems are asked to shut down first."""
-    await _switch(desk, servers, "Off", "force-off-server", **given)  # type: ignore[arg-type]  # click's own types
+    await _switch(ctx, servers, "Off", "force-off-server", **given)  # type: ignore[arg-type]  # click's own types
 
 
 @command.command("reset", epilog=EXITS)
@@ -63,20 +63,20 @@ async def off(desk: CommandContext, servers: tuple[str, ...], **given: object) -
 @output_option
 @on_api
 async def reset(
-    desk: CommandContext, servers: tuple[str, ...], how: str | None, wait: bool, timeout: timedelta, output: str | None
+    ctx: CommandContext, servers: tuple[str, ...], how: str | None, wait: bool, timeout: timedelta, output: str | None
 ) -> None:
     """Restart machines, gracefully unless told otherwise. Each comes back from its disk."""
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        found = await target(desk, name)
-        await claim_of(desk, found)
-        wish, before = how or "graceful-restart-server", await operations.refusals(desk, found.obj)
-        obj = await operations.ask(desk, found.name, wish)
+        found = await target(ctx, name)
+        await claim_of(ctx, found)
+        options, before = how or "graceful-restart-server", await operations.refusals(ctx, found.obj)
+        obj = await operations.ask(ctx, found.name, options)
         if wait:
-            obj = await operations.taken(desk, found.name, before, timeout, progress)
+            obj = await operations.taken(ctx, found.name, before, timeout, progress)
         if output is None:
-            click.echo(f"server/{found.name} {wish} {'done' if wait else 'asked for'}")
+            click.echo(f"server/{found.name} {options} {'done' if wait else 'asked for'}")
         return obj
 
     await for_each(servers, one, output)
@@ -86,13 +86,13 @@ async def reset(
 @click.argument("servers", nargs=-1, metavar="[SERVER]...", type=SERVER)
 @output_option
 @on_api
-async def status(desk: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
+async def status(ctx: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
     """Show power, whose it is, state since when, and what is awaited; of all servers when none is named."""
 
     async def one(name: str) -> Target:
-        return await target(desk, name)
+        return await target(ctx, name)
 
-    found = await each(servers, one) if servers else await all_servers(desk)
+    found = await each(servers, one) if servers else await all_servers(ctx)
     if output is not None:
         emit([item.obj for item in found], output, one=bool(servers))
         return
@@ -119,7 +119,7 @@ def _owner(server: Server) -> str:
 
 
 async def _switch(
-    desk: CommandContext,
+    ctx: CommandContext,
     servers: tuple[str, ...],
     power: str,
     operation: str,
@@ -132,15 +132,15 @@ async def _switch(
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        found = await target(desk, name)
-        before = await operations.refusals(desk, found.obj)
-        said = await _tell_claim(desk, found, power)
-        obj = await operations.ask(desk, found.name, operation) if force else found.obj
+        found = await target(ctx, name)
+        before = await operations.refusals(ctx, found.obj)
+        said = await _tell_claim(ctx, found, power)
+        obj = await operations.ask(ctx, found.name, operation) if force else found.obj
         if force and wait:
-            await operations.taken(desk, found.name, before, timeout, progress)
+            await operations.taken(ctx, found.name, before, timeout, progress)
         if wait:
-            kind = desk.kinds.server
-            obj = await until(desk.http, kind, found.name, "", _reached(power), timeout, progress) or obj
+            kind = ctx.kinds.server
+            obj = await wait_for(ctx.http, kind, found.name, "", _reached(power), timeout, progress) or obj
         if output is None:
             click.echo(f"server/{found.name} is {power} ({said})" if wait else f"server/{found.name} {said}")
         return obj
@@ -148,15 +148,15 @@ async def _switch(
     await for_each(servers, one, output)
 
 
-async def _tell_claim(desk: CommandContext, found: Target, power: str) -> str:
+async def _tell_claim(ctx: CommandContext, found: Target, power: str) -> str:
     """Change the claim's power, after saying so. Raises click.ClickException when it is nobody's."""
-    claim = await claim_of(desk, found)
+    claim = await claim_of(ctx, found)
     where = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
     if claim.spec.power == power:
         return f"power {power} is what {where} wants already"
     click.echo(f"the power of {found.name} is its claim's: spec.power of {where} becomes {power}", err=True)
     patch = {"metadata": {"uid": claim.metadata.uid}, "spec": {"power": power}}
-    await plain.merge(desk.http, desk.kinds.claim, claim.metadata.name, claim.metadata.namespace, patch)
+    await dynamic.merge(ctx.http, ctx.kinds.claim, claim.metadata.name, claim.metadata.namespace, patch)
     return f"power {power} asked for through {where}"
 
 

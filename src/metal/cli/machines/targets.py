@@ -8,9 +8,9 @@ import msgspec
 
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.kube.client.errors import NotFound
 
 
@@ -35,21 +35,21 @@ def decoded(obj: Obj, struct: type[Any]) -> Any:
         raise click.ClickException(f"{obj['metadata'].get('name')} cannot be read: {exc}") from None
 
 
-async def target(desk: CommandContext, name: str) -> Target:
+async def target(ctx: CommandContext, name: str) -> Target:
     """The server of this name. Raises NotFound."""
-    obj = await plain.get(desk.http, desk.kinds.server, name.removeprefix("server/"), "")
+    obj = await dynamic.get(ctx.http, ctx.kinds.server, name.removeprefix("server/"), "")
     return Target(obj, decoded(obj, Server))
 
 
-async def all_servers(desk: CommandContext) -> list[Target]:
+async def all_servers(ctx: CommandContext) -> list[Target]:
     """Every server, by name."""
-    items = (await plain.listed(desk.http, desk.kinds.server, ""))["items"]
-    typed = {"apiVersion": desk.kinds.server.api_version, "kind": desk.kinds.server.kind}
+    items = (await dynamic.listed(ctx.http, ctx.kinds.server, ""))["items"]
+    typed = {"apiVersion": ctx.kinds.server.api_version, "kind": ctx.kinds.server.kind}
     found = [Target({**typed, **item}, decoded(item, Server)) for item in items]
     return sorted(found, key=lambda one: one.name)
 
 
-async def claim_of(desk: CommandContext, found: Target) -> ServerClaim:
+async def claim_of(ctx: CommandContext, found: Target) -> ServerClaim:
     """The claim whose power the server's is. Raises click.ClickException that says whose it is instead."""
     server, ref = found.server, found.server.spec.server_claim_ref
     maintenance = server.spec.server_maintenance_ref
@@ -69,7 +69,7 @@ async def claim_of(desk: CommandContext, found: Target) -> ServerClaim:
             f"--image IMAGE), or park it and switch it yourself (metalctl park {found.name})"
         )
     try:
-        claim: ServerClaim = decoded(await plain.get(desk.http, desk.kinds.claim, ref.name, ref.namespace), ServerClaim)
+        claim: ServerClaim = decoded(await dynamic.get(ctx.http, ctx.kinds.claim, ref.name, ref.namespace), ServerClaim)
     except NotFound:
         claim = ServerClaim()
     if not claim.metadata.name or claim.metadata.deletion_timestamp is not None:

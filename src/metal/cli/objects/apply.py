@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import click
 
 from metal.cli.objects.manifests import Manifest, file_option, read
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext, in_namespace
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS, Missing, failure
 from metal.cli.support.output import emit, name_of, output_option
-from metal.cli.support.plain import Obj
 from metal.cli.support.resources import discover, of_object
 from metal.kube.client.errors import ApiError, Conflict, NotFound
 from metal.kube.client.resources import Resource
@@ -25,7 +25,7 @@ _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creati
 @output_option
 @in_namespace
 async def command(
-    desk: CommandContext,
+    ctx: CommandContext,
     files: tuple[str, ...],
     server_side: bool,
     force_conflicts: bool,
@@ -40,16 +40,16 @@ async def command(
     if not files:
         raise click.UsageError("give at least one -f FILE (- for standard input)")
     manifests = read(files)
-    known = await discover(desk.http)
+    known = await discover(ctx.http)
     objects = []
     for manifest in manifests:
         try:
             resource = _kind(known, manifest)
         except Missing:  # a CRD before it may have brought the kind
-            known = await discover(desk.http)
+            known = await discover(ctx.http)
             resource = _kind(known, manifest)
-        placed = manifest.within(desk.namespace) if resource.namespaced else manifest
-        obj, what = await _applied(desk, resource, placed, force=force_conflicts, dry_run=dry_run)
+        placed = manifest.within(ctx.namespace) if resource.namespaced else manifest
+        obj, what = await _applied(ctx, resource, placed, force=force_conflicts, dry_run=dry_run)
         objects.append(obj)
         if output is None:
             click.echo(f"{name_of(obj)} {what}{' (dry run)' if dry_run else ''}")
@@ -62,12 +62,12 @@ def _kind(known: Sequence[Resource], manifest: Manifest) -> Resource:
 
 
 async def _applied(
-    desk: CommandContext, resource: Resource, manifest: Manifest, *, force: bool, dry_run: bool
+    ctx: CommandContext, resource: Resource, manifest: Manifest, *, force: bool, dry_run: bool
 ) -> tuple[Obj, str]:
     metadata = manifest.obj["metadata"]
     try:
-        before = await _before(desk, resource, metadata["name"], metadata.get("namespace", ""))
-        after = await plain.apply(desk.http, resource, manifest.obj, force=force, dry_run=dry_run)
+        before = await _before(ctx, resource, metadata["name"], metadata.get("namespace", ""))
+        after = await dynamic.apply(ctx.http, resource, manifest.obj, force=force, dry_run=dry_run)
     except Conflict as exc:
         raise click.ClickException(
             f"{manifest} ({manifest.where}): {exc.message}. To take the fields over: --force-conflicts"
@@ -80,9 +80,9 @@ async def _applied(
     return after, "unchanged" if _content(before) == _content(after) else "configured"
 
 
-async def _before(desk: CommandContext, resource: Resource, name: str, namespace: str) -> Obj | None:
+async def _before(ctx: CommandContext, resource: Resource, name: str, namespace: str) -> Obj | None:
     try:
-        return await plain.get(desk.http, resource, name, namespace)
+        return await dynamic.get(ctx.http, resource, name, namespace)
     except NotFound:
         return None
 

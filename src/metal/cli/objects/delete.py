@@ -6,13 +6,13 @@ import click
 
 from metal.cli.objects.manifests import file_option, read
 from metal.cli.objects.references import Reference, kind_name, named
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.completing import KIND_OR_OBJECT
 from metal.cli.support.context import CommandContext, each, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.progress import Progress
 from metal.cli.support.resources import discover, of_object
-from metal.cli.support.until import timeout_option, until_gone
+from metal.cli.support.waiting import timeout_option, wait_until_deleted
 from metal.kube.client.errors import NotFound
 
 
@@ -24,7 +24,7 @@ from metal.kube.client.errors import NotFound
 @timeout_option
 @in_namespace
 async def command(
-    desk: CommandContext,
+    ctx: CommandContext,
     what: tuple[str, ...],
     files: tuple[str, ...],
     ignore_not_found: bool,
@@ -38,39 +38,39 @@ async def command(
     """
     if bool(what) == bool(files):
         raise click.UsageError("name objects, or give -f FILE")
-    targets = await _in_files(desk, files) if files else await _by_name(desk, what)
+    targets = await _in_files(ctx, files) if files else await _by_name(ctx, what)
     progress = Progress()
 
     async def one(label: str) -> None:
         reference, namespace = targets[label]
         try:
-            obj = await plain.get(desk.http, reference.resource, reference.name, namespace)
-            await plain.delete(desk.http, reference.resource, reference.name, namespace, uid=obj["metadata"]["uid"])
+            obj = await dynamic.get(ctx.http, reference.resource, reference.name, namespace)
+            await dynamic.delete(ctx.http, reference.resource, reference.name, namespace, uid=obj["metadata"]["uid"])
         except NotFound:
             if not ignore_not_found:
                 raise
             return
         if wait:
-            await until_gone(desk.http, reference.resource, obj, timeout, progress)
+            await wait_until_deleted(ctx.http, reference.resource, obj, timeout, progress)
         progress.clear()
         click.echo(f"{label} deleted")
 
     await each(targets, one)
 
 
-async def _by_name(desk: CommandContext, words: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
-    return {str(reference): (reference, desk.namespace) for reference in await named(desk, words)}
+async def _by_name(ctx: CommandContext, words: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
+    return {str(reference): (reference, ctx.namespace) for reference in await named(ctx, words)}
 
 
-async def _in_files(desk: CommandContext, files: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
+async def _in_files(ctx: CommandContext, files: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
     """The objects of the files, the last first: what was made later may need what was made before."""
-    known, found = await discover(desk.http), {}
+    known, found = await discover(ctx.http), {}
     for manifest in reversed(read(files)):
         resource = of_object(known, manifest.obj["apiVersion"], manifest.obj["kind"])
         metadata = manifest.obj["metadata"]
-        namespace = metadata.get("namespace") or desk.namespace
+        namespace = metadata.get("namespace") or ctx.namespace
         label = f"{kind_name(resource)}/{metadata['name']}"
-        if namespace != desk.namespace and resource.namespaced:
+        if namespace != ctx.namespace and resource.namespaced:
             label += f" in {namespace}"
         found[label] = (Reference(resource, metadata["name"]), namespace)
     return found

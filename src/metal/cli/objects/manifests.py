@@ -9,7 +9,7 @@ from typing import Any
 import click
 import yaml
 
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 
 _ENDINGS = (".yaml", ".yml", ".json")
 

@@ -44,9 +44,9 @@ def one_namespace(references: Sequence[Reference], *, everywhere: bool) -> None:
         raise click.UsageError("a name is looked for in one namespace: give -n instead of -A")
 
 
-async def named(desk: CommandContext, words: Sequence[str]) -> list[Reference]:
+async def named(ctx: CommandContext, words: Sequence[str]) -> list[Reference]:
     """Objects that the words name, each with its name. Raises click.UsageError and Missing."""
-    references = read(await discover(desk.http), words)
+    references = read(await discover(ctx.http), words)
     if not all(reference.name for reference in references):
         raise click.UsageError("name the objects: KIND NAME or KIND/NAME")
     return references

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metal.cli.support.columns import aligned, line, widths
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.table import printable
 
 
 @dataclass
-class Printed:
+class TablePrinter:
     """A table that is printed now and may get more rows later (a watch); its columns stay where they are."""
 
     wide: bool = False

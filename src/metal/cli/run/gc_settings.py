@@ -7,6 +7,6 @@ YOUNG, MIDDLE, OLD = 20_000, 10, 10
 no cycles: walking them cost a quarter of the CPU of a burst of claims, and stopped everything for 0.2 s at a time."""
 
 
-def collect_seldom() -> None:
+def raise_gc_thresholds() -> None:
     """Have the garbage collector run after 20,000 new containers instead of 700. For a process, not for a library."""
     gc.set_threshold(YOUNG, MIDDLE, OLD)

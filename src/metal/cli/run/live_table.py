@@ -18,7 +18,7 @@ _log = structlog.get_logger("metal")
 _REFRESH = 0.5
 
 
-def narrate(servers: Informer[Server]) -> None:
+def log_transitions(servers: Informer[Server]) -> None:
     """Log a line whenever a server enters another state."""
 
     def tell(old: Server | None, new: Server | None) -> None:

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from metal.api.core import LEASE
 from metal.bmc.pool import RedfishPool
 from metal.cli.run import logs, watchdog
-from metal.cli.run.garbage import collect_seldom
+from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.support.datadir import Unusable, locked
 from metal.config import Config, ConfigError, load
 from metal.controllers.endpoint.mac_prefixes import PrefixError
@@ -86,7 +86,7 @@ def command(
         logs.as_json(sys.stdout)
     else:
         logs.to_stream(sys.stdout, colours=False)
-    collect_seldom()
+    raise_gc_thresholds()
     try:
         with locked(data) as folder:
             uvloop.run(_run(config, connection, folder.path / "images", elect=leader_elect))

@@ -12,7 +12,7 @@ import uvloop
 
 from metal.api.kinds import kinds
 from metal.cli.run import logs
-from metal.cli.run.garbage import collect_seldom
+from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.support.connection import connect, connection_options, missing
 from metal.kube.client.errors import ApiError, NotFound
 from metal.kube.client.protocol import Client
@@ -79,7 +79,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
         raise click.UsageError(str(exc)) from None
     logs.to_stream(sys.stdout, colours=False)
     try:
-        collect_seldom()
+        raise_gc_thresholds()
         uvloop.run(_run(fleet, given))
     except OSError as exc:
         raise click.ClickException(f"{exc.strerror}; choose another --offset, --port or --images-port") from None

@@ -25,7 +25,7 @@ _FEW = 64
 
 
 @dataclass(frozen=True)
-class FleetWish:
+class FleetOptions:
     """How many simulated machines are wanted, and the ports that they need."""
 
     machines: int = 0
@@ -33,14 +33,14 @@ class FleetWish:
     images_port: int = IMAGES_PORT
 
 
-class Simulated:
+class SimulatedFleet:
     """A fleet whose state lives in `data`. Its parts start before, and its machines after, the control plane."""
 
-    def __init__(self, wish: FleetWish, data: Path, config: Config) -> None:
+    def __init__(self, options: FleetOptions, data: Path, config: Config) -> None:
         self.file = data / "fleet.json"
-        self.images = ImageRegistry(port=wish.images_port)
+        self.images = ImageRegistry(port=options.images_port)
         settings = FleetSettings(boot_url=config.boot_url, changed=self._changed)
-        self.fleet = Fleet(wish.machines, options=Options(port=wish.bmc_port), settings=settings)
+        self.fleet = Fleet(options.machines, options=Options(port=options.bmc_port), settings=settings)
         self._saving: asyncio.Task[None] | None = None
 
     def adapt(self, config: Config) -> Config:

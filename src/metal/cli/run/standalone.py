@@ -10,7 +10,7 @@ from metal.api.kinds import METAL_GROUP, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.pool import RedfishPool
-from metal.cli.run.simulated import FleetWish, Simulated
+from metal.cli.run.simulated_fleet import FleetOptions, SimulatedFleet
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.check import split_listen
@@ -26,8 +26,8 @@ _log = structlog.get_logger("metal")
 class Standalone:
     """Everything of `metalctl up`: `start`, then look at `servers`, in the end `stop`."""
 
-    def __init__(self, data: Path, config: Config, fleet: FleetWish) -> None:
-        self.simulated = Simulated(fleet, data, config) if fleet.machines else None
+    def __init__(self, data: Path, config: Config, fleet: FleetOptions) -> None:
+        self.simulated = SimulatedFleet(fleet, data, config) if fleet.machines else None
         config = self.simulated.adapt(config) if self.simulated else config
         self.data, self.config = data, config
         self.api = EmbeddedAPI(data, system_clock)

@@ -11,9 +11,9 @@ import click
 import uvloop
 
 from metal.cli.run import logs
-from metal.cli.run.garbage import collect_seldom
-from metal.cli.run.live_table import narrate, table
-from metal.cli.run.simulated import FleetWish
+from metal.cli.run.gc_settings import raise_gc_thresholds
+from metal.cli.run.live_table import log_transitions, table
+from metal.cli.run.simulated_fleet import FleetOptions
 from metal.cli.run.standalone import Standalone
 from metal.cli.run.start_failures import EXPECTED, NotStarted, sentence
 from metal.cli.support.datadir import DataDir, locked
@@ -70,17 +70,17 @@ def command(
     if problem := check.whole(config):
         raise click.UsageError(problem)
     allow_files(_FILES)
-    collect_seldom()
+    raise_gc_thresholds()
     try:
         with locked(data) as folder:
-            _hold(folder, FleetWish(fleet, bmc_port, images_port), config)
+            _hold(folder, FleetOptions(fleet, bmc_port, images_port), config)
     except NotStarted as exc:
         raise click.ClickException(str(exc)) from None
     except EXPECTED as exc:
         raise click.ClickException(sentence(exc)) from None
 
 
-def _hold(folder: DataDir, fleet: FleetWish, config: Config) -> None:
+def _hold(folder: DataDir, fleet: FleetOptions, config: Config) -> None:
     try:
         folder.keep_group(config.api_group)
         uvloop.run(_run(folder.path, fleet, config))
@@ -96,7 +96,7 @@ def _load(path: Path | None) -> Config:
         raise click.UsageError(str(exc)) from None
 
 
-async def _run(data: Path, fleet: FleetWish, config: Config) -> None:
+async def _run(data: Path, fleet: FleetOptions, config: Config) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -112,7 +112,9 @@ async def _run(data: Path, fleet: FleetWish, config: Config) -> None:
             stream.close()
 
 
-async def _run_until(stop: asyncio.Event, data: Path, fleet: FleetWish, config: Config, *, interactive: bool) -> None:
+async def _run_until(
+    stop: asyncio.Event, data: Path, fleet: FleetOptions, config: Config, *, interactive: bool
+) -> None:
     try:
         plane = Standalone(data, config, fleet)
     except EXPECTED as exc:
@@ -134,7 +136,7 @@ async def _start(plane: Standalone) -> None:
 
 async def _show(plane: Standalone, stop: asyncio.Event, *, interactive: bool) -> None:
     if not interactive:
-        narrate(plane.servers)
+        log_transitions(plane.servers)
         click.echo(plane.greeting())
         await stop.wait()
         return

@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from metal.api import core
 from metal.api.kinds import METAL_GROUP, Kinds, kinds
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.connection import connection
 from metal.cli.support.resources import discover, find
 from metal.kube.client.errors import ApiError
@@ -44,7 +44,7 @@ async def _asked(reached: Any, namespace: str, ask: _Ask) -> list[str]:
 
 
 async def _names(http: HTTPClient, kind: Any, namespace: str) -> list[str]:
-    found = await plain.listed(http, kind, namespace if kind.namespaced else "")
+    found = await dynamic.listed(http, kind, namespace if kind.namespaced else "")
     return [item["metadata"]["name"] for item in found["items"]]
 
 

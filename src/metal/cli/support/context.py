@@ -11,7 +11,7 @@ import click
 from metal.api.kinds import Kinds, kinds
 from metal.cli.support.completing import NAMESPACE
 from metal.cli.support.connection import connection, connection_options
-from metal.cli.support.exits import Several, failure
+from metal.cli.support.exits import MultipleFailures, failure
 from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient
 
@@ -32,7 +32,7 @@ class CommandContext:
 
 
 def on_api(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """An async command `function(desk, **options)` with the options of a connection; failures become exit codes."""
+    """An async command `function(ctx, **options)` with the options of a connection; failures become exit codes."""
 
     @connection_options
     @functools.wraps(function)
@@ -53,14 +53,14 @@ def on_api(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 def in_namespace(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Like `on_api`, with -n for the namespace of the desk; the context's by default."""
+    """Like `on_api`, with -n for the namespace of the ctx; the context's by default."""
 
     @click.option(
         "-n", "--namespace", default="", type=NAMESPACE, help="Namespace; that of the kubeconfig's context by default."
     )
     @functools.wraps(function)
-    async def command(desk: CommandContext, namespace: str, **given: Any) -> None:
-        await function(replace(desk, namespace=namespace or desk.namespace), **given)
+    async def command(ctx: CommandContext, namespace: str, **given: Any) -> None:
+        await function(replace(ctx, namespace=namespace or ctx.namespace), **given)
 
     return on_api(command)
 
@@ -89,7 +89,7 @@ async def each(names: Iterable[str], work: Callable[[str], Awaitable[T]]) -> lis
     if len(failures) == 1:
         raise failures[0]
     if failures:
-        raise Several(failures)
+        raise MultipleFailures(failures)
     return [outcome for outcome in outcomes if not isinstance(outcome, click.ClickException)]
 
 

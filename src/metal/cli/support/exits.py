@@ -16,13 +16,13 @@ class Missing(click.ClickException):
     exit_code = 3
 
 
-class Late(click.ClickException):
+class TimedOut(click.ClickException):
     """What was awaited did not come in time."""
 
     exit_code = 4
 
 
-class Several(click.ClickException):
+class MultipleFailures(click.ClickException):
     """What failed of several names; the exit code is theirs when all agree, else 1."""
 
     def __init__(self, failures: Sequence[click.ClickException]) -> None:

@@ -1,13 +1,13 @@
 """Objects for programs: JSON, YAML, or names."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 import yaml
 
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.table import printable
 
 FORMATS = ("json", "yaml", "name")
@@ -48,12 +48,3 @@ def without_bookkeeping(obj: Obj) -> Obj:
     """The object without managedFields, which nobody reads."""
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def told(objects: Sequence[Obj], form: str | None, sentence: Callable[[Obj], str]) -> None:
-    """A sentence about each object for people, or the objects for programs."""
-    if form is not None:
-        emit(objects, form, one=True)
-        return
-    for obj in objects:
-        click.echo(sentence(obj))

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.durations import Duration, spoken
-from metal.cli.support.exits import Late
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
+from metal.cli.support.exits import TimedOut
 from metal.cli.support.progress import Progress
 from metal.kube.client.errors import Expired, Unavailable
 from metal.kube.client.http import HTTPClient
@@ -33,10 +33,10 @@ async def versions(http: HTTPClient, kind: Any, name: str, namespace: str = "") 
     fields = f"metadata.name={name}"
     where = namespace if kind.namespaced else ""
     while True:
-        now = await plain.listed(http, kind, where, fields=fields)
+        now = await dynamic.listed(http, kind, where, fields=fields)
         yield now["items"][0] if now["items"] else None
         try:
-            watch = plain.watched(http, kind, where, now["metadata"]["resourceVersion"], fields=fields)
+            watch = dynamic.watched(http, kind, where, now["metadata"]["resourceVersion"], fields=fields)
             async with aclosing(watch) as events:
                 async for event in events:
                     yield None if event["type"] == "DELETED" else event["object"]
@@ -44,10 +44,10 @@ async def versions(http: HTTPClient, kind: Any, name: str, namespace: str = "") 
             await asyncio.sleep(_AGAIN)
 
 
-async def until(
+async def wait_for(
     http: HTTPClient, kind: Any, name: str, namespace: str, awaited: Awaited, timeout: timedelta, progress: Progress
 ) -> Obj | None:
-    """The object once nothing is awaited of it. Raises Late, and what `awaited` raises."""
+    """The object once nothing is awaited of it. Raises TimedOut, and what `awaited` raises."""
     label = f"{kind.kind.lower()}/{name}"
     last = "the API"
     try:
@@ -58,7 +58,7 @@ async def until(
                     return obj
                 progress.show(label, last)
     except TimeoutError:
-        raise Late(f"{label}: not done within {spoken(timeout)}; it still waits for {last}") from None
+        raise TimedOut(f"{label}: not done within {spoken(timeout)}; it still waits for {last}") from None
     finally:
         progress.done(label)
     raise AssertionError("a watch goes on without end")
@@ -79,8 +79,8 @@ async def _steady(http: HTTPClient, kind: Any, name: str, namespace: str) -> Asy
             await asyncio.sleep(_AGAIN)
 
 
-async def until_gone(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, progress: Progress) -> None:
-    """Return once this very object does not exist any more. Raises Late."""
+async def wait_until_deleted(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, progress: Progress) -> None:
+    """Return once this very object does not exist any more. Raises TimedOut."""
     meta = obj["metadata"]
 
     def awaited(now: Obj | None) -> str:
@@ -89,4 +89,4 @@ async def until_gone(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, 
         holders = ", ".join(now["metadata"].get("finalizers") or ())
         return f"its deletion (finalizers {holders})" if holders else "its deletion"
 
-    await until(http, kind, meta["name"], meta.get("namespace", ""), awaited, timeout, progress)
+    await wait_for(http, kind, meta["name"], meta.get("namespace", ""), awaited, timeout, progress)

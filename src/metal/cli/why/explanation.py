@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from metal.cli.objects.events import Happening, sentence
+from metal.cli.objects.events import EventSummary, sentence
 from metal.cli.support.table import age, printable
 
 _EVENTS = 8
@@ -12,7 +12,7 @@ _EVENTS = 8
 
 
 @dataclass
-class Story:
+class Explanation:
     """Sentences about one object."""
 
     subject: str
@@ -23,11 +23,11 @@ class Story:
     """name, text, since, until of what is awaited."""
     tried: list[str] = field(default_factory=list)
     """What was done already."""
-    events: list[Happening] = field(default_factory=list)
+    events: list[EventSummary] = field(default_factory=list)
     """What happened, oldest first."""
     advice: list[str] = field(default_factory=list)
     """What a person can do."""
-    parts: list["Story"] = field(default_factory=list)
+    parts: list["Explanation"] = field(default_factory=list)
     """Of what it depends on."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Only for programs."""
@@ -38,7 +38,7 @@ class Story:
             self.advice.append(sentence)
 
     def as_json(self) -> dict[str, Any]:
-        """The story for programs."""
+        """The explanation for programs."""
         return {
             "subject": self.subject, "doing": self.doing, "wait": self.wait, "tried": self.tried,
             "events": [event.as_json() for event in self.events], "advice": self.advice, **self.facts,
@@ -46,7 +46,7 @@ class Story:
         }  # fmt: skip
 
     def lines(self, now: datetime) -> list[str]:
-        """The story for people."""
+        """The explanation for people."""
         found = [printable(self.subject), *_indented(self.doing)]
         found += _block("Tried:", self.tried)
         found += _block("Happened:", [sentence(event, now) for event in self.events[-_EVENTS:]])
