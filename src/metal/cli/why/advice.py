@@ -1,6 +1,9 @@
-"""What each wait, failure and refusal means, and what a person can do. A test holds it against the controllers.
+"""The meaning of each wait, failure and misfit, and what an administrator can do about it.
 
-`{name}` is the object's name, `{claim}` the claim that holds a server; commands are metalctl's.
+A message of the API that names the way out comes first (`remedies`); the tables have what no message says. A test
+checks that they know every wait, reason and misfit of the controllers.
+
+`{name}` is the name of the object, `{claim}` the claim that holds a server. Commands are those of metalctl.
 """
 
 from dataclasses import dataclass
@@ -8,221 +11,240 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Advice:
-    """What something means, and what a person can do about it (empty: nothing but wait)."""
+    """The meaning of a wait or a reason, and what to do about it. Empty `way_out`: wait, or follow the message."""
 
     meaning: str
     way_out: str = ""
 
 
 _FORMER_TENANT = Advice(
-    "its Server was deleted while a tenant's data was on the machine, and living claims may be that tenant's",
-    "delete those claims and it is erased; or delete the SanitizationEvidence and it counts as a new machine",
+    "the Server was deleted while data of a claim was on its drives, and that claim may still exist",
+    "delete those claims to have the drives erased, or delete the SanitizationEvidence to have the server discovered "
+    "as a new one",
 )
+_WATCH_BOOT = "watch the boot: metalctl console {name}. If no script is requested, check that DHCP directs it to iPXE"
+
 WAITS: dict[str, Advice] = {
     "BMC": Advice(
-        "its BMC does not answer, or not as it should; it is asked again and again",
-        "look at the BMC's power, cable, address and credentials: metalctl get bmcs,bmcsecrets",
+        "the BMC does not answer or reports an error; the request is repeated",
+        "check the BMC's power, cable, address and credentials: metalctl get bmcs,bmcsecrets",
     ),
     "PowerOn": Advice(
-        "the machine was asked to switch on; the request is repeated every half minute until its BMC reports On",
-        "nothing yet; when it stays so, look at its power supply and at its BMC: metalctl console {name}",
+        "the BMC was asked to power the machine on; the request is repeated until the BMC reports On",
+        "if it takes long, check the power supply, and the machine's output: metalctl console {name}",
     ),
     "PowerOff": Advice(
-        "the operating system was asked to shut down; the power is cut when it takes too long",
-        "nothing, or cut it at once: metalctl power off --force {name}",
+        "the operating system was asked to shut down; power is cut when the shutdown takes too long",
+        "cut the power now: metalctl power off --force {name}",
     ),
     "BootConfiguration": Advice(
-        "the boot server fetches the image and checks the Ignition before the machine is switched on",
-        "look at what it says: metalctl describe of the ServerBootConfiguration",
+        "the boot server downloads the image and validates the Ignition before the machine is powered on"
     ),
     "ProbeReport": Advice(
-        "the machine boots the probe over the network, which reports what is in it",
-        "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
+        "the machine boots the probe image over the network; the probe reports the hardware", _WATCH_BOOT
     ),
     "ClaimBoot": Advice(
-        "the machine boots the claim's image over the network, once each time that the claim asks for it",
-        "watch it boot: metalctl console {name}. If it never asks for its script: does DHCP send it to iPXE?",
+        "the machine boots the claim's image over the network, once for each request of the claim", _WATCH_BOOT
     ),
     "BootConfirmation": Advice(
-        "the boot is done, but no DHCP lease shows that it was this very machine; a second asker would show up by then",
-        "nothing; to be rid of this wait, have the DHCP server report the leases of hosts (metalctl lease-hook --help)",
+        "the boot is complete, but no DHCP lease shows that this machine was served; another client that requests the "
+        "same script would be noticed during the wait",
+        "to avoid this wait, report the leases of hosts from the DHCP server (metalctl lease-hook --help)",
     ),
     "BootRetry": Advice(
-        "a network boot failed, and the next one begins after a pause",
-        "see below why the last one failed; watch the next: metalctl console {name}",
+        "a network boot failed, and the next one starts after a pause", "watch the next boot: metalctl console {name}"
     ),
     "BootOverride": Advice(
-        "the BMC keeps its network boot override, with which the tenant's machine would not find its disk",
-        "remove the one-time boot setting at the BMC's own page",
+        "the BMC keeps its network boot override; with it the machine would boot from the network, not from its disk",
+        "remove the one-time boot setting in the BMC's own interface",
     ),
     "Release": Advice(
-        "its claim is gone and its reclaim policy is Retain, so it is kept as it is, off",
-        "when nothing on it is needed any more, remove spec.serverClaimRef, or set spec.reclaimPolicy to Recycle",
+        "the claim was deleted and the reclaim policy is Retain; the server is powered off and keeps its data",
+        "when the data is no longer needed, remove spec.serverClaimRef, or set spec.reclaimPolicy to Recycle",
     ),
     "Maintenance": Advice(
-        "a maintenance holds it, and decides about its power",
-        "end it: metalctl maintain {name} --end",
+        "a ServerMaintenance holds the server and controls its power", "end it: metalctl maintain {name} --end"
     ),
     "MaintenanceBoot": Advice(
-        "the machine boots the maintenance's image over the network, once",
-        "watch it boot: metalctl console {name}",
+        "the machine boots the image of the maintenance over the network, once",
+        "watch the boot: metalctl console {name}",
     ),
-    "BMCRestart": Advice(
-        "its BMC is being restarted, and is not asked for anything meanwhile",
-        "nothing; metalctl describe bmc says more",
-    ),
+    "BMCRestart": Advice("the BMC is restarting; no requests are sent to it in the meantime"),
     "FirmwareReset": Advice(
-        "its BMC is busy or ill, and is asked again to put the firmware back after a tenant",
-        "nothing; when it stays so, look at the BMC. After the deadline the erasure goes on without it",
+        "the BMC does not accept the firmware reset at present; the request is repeated until the deadline, then the "
+        "sanitization continues without it",
+        "if it takes long, check the BMC: metalctl get bmcs",
     ),
     "Sanitization": Advice(
-        "its drives are being erased, which takes hours for large ones",
-        "watch it: metalctl console {name}; what was erased so far is in metalctl evidence list",
+        "the drives are being erased, which takes hours for large drives",
+        "watch it: metalctl console {name}; the progress of each drive is in metalctl evidence list",
     ),
     "Unpark": Advice(
-        "it is parked: its power is somebody else's, and nothing here touches it",
-        "manage it again: metalctl unpark {name}",
+        "the server is parked; the operator does not control its power", "manage it again: metalctl unpark {name}"
     ),
-    "Repair": Advice("it failed, and a person or a gone cause lets it go on", "metalctl retry {name}"),
+    "Repair": Advice(
+        "the server failed; it continues when the cause is gone or a retry is requested", "metalctl retry {name}"
+    ),
     "TakeoverGoAhead": Advice(
-        "another operator left it, with a machine that is not as its state says; it is not touched without your word",
-        "look at the machine; then let it go on: metalctl retry {name}",
+        "another operator managed the server, and its power does not match its state; nothing is changed without "
+        "confirmation",
+        "check the machine, then confirm: metalctl retry {name}",
     ),
     "FormerTenant": _FORMER_TENANT,
     "CustomResourceDefinitions": Advice(
-        "the API drops fields that the operator writes, because the CRDs are another operator's",
+        "the API server drops fields that the operator writes, because the CRDs are those of another operator",
         "metalctl apply -f config/crd --force-conflicts",
     ),
 }
-"""By the wait's name (status.wait.for)."""
+"""By the name of the wait (status.wait.for)."""
 
-_POWER = Advice("the machine did not reach the power that was asked for", "look at the machine and its BMC")
-_ACCESS = Advice("the BMC was not reached for too long", "it goes on by itself as soon as the BMC answers")
+_POWER = Advice(
+    "the machine did not reach the requested power state", "check the machine and its BMC: metalctl console {name}"
+)
+_ACCESS = Advice(
+    "the BMC was unreachable for too long; the server continues when the BMC answers",
+    "check the BMC's power, cable and address: metalctl get bmcs",
+)
 _REFUSED = Advice(
-    "the BMC refused what the Server's spec asks for, and asking again changes nothing",
-    "change the spec, or the BMC's settings or account; then: metalctl retry {name}",
+    "the BMC rejected what the spec of the Server requests; repeating the request would not help",
+    "change the spec of the Server, or the settings or the account of the BMC; then: metalctl retry {name}",
 )
 
 FAILURES: dict[str, Advice] = {
-    "InvalidSpec": Advice("the Server's spec names no machine", "correct what the message names"),
+    "InvalidSpec": Advice("the spec of the Server is invalid", "correct the fields that the message names"),
     "NotSupported": _REFUSED,
     "BadRequest": _REFUSED,
     "Forbidden": _REFUSED,
     "ReportLost": Advice(
-        "the probe reported, but the report cannot be read", "discover it again: metalctl retry {name}"
+        "the report of the probe was received but cannot be read", "discover the server again: metalctl retry {name}"
     ),
     "PowerOnTimeout": _POWER,
     "PowerOffTimeout": _POWER,
     "BootConfigurationNotReady": Advice(
-        "the boot server could not get image and Ignition ready in time",
-        "correct what the message names; it goes on by itself once they are ready",
+        "the boot server did not have the image and the Ignition ready before the deadline; the server continues when "
+        "they are ready",
+        "correct what the message names",
     ),
     "BootContested": Advice(
-        "somebody else on the boot network asked for this machine's boot script, again and again",
-        "find the other one, or report leases (metalctl lease-hook --help); then: metalctl retry {name}",
+        "another client on the boot network requested the boot script of this machine repeatedly",
+        "find the other client, or report leases (metalctl lease-hook --help); then: metalctl retry {name}",
     ),
     "NetworkBootFailed": Advice(
-        "several network boots in a row failed",
-        "look at its console, its DHCP answers and the boot server's log; then: metalctl retry {name}",
+        "several consecutive network boots failed",
+        "check the machine's console, the DHCP answers and the log of the boot server; then: metalctl retry {name}",
     ),
     "BootOverrideKept": Advice(
-        "the BMC keeps its network boot override, and the tenant's machine would not find its disk",
-        "remove it at the BMC's own page; it goes on by itself",
+        "the BMC keeps its network boot override; with it the machine would boot from the network, not from its disk",
+        "remove the one-time boot setting in the BMC's own interface",
     ),
     "FormerTenant": _FORMER_TENANT,
     "SanitizationOwed": Advice(
-        "a drive that a tenant used was not erased, and nobody gets the server until it is",
-        "see which: metalctl evidence show; repair or attach the drive, then: metalctl retry {name}. To accept the "
-        "loss: metal.ironcore.dev/operation=accept-owed-sanitization",
+        "a drive that a claim used was not erased; the server cannot be claimed until it is",
+        "find the drive: metalctl evidence show; repair or attach it, then: metalctl retry {name}. To accept the "
+        "data loss risk: metal.ironcore.dev/operation=accept-owed-sanitization",
     ),
     "EvidenceLost": Advice(
-        "the drives were erased, but the evidence of it is gone", "have them erased again: metalctl retry {name}"
+        "the drives were erased, but the evidence was deleted", "erase the drives again: metalctl retry {name}"
     ),
     "SigningKeyUnusable": Advice(
-        "the evidence of an erasure cannot be signed",
-        "restore the Secret with the signing key; then: metalctl retry {name}",
+        "the evidence cannot be signed", "restore the Secret with the signing key; then: metalctl retry {name}"
     ),
     "HostKeyChanged": Advice(
-        "the BMC shows another SSH host key than before",
-        "if that is right, annotate the BMC with operation=accept-host-key",
+        "the BMC presents an SSH host key other than the pinned one",
+        "if the change is expected, annotate the BMC with operation=accept-host-key",
     ),
     "BMCCertificateChanged": Advice(
-        "the BMC shows another certificate than the first one, which is trusted",
-        "if that is right, annotate the BMC with operation=accept-certificate; it goes on by itself",
+        "the BMC presents a TLS certificate other than the pinned one",
+        "if the change is expected, annotate the BMC with operation=accept-certificate",
     ),
     "BMCTrustOnFirstUseNotPossible": Advice(
-        "a BMC without an object of its own cannot have its first certificate trusted",
-        "make a BMC object, or set spec.bmc.tls.fingerprint",
+        "a certificate can be pinned at first use only for a BMC object",
+        "create a BMC object, or set spec.bmc.tls.fingerprint",
     ),
     "BMCConnectionFailed": _ACCESS,
     "BMCTimeout": _ACCESS,
     "BMCTLSFailed": Advice(
-        "the BMC's certificate is not the one that is trusted",
-        "correct spec.tls of the BMC, or its certificate; it goes on by itself",
+        "the TLS certificate of the BMC is not trusted", "correct spec.tls of the BMC, or install another certificate"
     ),
     "BMCAuthenticationFailed": Advice(
-        "the BMC refused user name and password; they are not tried again until they change, for fear of a lock-out",
-        "correct the BMCSecret; it goes on by itself",
+        "the BMC rejected the user name and the password; they are not tried again until they change, so that the "
+        "account is not locked",
+        "correct the BMCSecret",
     ),
     "BMCNotFound": Advice(
-        "the BMC object is not there, or the BMC does not know this system any more",
-        "create the BMC, or correct spec.bmcRef or spec.systemUUID; it goes on by itself",
+        "the BMC object does not exist, or the BMC no longer reports this system",
+        "create the BMC, or correct spec.bmcRef or spec.systemUUID",
     ),
     "BMCWrongSystem": Advice(
-        "another machine answers at the address of this one's BMC",
-        "correct the BMC's address, or spec.systemUUID when the machine was exchanged; it goes on by itself",
+        "another machine answers at the address of the BMC",
+        "correct the address of the BMC; if the machine was replaced, correct spec.systemUUID",
     ),
-    "BMCConflict": Advice("the BMC was busy with another change for too long", "wait, or restart the BMC"),
-    "BMCInternalServerError": Advice("the BMC answers with errors of its own", "restart the BMC"),
-    "BMCServiceUnavailable": Advice("the BMC is not ready to answer", "wait, or restart the BMC"),
-    "BMCProtocolError": Advice("what answers there does not speak Redfish", "correct the BMC's address and port"),
+    "BMCConflict": Advice("the BMC was busy with another change for too long", "restart the BMC"),
+    "BMCInternalServerError": Advice("the BMC answers with internal errors", "restart the BMC"),
+    "BMCServiceUnavailable": Advice("the BMC is not ready to answer", "restart the BMC"),
+    "BMCProtocolError": Advice(
+        "the service at the address of the BMC is not Redfish", "correct the address and the port of the BMC"
+    ),
     "BMCUnknownError": _ACCESS,
-    "BMCNotSet": Advice("nothing says how its BMC is reached", "set spec.bmcRef or spec.bmc of the Server"),
+    "BMCNotSet": Advice("the Server has no BMC", "set spec.bmcRef or spec.bmc of the Server"),
     "BMCEndpointNotFound": Advice(
-        "the Endpoint with the BMC's address is not there", "create it, or correct endpointRef"
+        "the Endpoint with the address of the BMC does not exist", "create it, or correct endpointRef"
     ),
-    "BMCSecretNotSet": Advice("no BMCSecret is named", "set bmcSecretRef.name"),
-    "BMCSecretNotFound": Advice("the BMCSecret is not there", "create it with the keys username and password"),
-    "BMCAddressMissing": Advice("the BMC's address is not known", "set it, or let the DHCP server report its lease"),
-    "BMCProtocolNotSupported": Advice("only Redfish is spoken", "set protocol.name to Redfish"),
-    "BMCCANotFound": Advice("the Secret with the certificate authority is not there", "create it with the key ca.crt"),
-    "BMCCredentialsInvalid": Advice("the BMCSecret's values cannot be used", "write them again, without line breaks"),
-    "BMCCredentialsMissing": Advice("the BMCSecret is not complete", "add the keys username and password"),
+    "BMCSecretNotSet": Advice("no BMCSecret is set", "set bmcSecretRef.name"),
+    "BMCSecretNotFound": Advice("the BMCSecret does not exist", "create it with the keys username and password"),
+    "BMCAddressMissing": Advice(
+        "the address of the BMC is not known", "set it, or let the DHCP server report the lease of the BMC"
+    ),
+    "BMCProtocolNotSupported": Advice("only Redfish is supported", "set protocol.name to Redfish"),
+    "BMCCANotFound": Advice(
+        "the Secret with the certificate authority does not exist", "create it with the key ca.crt"
+    ),
+    "BMCCredentialsInvalid": Advice(
+        "the values of the BMCSecret cannot be used", "write them again, without line breaks"
+    ),
+    "BMCCredentialsMissing": Advice("the BMCSecret is incomplete", "add the keys username and password"),
 }
 """By the reason of status.failure."""
 
 MISFITS: dict[str, Advice] = {
-    "NoMatch": Advice("have other labels, or another name", "label a server, or make a claim with another selector"),
-    "Claimed": Advice("are held by other claims", "release one: metalctl release {claim}"),
-    "NotAvailable": Advice("are not available now", "wait; metalctl why server/{name} says what for"),
+    "NoMatch": Advice("do not match the claim's selector or server name", "label a server, or create another claim"),
+    "Claimed": Advice("are bound to other claims", "release one: metalctl release {claim}"),
+    "NotAvailable": Advice("are not available", "see what a server waits for: metalctl why server/{name}"),
     "Cordoned": Advice("are cordoned", "metalctl uncordon {name}"),
-    "BMCUnreachable": Advice("have a BMC that does not answer", "metalctl why server/{name}"),
+    "BMCUnreachable": Advice("have an unreachable BMC", "metalctl why server/{name}"),
     "Tainted": Advice(
         "have a taint that the claim does not tolerate",
-        "add it to spec.tolerations of the claim, or remove it from spec.taints of a server",
+        "add a toleration to spec.tolerations of the claim, or remove the taint from spec.taints of a server",
     ),
 }
-"""Why a claim cannot have servers, by the reason of the misfit."""
+"""Why a claim cannot bind servers, by the reason of the misfit."""
 
 CLAIMS: dict[str, Advice] = {
-    "InvalidSelector": Advice("its selector cannot be read", "make a new claim: a selector does not change"),
-    "NamespaceReserved": Advice("the manager's own namespace gets no servers", "make it in another namespace"),
-    "ServerLost": Advice("the server that it had is gone or was taken away", "make a new claim"),
-    "ServerParked": Advice("its server is parked: its power is somebody else's", "metalctl unpark the server"),
-    "ServerInError": Advice("its server is in Error", "metalctl why the server says what to do"),
-    "BootConfigurationNameTaken": Advice(
-        "another object has the boot configuration of its name", "delete that one, or make a claim of another name"
+    "InvalidSelector": Advice("the selector is invalid", "create another claim: the selector is immutable"),
+    "NamespaceReserved": Advice(
+        "claims in the namespace of the manager get no servers", "create the claim in another namespace"
     ),
-    "ServerNotFound": Advice("the server that it names does not exist", "create it, or make a claim for another one"),
+    "ServerLost": Advice("the server of the claim was deleted or unbound", "create another claim"),
+    "ServerParked": Advice(
+        "the server is parked; the operator does not control its power", "unpark the server: metalctl unpark SERVER"
+    ),
+    "ServerInError": Advice("the server is in state Error", "see the server below, or metalctl why server/NAME"),
+    "BootConfigurationNameTaken": Advice(
+        "another object has the name of the claim's boot configuration",
+        "delete that object, or create a claim with another name",
+    ),
+    "ServerNotFound": Advice(
+        "the server that the claim names does not exist", "create it, or create a claim for another server"
+    ),
     "ChangedAfterBoot": Advice(
-        "image or Ignition changed after the machine had booted, and the running system is left alone",
-        "set spec.bootGeneration of {name} as it says, to have them booted over the network, once; or make a new claim",
+        "the image or the Ignition changed after the machine had booted; the running system is not changed",
+        "increase spec.bootGeneration of {name} to boot them over the network once, or create another claim",
     ),
     "NetworkBootRequested": Advice(
-        "its owner raised spec.bootGeneration, so the machine is shut down and boots over the network once more",
-        "nothing; to have it boot its disk instead, set spec.bootGeneration of {name} to its status.bootGeneration",
+        "spec.bootGeneration was increased; the machine is shut down and boots over the network once more",
+        "to boot from the disk instead, set spec.bootGeneration of {name} to its status.bootGeneration",
     ),
-    "NotBooted": Advice("its image has not booted yet", ""),
-    "PowerPending": Advice("the machine's power is not yet what the claim wants", ""),
+    "NotBooted": Advice("the image of the claim has not booted yet"),
+    "PowerPending": Advice("the power of the machine is not yet spec.power of the claim"),
 }
-"""What else a claim says of itself, by the reason of a condition that is False."""
+"""What a claim reports, by the reason of a condition with status False."""

@@ -1,4 +1,4 @@
-"""Why a claim has no server, or not what it wants of it. Pure functions of what the API holds."""
+"""Explains why a claim has no server or is not Ready. Pure functions of objects of the API."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,22 +20,22 @@ from metal.kube.meta.selectors import from_object
 def explain(
     claim: ServerClaim, servers: Sequence[Server], events: list[EventSummary], names: Kinds, now: datetime
 ) -> Explanation:
-    """The whole explanation of a claim, but for that of its server."""
+    """Explain the state of a claim, without that of its server."""
     explanation = Explanation(f"claim/{claim.metadata.name}", events=events)
     status = claim.status
     since = f" since {ago(status.since, now).removesuffix(' ago')}" if status.since else ""
-    explanation.doing.append(f"It is {status.phase or 'new: no manager has looked at it yet'}{since}.")
+    explanation.doing.append(f"It is {status.phase or 'new: no manager has reconciled it yet'}{since}.")
     explanation.facts |= {"phase": status.phase, "since": stamp(status.since)}
     if claim.metadata.deletion_timestamp is not None:
         explanation.doing.append("It is being deleted.")
     if claim.metadata.annotations.get(names.key("operation")) == "ignore":
-        explanation.doing.append(f"Nobody looks at it: its annotation {names.key('operation')} is ignore.")
-        explanation.advice.append(f"Remove the annotation {names.key('operation')}")
+        explanation.doing.append(f"It is not managed: its annotation {names.key('operation')} is ignore.")
+        explanation.advice.append(f"To manage it again, remove the annotation {names.key('operation')}")
     if status.waiting_for:
         explanation.wait = {"name": "", "text": status.waiting_for, "since": stamp(status.since), "until": None}
         explanation.doing.append(f"It waits for {status.waiting_for}.")
     _boots(explanation, claim)
-    _said(explanation, claim)
+    _false_conditions(explanation, claim)
     _maintenance(explanation, claim, names)
     if status.phase != "Bound" and not _is_settled(claim):
         _unbound(explanation, claim, servers)
@@ -43,38 +43,38 @@ def explain(
 
 
 def held(claim: ServerClaim, servers: Iterable[Server]) -> Server | None:
-    """The server that the claim has, if there is one."""
+    """Return the server that is bound to the claim, if any."""
     key = (claim.metadata.namespace, claim.metadata.name)
     refs = ((server, server.spec.server_claim_ref) for server in servers)
     return next((server for server, ref in refs if ref is not None and (ref.namespace, ref.name) == key), None)
 
 
 def _boots(explanation: Explanation, claim: ServerClaim) -> None:
-    """Which network boot it asks for, and which it had."""
+    """Add the requested and the last successful network boot."""
     asked, had = claim.spec.boot_generation, claim.status.boot_generation
     explanation.facts["bootGeneration"] = {"asked": asked, "answered": had}
     if had and asked <= had:
         explanation.doing.append(
-            f"Its last network boot answered spec.bootGeneration {had}; a higher one is another boot."
+            f"Its last network boot was for spec.bootGeneration {had}; a higher value requests another boot."
         )
 
 
-def _said(explanation: Explanation, claim: ServerClaim) -> None:
-    """Conditions that are not as they should be, once each."""
-    told = set()
+def _false_conditions(explanation: Explanation, claim: ServerClaim) -> None:
+    """Add the conditions with status False, once for each reason."""
+    seen = set()
     for condition in claim.status.conditions:
         known = CLAIMS.get(condition.reason)
-        if condition.status == "True" or condition.reason in told or known is None:
+        if condition.status == "True" or condition.reason in seen or known is None:
             continue
-        told.add(condition.reason)
+        seen.add(condition.reason)
         explanation.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")
         if known.way_out:
-            explanation.doing.append(f"That is: {known.meaning}.")
-            explanation.advice.append(known.way_out.format(name=claim.metadata.name))
+            explanation.doing.append(f"Meaning: {known.meaning}.")
+        explanation.advise_on(condition.message, known, name=claim.metadata.name)
 
 
 def _maintenance(explanation: Explanation, claim: ServerClaim, names: Kinds) -> None:
-    """What its server needs, and who may say yes."""
+    """Add the maintenance that its server waits for, and whether it is approved."""
     meta = claim.metadata
     if names.key(NEEDED) not in meta.labels:
         return
@@ -83,11 +83,11 @@ def _maintenance(explanation: Explanation, claim: ServerClaim, names: Kinds) -> 
     why = f" ({reason})" if reason else ""
     explanation.doing.append(f"Its server needs maintenance{why}, {'which is' if approved else 'not'} approved.")
     if not approved:
-        explanation.advice.append(f"When it suits you: metalctl approve {meta.name}")
+        explanation.advice.append(f"To let the maintenance start: metalctl approve {meta.name}")
 
 
 def _is_settled(claim: ServerClaim) -> bool:
-    """True for a claim that gets no server, whatever servers there are."""
+    """Return True for a claim that no server can satisfy."""
     bound = find(claim.status.conditions, "Bound")
     return bound is not None and bound.reason in ("ServerLost", "NamespaceReserved")
 
@@ -97,18 +97,18 @@ def _unbound(explanation: Explanation, claim: ServerClaim, servers: Sequence[Ser
         explanation.doing.append(f"{problem}.")
         return
     ref = claim.spec.server_ref
-    looked_at = [server for server in servers if ref is None or server.metadata.name == ref.name]
-    if not looked_at:
+    candidates = [server for server in servers if ref is None or server.metadata.name == ref.name]
+    if not candidates:
         explanation.doing.append(f"There is no server {ref.name}." if ref else "There are no servers yet.")
-        explanation.advice.append("metalctl get servers,bmcs,endpoints shows what there is")
+        explanation.advice.append("List what exists: metalctl get servers,bmcs,endpoints")
         return
-    _misfits(explanation, claim, looked_at)
+    _misfits(explanation, claim, candidates)
     if ref is None:
-        _requirements(explanation, claim, looked_at)
+        _requirements(explanation, claim, candidates)
 
 
 def _misfits(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
-    """Each reason with how many servers, an example, and what would have to change."""
+    """Add each reason with the number of servers, an example, and what to change."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     holders = {server.metadata.name: server.spec.server_claim_ref for server in servers}
     for server in servers:
@@ -122,7 +122,7 @@ def _misfits(explanation: Explanation, claim: ServerClaim, servers: Sequence[Ser
         what = "fits" if len(fitting) == 1 else "fit"
         example = min(fitting)
         explanation.doing.append(
-            f"{_count(len(fitting))} {what}, such as {example}: the manager takes one as it comes by."
+            f"{_count(len(fitting))} {what}, such as {example}: the manager binds one at its next reconciliation."
         )
     for (reason, detail), names in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         example, known = min(names), MISFITS.get(reason)
@@ -132,12 +132,12 @@ def _misfits(explanation: Explanation, claim: ServerClaim, servers: Sequence[Ser
 
 
 def _requirements(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
-    """How many servers each part of the selector leaves."""
+    """Add the number of servers that match each requirement of the selector."""
     if claim.spec.server_selector is None:
         return
     for one in from_object(claim.spec.server_selector).requirements:
         count = sum(one.matches(server.metadata.labels) for server in servers)
-        explanation.doing.append(f"Its selector's {one}: {_count(count)} of {len(servers)}.")
+        explanation.doing.append(f"The requirement {one} of its selector matches {_count(count)} of {len(servers)}.")
 
 
 def _release(holder: ObjectRef | None) -> str:

@@ -25,14 +25,15 @@ _CLAIMS = ("claim", "claims", "serverclaim", "serverclaims", "scl")
 
 @click.command("why", epilog=EXITS)
 @click.argument("what", nargs=-1, required=True, metavar="server/NAME | claim/NAME...", type=WHY)
-@click.option("--manager-namespace", default="metal-system", show_default=True, help="The managers' own namespace.")
+@click.option("--manager-namespace", default="metal-system", show_default=True, help="Namespace of the managers.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @in_namespace
 async def command(ctx: CommandContext, what: tuple[str, ...], manager_namespace: str, output: str) -> None:
-    """Say in sentences what a server or claim does: what it waits for, until when, what was tried, what you can do.
+    """Explain the state of servers and claims: what each waits for, until when, what was tried, and what to do.
 
-    For a claim without a server: how many servers do not fit it, and for each reason an example and what would have to
-    change. With -o json: a list with subject, doing, wait {name, text, since, until}, tried, events, advice, parts.
+    For a claim without a server, also count the servers that do not fit, with an example and the required change for
+    each reason. With -o json: a list of objects with subject, doing, wait {name, text, since, until}, tried, events,
+    advice and parts.
     """
     paused = await _paused(ctx, manager_namespace)
 
@@ -66,9 +67,9 @@ async def _claim(ctx: CommandContext, name: str) -> Explanation:
     servers = [found.server for found in await all_servers(ctx)]
     recorded = await events.of(ctx.http, obj)
     explanation = of_claim.explain(claim, servers, recorded, ctx.kinds, system_clock())
-    mine = of_claim.held(claim, servers)
-    if mine is not None:
-        explanation.parts.append(await _server(ctx, mine.metadata.name))
+    bound = of_claim.held(claim, servers)
+    if bound is not None:
+        explanation.parts.append(await _server(ctx, bound.metadata.name))
     return explanation
 
 
