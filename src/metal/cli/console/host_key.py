@@ -1,7 +1,7 @@
-"""The SSH host key that the status of a BMC holds, for consoles as for controllers (controllers.hostkey).
+"""The SSH host key that is pinned in the status of a BMC, for consoles as for controllers.
 
-At first use the key is read without a login and written there; another one is refused before the password is sent, and
-the status says so until somebody accepts it.
+At first use the key is read without a login and written to the status. A different key is rejected before the password
+is sent, and recorded in the status until it is accepted (operation accept-host-key).
 """
 
 from collections.abc import Callable
@@ -22,25 +22,25 @@ from metal.kube.client.errors import ApiError, Conflict
 from metal.kube.meta.clock import system_clock
 
 CONNECT = 10.0
-"""Seconds that a BMC may take to show its key."""
+"""Timeout in seconds for reading the host key of a BMC."""
 _TRIES = 5
-"""Writes of a status that controllers write, too."""
+"""Attempts to patch a status that controllers patch at the same time."""
 
 
 async def pinned(ctx: CommandContext, console: ConsoleTarget) -> str:
-    """SHA-256 of the key that the BMC must have. Raises click.ClickException and ApiError."""
+    """Return the SHA-256 of the pinned key, pinning it at first use. Raises click.ClickException and ApiError."""
     known = _pin(console.keeper)
     if known is not None:
         return known.sha256
     first = Pin(sha256=await _presented(console), since=system_clock().replace(microsecond=0))
     pin = await _update(ctx, console, lambda known: known or first)
     if pin == first:
-        click.echo(f"the host key of {_name(console)} is {first.sha256} from now on", err=True)
+        click.echo(f"pinned the host key of {_name(console)}: {first.sha256}", err=True)
     return (pin or first).sha256
 
 
 async def shown(ctx: CommandContext, console: ConsoleTarget) -> None:
-    """The pinned key was shown: one that was refused before is not told of any longer. Raises ApiError."""
+    """Clear the rejected key from the status: the BMC presents the pinned one. Raises ApiError."""
     known = _pin(console.keeper)
     if known is not None and known.refused:
         await _update(ctx, console, lambda pin: _refusing(pin, ""))
@@ -49,22 +49,24 @@ async def shown(ctx: CommandContext, console: ConsoleTarget) -> None:
 async def changed(
     ctx: CommandContext, console: ConsoleTarget, pin: str, exc: BMCHostKeyChanged
 ) -> click.ClickException:
-    """What to say of another key, which is written down, to be accepted or not."""
+    """Record a different key in the status, and return the error with the way to accept it."""
     operation = f"{ctx.kinds.key('operation')}={ACCEPT}"
-    out = f"kubectl annotate {console.keeper_kind.plural} {console.keeper['metadata']['name']} {operation}"
+    way_out = f"kubectl annotate {console.keeper_kind.plural} {console.keeper['metadata']['name']} {operation}"
     try:
         await _update(ctx, console, lambda known: _refusing(known, exc.seen))
     except ApiError as error:
-        out = f"somebody has to write it into its status.sshHostKey first ({failure(error).format_message()})"
+        way_out = f"an administrator must record it in status.sshHostKey ({failure(error).format_message()})"
     return click.ClickException(
-        f"the host key of {_name(console)} has changed: {pin} is known, {exc.seen} was shown. The password was not sent. "
-        f"When the BMC was exchanged or reset: {out}"
+        f"the host key of {_name(console)} has changed: {pin} is pinned, {exc.seen} was presented. The password was "
+        f"not sent. If the BMC was replaced or reset: {way_out}"
     )
 
 
 def unreachable(console: ConsoleTarget, exc: BMCError) -> click.ClickException:
-    """What to say when there is no SSH."""
-    return click.ClickException(f"no SSH at {console.address} port {console.port}: {exc} Is it enabled on the BMC?")
+    """Return the error of a failed SSH connection."""
+    return click.ClickException(
+        f"no SSH at {console.address} port {console.port}: {exc} Check that SSH is enabled on the BMC"
+    )
 
 
 async def _presented(console: ConsoleTarget) -> str:
@@ -77,7 +79,7 @@ async def _presented(console: ConsoleTarget) -> str:
 async def _update(
     ctx: CommandContext, console: ConsoleTarget, change: Callable[[Pin | None], Pin | None]
 ) -> Pin | None:
-    """Change the pin as it is in the API by now; others write the status, too. Raises ApiError."""
+    """Patch the pin in the status, again after a conflict. Raises ApiError."""
     name = console.keeper["metadata"]["name"]
     for left in reversed(range(_TRIES)):
         keeper = await dynamic.get(ctx.http, console.keeper_kind, name, "")
@@ -107,7 +109,7 @@ def _pin(keeper: Obj) -> Pin | None:
 
 
 def _refusing(pin: Pin | None, refused: str) -> Pin | None:
-    """What is trusted by now is not refused."""
+    """Set the rejected key, unless it is the pinned one."""
     if pin is None or pin.sha256 == refused:
         return pin
     return msgspec.structs.replace(pin, refused=refused)

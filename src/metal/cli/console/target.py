@@ -1,4 +1,4 @@
-"""Where a server's console is, and who may open it: from Server, BMC, Endpoint and BMCSecret."""
+"""Finds the address and the login of a server's console from Server, BMC, Endpoint and BMCSecret."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,15 +17,15 @@ from metal.controllers.shared.bmc_endpoint import Problem, credentials, endpoint
 from metal.kube.client.errors import NotFound
 
 SSH_PORT = 22
-_SPOKEN = ("SSH", "SSHLenovo")
+_SUPPORTED = ("SSH", "SSHLenovo")
 _COMMANDS = {"Dell": "console com2", "HPE": "vsp", "Hewlett Packard": "vsp"}
-"""What opens the serial console at the BMC's shell, by the beginning of the manufacturer's name."""
+"""Command that opens the serial console in the shell of the BMC, by prefix of the manufacturer."""
 _USUAL = "console 1"
 
 
 @dataclass(frozen=True)
 class ConsoleTarget:
-    """A console: address, login, the command that opens it, and the object whose status holds the host key."""
+    """A console: its address, its login, the command that opens it, and the object whose status has the host key."""
 
     address: str
     port: int
@@ -39,7 +39,7 @@ class ConsoleTarget:
 
 @dataclass(frozen=True)
 class _Spec:
-    """What a BMC object or a Server's own spec.bmc says."""
+    """The fields of a BMC object, or of spec.bmc of a Server."""
 
     where: str
     address: str
@@ -52,12 +52,12 @@ class _Spec:
 
 
 async def find(ctx: CommandContext, found: Target) -> ConsoleTarget:
-    """The console to the console. Raises click.ClickException that names the object and the fix."""
+    """Return the console of a server. Raises click.ClickException that names the object and the fix."""
     spec = await _spec(ctx, found)
     protocol = spec.protocol
-    if protocol is not None and protocol.name not in _SPOKEN:
+    if protocol is not None and protocol.name not in _SUPPORTED:
         raise click.ClickException(
-            f"{spec.where} has the console protocol {protocol.name}, and only SSH is spoken here: set "
+            f"{spec.where} has the console protocol {protocol.name}; only SSH is supported: set "
             "consoleProtocol.name to SSH where the BMC has it"
         )
     address = await _address(ctx, spec)
@@ -80,13 +80,13 @@ async def _spec(ctx: CommandContext, found: Target) -> _Spec:
             raise click.ClickException(f"BMC {ref.name} does not exist: create it or correct spec.bmcRef")
         bmc: BMC = decoded(obj, BMC)
         address = (bmc.spec.access.ip if bmc.spec.access else "") or ""
-        made_by = bmc.status.manufacturer or server.status.manufacturer
+        manufacturer = bmc.status.manufacturer or server.status.manufacturer
         return _Spec(
             f"BMC {ref.name}", address, bmc.spec.endpoint_ref, bmc.spec.bmc_secret_ref.name, bmc.spec.console_protocol,
-            made_by, ctx.kinds.bmc, obj,
+            manufacturer, ctx.kinds.bmc, obj,
         )  # fmt: skip
     if inline is None:
-        raise click.ClickException(f"server {found.name} says nothing of its BMC: set spec.bmcRef or spec.bmc")
+        raise click.ClickException(f"server {found.name} has no BMC: set spec.bmcRef or spec.bmc")
     return _Spec(
         f"server {found.name}", inline.address, inline.endpoint_ref, inline.bmc_secret_ref.name,
         inline.console_protocol, server.status.manufacturer, ctx.kinds.server, found.obj,

@@ -19,10 +19,10 @@ from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, is_app
 @output_option
 @in_namespace
 async def command(ctx: CommandContext, claims: tuple[str, ...], output: str | None) -> None:
-    """Let maintenances that wait for it have the servers of your claims; each says what for.
+    """Approve the pending maintenances of the servers of claims.
 
-    A machine may be switched off or booted otherwise meanwhile; afterwards it comes back from its own disk, with the
-    power that its claim wants. The approval is for the maintenances that wait now, and ends with the last of them.
+    During a maintenance the machine can be powered off or booted from another image; afterwards it boots from its own
+    disk, with the power of its claim. The approval covers the pending maintenances and ends with the last of them.
     """
 
     async def one(name: str) -> Obj:
@@ -36,13 +36,13 @@ async def command(ctx: CommandContext, claims: tuple[str, ...], output: str | No
 
 
 async def _approve(ctx: CommandContext, obj: Obj, claim: ServerClaim) -> tuple[Obj, str]:
-    """The claim by now, and what was done. Raises click.ClickException when nothing is to be approved."""
+    """Return the updated claim and a message. Raises click.ClickException if there is nothing to approve."""
     meta, key = claim.metadata, ctx.kinds.key
     reason = meta.annotations.get(key(REASON), "")
     what = f": {reason}" if reason else ""
     if is_approved(claim, key):
-        return obj, f"is approved already{what}"
+        return obj, f"already approved{what}"
     if key(NEEDED) not in meta.labels:
-        raise click.ClickException(f"no maintenance of its server asks claim {meta.name} for anything")
+        raise click.ClickException(f"claim {meta.name} has no maintenance to approve")
     patch = {"metadata": {"uid": meta.uid, "labels": {key(APPROVED): "true"}}}
     return await dynamic.merge(ctx.http, ctx.kinds.claim, meta.name, meta.namespace, patch), f"approved{what}"

@@ -16,7 +16,7 @@ from metal.cli.support.output import output_option
 @output_option
 @on_api
 async def cordon(ctx: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
-    """Keep new claims away from servers. A claim that has one keeps it."""
+    """Mark servers as unclaimable for new claims. Bound claims are not affected."""
     await _mark(ctx, servers, True, output)
 
 
@@ -25,7 +25,7 @@ async def cordon(ctx: CommandContext, servers: tuple[str, ...], output: str | No
 @output_option
 @on_api
 async def uncordon(ctx: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
-    """Let claims have servers again."""
+    """Mark servers as claimable."""
     await _mark(ctx, servers, False, output)
 
 
@@ -35,7 +35,7 @@ async def _mark(ctx: CommandContext, servers: tuple[str, ...], unclaimable: bool
     async def one(name: str) -> Obj:
         found = await target(ctx, name)
         if found.server.spec.unclaimable is unclaimable:
-            obj, told = found.obj, f"is {word} already"
+            obj, told = found.obj, f"already {word}"
         else:
             patch = {"spec": {"unclaimable": unclaimable}}
             obj, told = await dynamic.merge(ctx.http, ctx.kinds.server, found.name, "", patch), word

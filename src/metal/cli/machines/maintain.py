@@ -23,7 +23,7 @@ from metal.kube.client.errors import NotFound
 
 @dataclass(frozen=True)
 class _Options:
-    """The command line."""
+    """Options of the command."""
 
     reason: str
     policy: str
@@ -36,30 +36,37 @@ class _Options:
 
     @property
     def changes(self) -> Obj:
-        """What a maintenance that is there already is changed to."""
+        """Return the changes to an existing maintenance."""
         spec: Obj = {"serverPower": self.power.capitalize()} if self.power else {}
         return spec
 
 
 @click.command("maintain", epilog=EXITS)
 @servers_argument
-@click.option("--reason", default="", help="Why, for whoever looks. Needed to begin.")
+@click.option("--reason", default="", help="Reason of the maintenance. Required to start one.")
 @click.option(
     "--policy", type=click.Choice(["Enforced", "OwnerApproval"]), default="OwnerApproval", show_default=True,
-    help="OwnerApproval asks whoever has the claim; Enforced does not.",
+    help="OwnerApproval waits for the owner of the claim; Enforced does not.",
 )  # fmt: skip
-@click.option("--priority", type=click.IntRange(-(2**31), 2**31 - 1), default=0, help="The highest comes first.")
-@click.option("--power", type=click.Choice(["on", "off"]), default=None, help="Power of the machine meanwhile.")
-@click.option("--end", is_flag=True, help="End it: the server goes back to what it was.")
+@click.option(
+    "--priority",
+    type=click.IntRange(-(2**31), 2**31 - 1),
+    default=0,
+    help="Priority among maintenances of a server; the highest comes first.",
+)
+@click.option(
+    "--power", type=click.Choice(["on", "off"]), default=None, help="Power of the machine during the maintenance."
+)
+@click.option("--end", is_flag=True, help="End the maintenance and restore the previous state.")
 @wait_option
 @timeout_option
 @output_option
 @in_namespace
 async def command(ctx: CommandContext, servers: tuple[str, ...], **given: Any) -> None:
-    """Take servers into maintenance, switch them meanwhile, or end it.
+    """Start, change or end the maintenance of servers.
 
-    A ServerMaintenance with the server's name is made in the namespace. For one that is there already only --power and
-    --reason change. With --wait: until the maintenance has the server, or with --end until the server is out of it.
+    Creates a ServerMaintenance with the name of the server in the namespace. Of an existing one only --power and
+    --reason are changed. With --wait: until the server is in maintenance, or with --end until it has left it.
 
     \b
     Examples:
@@ -83,8 +90,8 @@ async def command(ctx: CommandContext, servers: tuple[str, ...], **given: Any) -
 
 def _unknown(kind: Kind[ServerMaintenance]) -> Missing:
     return Missing(
-        f"this API does not know {kind.kind} ({kind.api_version}): its operator is older than maintenances; "
-        "apply the CRDs of a newer one (config/crd), or set --api-group"
+        f"the API server has no kind {kind.kind} ({kind.api_version}): apply the CRDs of this version "
+        "(config/crd), or set --api-group"
     )
 
 
@@ -95,7 +102,7 @@ async def _begin(
     there = await _there(ctx, kind, found.name)
     note = {"annotations": {ctx.kinds.key("reason"): options.reason}} if options.reason else {}
     if there is None and not options.reason:
-        raise click.UsageError("say why with --reason: whoever owns the claim will read it")
+        raise click.UsageError("--reason is required: the owner of the claim needs it")
     if there is None:
         spec = {
             "serverRef": {"name": found.name},
@@ -132,15 +139,15 @@ def _begun(obj: Obj | None) -> str:
     status = obj.get("status") or {}
     if status.get("state") == "Failed":
         server = obj["spec"]["serverRef"]["name"]
-        told = (_told(obj) or "its status says no more").rstrip(".")
-        raise click.ClickException(f"the maintenance failed: {told}. More: metalctl why server/{server}")
+        told = (_told(obj) or "its status has no details").rstrip(".")
+        raise click.ClickException(f"the maintenance failed: {told}. Details: metalctl why server/{server}")
     if status.get("state") == "InMaintenance":
         return ""
-    return _told(obj) or "the maintenance to get the server"
+    return _told(obj) or "the maintenance to start"
 
 
 def _told(obj: Obj) -> str:
-    """What the maintenance says of itself."""
+    """Return the current message of the maintenance."""
     status = obj.get("status") or {}
     unmet = (c.get("message", "") for c in status.get("conditions") or () if c.get("status") != "True")
     return str(status.get("waitingFor") or next(filter(None, unmet), ""))
@@ -165,20 +172,24 @@ async def _end(
             progress,
         )
     if options.output is None:
-        click.echo(f"servermaintenance/{meta['name']} deleted{'; the server is out of it' if options.wait else ''}")
+        click.echo(
+            f"servermaintenance/{meta['name']} deleted{'; the server has left maintenance' if options.wait else ''}"
+        )
     return obj
 
 
 async def _of_server(ctx: CommandContext, kind: Kind[ServerMaintenance], server: str) -> Obj:
-    """The maintenance of this server in the namespace. Raises Missing, and click.ClickException for several."""
+    """Return the maintenance of this server in the namespace. Raises Missing, or click.ClickException for several."""
     items = (await dynamic.listed(ctx.http, kind, ctx.namespace))["items"]
     found = [item for item in items if ((item.get("spec") or {}).get("serverRef") or {}).get("name") == server]
     named = [item for item in found if item["metadata"]["name"] == server] or found
     if not named:
-        raise Missing(f"server {server} has no maintenance in namespace {ctx.namespace}: give -n")
+        raise Missing(f"server {server} has no maintenance in namespace {ctx.namespace}: set -n")
     if len(named) > 1:
         names = ", ".join(sorted(item["metadata"]["name"] for item in named))
-        raise click.ClickException(f"server {server} has several maintenances ({names}): metalctl delete the right one")
+        raise click.ClickException(
+            f"server {server} has several maintenances ({names}): delete one with metalctl delete"
+        )
     typed = {"apiVersion": kind.api_version, "kind": kind.kind}
     return {**typed, **named[0]}
 
@@ -190,7 +201,7 @@ def _left(ctx: CommandContext, name: str, before: Server) -> Awaited:
             return ""
         ref = server.spec.server_maintenance_ref
         if ref is not None and (ref.namespace, ref.name) != (ctx.namespace, name):
-            return ""  # the next maintenance has it
+            return ""  # the next maintenance holds it
         if problem := failed_since(server, before):
             raise click.ClickException(problem)
         if ref is None and not _is_in_maintenance(server):
@@ -201,7 +212,7 @@ def _left(ctx: CommandContext, name: str, before: Server) -> Awaited:
 
 
 def _is_in_maintenance(server: Server) -> bool:
-    """Also one that failed there: it goes on with the next step of its manager, or says what failed on the way out."""
+    """Return True also for a server that failed in Maintenance: it continues with the next step or fails again."""
     failure = server.status.failure
     failed = server.status.state == State.ERROR and failure is not None and failure.state == State.MAINTENANCE
     return failed or server.status.state == State.MAINTENANCE

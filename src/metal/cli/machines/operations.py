@@ -1,4 +1,4 @@
-"""Operations by annotation: asked for once, taken by the manager, refused with an Event."""
+"""Requests operations by annotation: the manager removes the annotation, and rejects an operation with an Event."""
 
 import asyncio
 from datetime import timedelta
@@ -15,18 +15,18 @@ from metal.cli.support.waiting import wait_for
 from metal.kube.client.errors import Conflict
 
 REFUSALS = ("UnsupportedOperation", "ParkedOperationDropped", "OperationRefused")
-"""Reasons of Events that say that an operation was not done."""
+"""Reasons of the Events that reject an operation."""
 Refusals = set[tuple[str, int]]
-"""Sentence and count of each such Event; no clock tells which are new, as the API has its own."""
+"""Message and count of each such Event. Times are not compared: the API server has its own clock."""
 _TRIES = 5
-"""How often a server is read again that its manager changes at the same time."""
+"""Attempts to patch a server that its manager changes at the same time."""
 _LOOKS = 4
 _PAUSE = 0.4
-"""Seconds between two looks for such an Event: it is written after the annotation was removed."""
+"""Seconds between two reads of the Events: they are written after the annotation is removed."""
 
 
 async def ask(ctx: CommandContext, name: str, operation: str) -> Obj:
-    """Set the annotation, and return the server. Raises click.ClickException while another operation is waiting."""
+    """Set the annotation and return the server. Raises click.ClickException while another operation is pending."""
     for _ in range(_TRIES):
         found = await target(ctx, name)
         _none_waits(ctx, found, operation)
@@ -43,20 +43,21 @@ def _none_waits(ctx: CommandContext, found: Target, operation: str) -> None:
     waiting = found.server.metadata.annotations.get(ctx.kinds.key("operation"))
     if waiting not in (None, operation):
         raise click.ClickException(
-            f"server {found.name}: operation {waiting} was asked for before, and the manager did not take it yet. "
-            f"Is one running? metalctl why server/{found.name} tells more"
+            f"server {found.name}: operation {waiting} is pending; the manager has not started it yet. "
+            f"Check that a manager is running. Details: metalctl why server/{found.name}"
         )
 
 
 async def taken(ctx: CommandContext, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
-    """The server once the manager took the operation. Raises TimedOut, and click.ClickException when it was refused."""
+    """Return the server when the manager has started the operation. Raises TimedOut, or click.ClickException if it
+    rejected it."""
     key = ctx.kinds.key("operation")
 
     def awaited(obj: Obj | None) -> str:
         if obj is None:
             raise click.ClickException(f"server {name} was deleted")
         wanted = (obj["metadata"].get("annotations") or {}).get(key)
-        return f"the manager to take the operation {wanted}" if wanted else ""
+        return f"the manager to start the operation {wanted}" if wanted else ""
 
     obj = await wait_for(ctx.http, ctx.kinds.server, name, "", awaited, timeout, progress)
     if obj is None:
@@ -66,7 +67,7 @@ async def taken(ctx: CommandContext, name: str, before: Refusals, timeout: timed
 
 
 async def refusals(ctx: CommandContext, obj: Obj) -> Refusals:
-    """The refusals that were told of a server so far: what comes later is about a later operation."""
+    """Return the rejections recorded so far; later ones belong to a later operation."""
     return {(event.message, event.count) for event in await events.of(ctx.http, obj) if event.reason in REFUSALS}
 
 

@@ -25,9 +25,9 @@ from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_op
 async def park(
     ctx: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Take hands off servers: each is shut down once, and then left alone, whoever switches it, until `unpark`.
+    """Stop managing servers: each is shut down once; its power is not controlled until `unpark`.
 
-    A claim keeps its server. An Available or Reserved server is parked; any other as soon as it is one of these.
+    A claim keeps its server. Servers are parked in state Available or Reserved, or as soon as they reach one of these.
     """
     await _ask(ctx, servers, parked=True, wait=wait, timeout=timeout, output=output)
 
@@ -41,7 +41,7 @@ async def park(
 async def unpark(
     ctx: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Manage parked servers again: each goes on where it was."""
+    """Manage parked servers again; each returns to its previous state."""
     await _ask(ctx, servers, parked=False, wait=wait, timeout=timeout, output=output)
 
 
@@ -54,7 +54,7 @@ async def _ask(
         found = await target(ctx, name)
         if (found.server.status.state == State.PARKED) is parked:
             if output is None:
-                click.echo(f"server/{found.name} is {word}ed already")
+                click.echo(f"server/{found.name} already {word}ed")
             return found.obj
         before = await operations.refusals(ctx, found.obj)
         obj = await operations.ask(ctx, found.name, word)
@@ -63,7 +63,7 @@ async def _ask(
             kind = ctx.kinds.server
             obj = await wait_for(ctx.http, kind, found.name, "", _is(parked), timeout, progress) or obj
         if output is None:
-            click.echo(f"server/{found.name} {word}ed" if wait else f"server/{found.name} {word} asked for")
+            click.echo(f"server/{found.name} {word}ed" if wait else f"server/{found.name} {word} requested")
         return obj
 
     await for_each(servers, one, output)

@@ -30,9 +30,9 @@ _FREE = (State.AVAILABLE, State.RELEASED)
 async def command(
     ctx: CommandContext, claims: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Give servers back: their claims are deleted, the machines switched off and cleaned up.
+    """Delete claims; their servers are powered off and sanitized.
 
-    With --wait: until each server can be claimed again (Available, or Released where its reclaim policy is Retain).
+    With --wait: until each server can be claimed again (Available, or Released if its reclaim policy is Retain).
     """
     progress = Progress()
 
@@ -54,7 +54,7 @@ async def command(
 
 
 async def _server(ctx: CommandContext, claim: ServerClaim) -> Server | None:
-    """The server that the claim has, if it has one."""
+    """Return the server that is bound to the claim, if any."""
     ref = claim.spec.server_ref
     if ref is None or claim.status.phase != "Bound":
         return None
@@ -67,7 +67,7 @@ async def _server(ctx: CommandContext, claim: ServerClaim) -> Server | None:
 async def _freed(ctx: CommandContext, server: Server, awaited: Awaited, timeout: timedelta, progress: Progress) -> str:
     name = server.metadata.name
     last = await wait_for(ctx.http, ctx.kinds.server, name, "", awaited, timeout, progress)
-    return f"server {name} is {last['status']['state'] if last else 'gone, too'}"
+    return f"server {name} is {last['status']['state'] if last else 'deleted'}"
 
 
 def _free(claim_uid: str, before: Server) -> Awaited:
@@ -77,9 +77,9 @@ def _free(claim_uid: str, before: Server) -> Awaited:
         server: Server = decoded(obj, Server)
         if problem := failed_since(server, before):
             raise click.ClickException(problem)
-        others = server.status.tenant not in ("", claim_uid)  # another claim has it already
+        others = server.status.tenant not in ("", claim_uid)  # another claim is bound to it already
         if others or (server.status.state in _FREE and (server.status.tenant == "" or server.status.state == _FREE[1])):
             return ""
-        return server.status.waiting_for or f"server {server.metadata.name} to be cleaned up"
+        return server.status.waiting_for or f"server {server.metadata.name} to be sanitized"
 
     return awaited

@@ -25,9 +25,9 @@ from metal.cli.support.waiting import timeout_option, wait_option
 async def command(
     ctx: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Let servers in Error, or taken over from another operator, go on. With --wait: until a manager did.
+    """Retry servers in state Error, and confirm servers adopted from another operator.
 
-    `metalctl why server/NAME` says what failed, and what to mend before.
+    `metalctl why server/NAME` shows what failed and what to correct first. With --wait: until a manager has retried.
     """
     progress = Progress()
 
@@ -39,7 +39,7 @@ async def command(
             if problem := in_error(decoded(obj, Server)):
                 raise click.ClickException(problem)
         if output is None:
-            click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry asked for'}")
+            click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry requested'}")
         return obj
 
     await for_each(servers, one, output)

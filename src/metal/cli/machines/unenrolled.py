@@ -1,4 +1,4 @@
-"""What has no Server yet, and why: a table of servers alone would not show it."""
+"""Lists BMCs and Endpoints that have no Server yet, with the reason."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,11 +9,11 @@ from metal.api.server import Server
 from metal.cli.support.table import printable
 
 MOST = 5
-"""Objects that are named."""
+"""Maximum number of objects that are named."""
 
 
 def unenrolled(bmcs: Iterable[BMC], endpoints: Iterable[Endpoint], servers: Iterable[Server]) -> list[str]:
-    """Lines for BMCs without a Server and BMCs' Endpoints without a BMC; none when there are none."""
+    """Return lines for BMCs without a Server and for Endpoints without a BMC."""
     managed = {server.spec.bmc_ref.name for server in servers if server.spec.bmc_ref}
     alone = {
         bmc.metadata.name: _reason(bmc.status.waiting_for, bmc.status.state, bmc.status.conditions)

@@ -19,9 +19,11 @@ _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creati
 
 @click.command("apply", epilog=EXITS)
 @file_option
-@click.option("--server-side", is_flag=True, help="Accepted for kubectl's sake: it is always done by the API.")
-@click.option("--force-conflicts", is_flag=True, help="Take over fields that somebody else set.")
-@click.option("--dry-run", is_flag=True, help="Have the API check everything, and change nothing.")
+@click.option(
+    "--server-side", is_flag=True, help="No effect: apply is always server-side. For compatibility with kubectl."
+)
+@click.option("--force-conflicts", is_flag=True, help="Take over fields that another manager owns.")
+@click.option("--dry-run", is_flag=True, help="Validate on the API server without changing anything.")
 @output_option
 @in_namespace
 async def command(
@@ -32,20 +34,20 @@ async def command(
     dry_run: bool,
     output: str | None,
 ) -> None:
-    """Create objects, or change them to what files say, and say which it was.
+    """Create or update the objects in files.
 
-    It is a server-side apply with field manager metalctl: fields that a file no longer names are removed, fields of
-    others are left alone. The objects are applied in the files' order, and the first refusal ends it.
+    This is a server-side apply with field manager metalctl: fields that a file no longer has are removed, fields of
+    other managers are kept. Objects are applied in the order of the files, up to the first error.
     """
     if not files:
-        raise click.UsageError("give at least one -f FILE (- for standard input)")
+        raise click.UsageError("set at least one -f FILE (- for standard input)")
     manifests = read(files)
     known = await discover(ctx.http)
     objects = []
     for manifest in manifests:
         try:
             resource = _kind(known, manifest)
-        except Missing:  # a CRD before it may have brought the kind
+        except Missing:  # an earlier CRD of the files may define the kind
             known = await discover(ctx.http)
             resource = _kind(known, manifest)
         placed = manifest.within(ctx.namespace) if resource.namespaced else manifest
@@ -70,7 +72,7 @@ async def _applied(
         after = await dynamic.apply(ctx.http, resource, manifest.obj, force=force, dry_run=dry_run)
     except Conflict as exc:
         raise click.ClickException(
-            f"{manifest} ({manifest.where}): {exc.message}. To take the fields over: --force-conflicts"
+            f"{manifest} ({manifest.where}): {exc.message}. To take over the fields: --force-conflicts"
         ) from None
     except ApiError as exc:
         refused = failure(exc)

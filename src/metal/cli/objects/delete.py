@@ -19,8 +19,8 @@ from metal.kube.client.errors import NotFound
 @click.command("delete", epilog=EXITS)
 @click.argument("what", nargs=-1, metavar="KIND NAME... | KIND/NAME...", type=KIND_OR_OBJECT)
 @file_option
-@click.option("--ignore-not-found", is_flag=True, help="What is not there counts as deleted.")
-@click.option("--wait", is_flag=True, help="Wait until the objects are gone.")
+@click.option("--ignore-not-found", is_flag=True, help="Treat missing objects as deleted.")
+@click.option("--wait", is_flag=True, help="Wait until the objects no longer exist.")
 @timeout_option
 @in_namespace
 async def command(
@@ -31,13 +31,13 @@ async def command(
     wait: bool,
     timeout: timedelta,
 ) -> None:
-    """Delete objects, by name or those in files, and what they own.
+    """Delete objects by name or from files, with the objects that they own.
 
-    A server that is deleted gives its machine up: it is made again as long as its BMC is there. To take a machine out
-    of use, `metalctl cordon` or `park` it.
+    A deleted Server is created again as long as its BMC exists. To take a server out of use, `metalctl cordon` or
+    `metalctl park` it.
     """
     if bool(what) == bool(files):
-        raise click.UsageError("name objects, or give -f FILE")
+        raise click.UsageError("name objects, or set -f FILE")
     targets = await _in_files(ctx, files) if files else await _by_name(ctx, what)
     progress = Progress()
 
@@ -63,7 +63,7 @@ async def _by_name(ctx: CommandContext, words: tuple[str, ...]) -> dict[str, tup
 
 
 async def _in_files(ctx: CommandContext, files: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
-    """The objects of the files, the last first: what was made later may need what was made before."""
+    """Return the objects of the files in reverse order: later objects may depend on earlier ones."""
     known, found = await discover(ctx.http), {}
     for manifest in reversed(read(files)):
         resource = of_object(known, manifest.obj["apiVersion"], manifest.obj["kind"])

@@ -20,16 +20,16 @@ from metal.cli.support.table import age, printable
 from metal.kube.meta.clock import system_clock
 
 _SECRET_FIELDS = ("data", "stringData")
-_SHOWN_APART = ("apiVersion", "kind", "metadata", "status")
+_SEPARATE_SECTIONS = ("apiVersion", "kind", "metadata", "status")
 
 
 @click.command("describe", epilog=EXITS)
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...", type=KIND_OR_OBJECT)
 @in_namespace
 async def command(ctx: CommandContext, what: tuple[str, ...]) -> None:
-    """Show everything about objects: metadata, spec, status, conditions, and what happened to them.
+    """Show the details of objects: metadata, spec, status, conditions and Events.
 
-    Values of Secrets are not shown, only how long they are.
+    Of Secrets only the length of each value is shown.
     """
     references = await named(ctx, what)
     texts = await asyncio.gather(*(_described(ctx, reference) for reference in references))
@@ -42,11 +42,11 @@ async def _described(ctx: CommandContext, reference: Reference) -> str:
 
 
 def text(obj: Obj, recorded: list[EventSummary], now: datetime) -> list[str]:
-    """The lines about an object."""
+    """Return the lines that describe an object."""
     status = dict(obj.get("status") or {})
     conditions = status.pop("conditions", None) or []
     lines = _metadata(obj, now)
-    for key in (key for key in obj if key not in _SHOWN_APART):
+    for key in (key for key in obj if key not in _SEPARATE_SECTIONS):
         lines += _section(key, _without_secrets(obj, key))
     lines += _section("status", status)
     if conditions:

@@ -1,4 +1,4 @@
-"""What happened to an object: its Events, oldest first."""
+"""Reads the Events of an object."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class EventSummary:
-    """One Event; `last` is when it was last seen."""
+    """An Event; `last` is the time at which it was last seen."""
 
     type: str
     reason: str
@@ -27,14 +27,14 @@ class EventSummary:
     last: datetime | None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs, in the API's spelling."""
+        """Return the Event for programs, with the field names of the API."""
         last = self.last.isoformat().replace("+00:00", "Z") if self.last else None
         told = {"type": self.type, "reason": self.reason, "message": self.message}
         return {**told, "count": self.count, "lastTimestamp": last}
 
 
 async def of(http: HTTPClient, obj: Obj) -> list[EventSummary]:
-    """The Events of an object; none for whoever may not read them."""
+    """Return the Events of an object, oldest first; none if access is denied."""
     meta = obj["metadata"]
     fields = f"involvedObject.uid={meta['uid']},involvedObject.name={meta['name']}"
     try:
@@ -57,12 +57,12 @@ def _read(item: Obj) -> EventSummary:
 
 
 def moment(stamp: Any) -> datetime | None:
-    """An RFC 3339 time, or None for none."""
+    """Parse an RFC 3339 time; None for none."""
     return datetime.fromisoformat(stamp.replace("Z", "+00:00")) if stamp else None
 
 
 def lines(events: Iterable[EventSummary], now: datetime) -> list[str]:
-    """A table for people."""
+    """Return the Events as a table."""
     rows = [[age(one.last, now), one.type, one.reason, _times(one) + one.message] for one in events]
     return aligned(["LAST SEEN", "TYPE", "REASON", "MESSAGE"], rows) if rows else []
 
@@ -72,5 +72,5 @@ def _times(event: EventSummary) -> str:
 
 
 def sentence(event: EventSummary, now: datetime) -> str:
-    """One Event as a line of a text."""
+    """Return an Event as one line."""
     return printable(f"{age(event.last, now)} ago: {event.reason}: {_times(event)}{event.message}")

@@ -20,12 +20,12 @@ from metal.cli.support.resources import discover
 from metal.kube.client.errors import Expired, Unavailable
 
 _AGAIN = 1.0
-"""Seconds before an API that went away is watched again."""
+"""Seconds before a watch that was closed is restarted."""
 
 
 @dataclass(frozen=True)
 class _Options:
-    """The command line."""
+    """Options of the command."""
 
     all_namespaces: bool
     selector: str
@@ -39,17 +39,17 @@ class _Options:
 
 @click.command("get", epilog=EXITS)
 @click.argument("what", nargs=-1, required=True, metavar="KIND [NAME]... | KIND/NAME...", type=KIND_OR_OBJECT)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace.")
-@click.option("-l", "--selector", default="", help="Labels, such as rack=r7,zone!=b.")
-@click.option("-w", "--watch", is_flag=True, help="Go on and print each change, until interrupted.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
+@click.option("-l", "--selector", default="", help="Label selector, such as rack=r7,zone!=b.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for changes until interrupted.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table", show_default=True
 )
 @in_namespace
 async def command(ctx: CommandContext, what: tuple[str, ...], **given: Any) -> None:
-    """Show objects of any kind that the API has.
+    """List objects of any kind of the API server.
 
-    KIND is a plural, singular, kind or short name, or a category such as metal for all of ours; several with commas.
+    KIND is a plural, singular, kind or short name, or a category such as metal. Several are separated by commas.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ async def command(ctx: CommandContext, what: tuple[str, ...], **given: Any) -> N
     references = read(await discover(ctx.http), what)
     one_namespace(references, everywhere=options.all_namespaces)
     if any(reference.name for reference in references) and options.selector:
-        raise click.UsageError("give names or --selector, not both")
+        raise click.UsageError("names and --selector cannot be combined")
     if options.watch:
         with suppress(asyncio.CancelledError):  # Ctrl-C is how a watch ends, and no failure
             await _watch(ctx, references, options)
@@ -125,14 +125,14 @@ async def _objects(ctx: CommandContext, references: Sequence[Reference], options
 
 
 def _items(reference: Reference, answer: Obj) -> list[Obj]:
-    """Members of a list have no kind of their own on some APIs."""
+    """Return the members of a list with their kind, which some API servers omit."""
     typed = {"apiVersion": reference.resource.api_version, "kind": reference.resource.kind}
     return [{**typed, **item} for item in answer["items"]]
 
 
 async def _watch(ctx: CommandContext, references: Sequence[Reference], options: _Options) -> None:
     if len(references) != 1:
-        raise click.UsageError("--watch follows one kind or one object")
+        raise click.UsageError("--watch supports one kind or one object")
     reference = references[0]
     printed = _printed(references, reference, options)
     if reference.name:
@@ -156,7 +156,7 @@ def _print(obj: Obj, form: str) -> None:
 async def _changes(
     ctx: CommandContext, reference: Reference, options: _Options
 ) -> AsyncGenerator[tuple[bool, Obj], None]:
-    """What is, and each change after it: (True, the table of what is) or (False, one row or object)."""
+    """Yield (True, table) for the current objects, then (False, row or object) for each change."""
     fields = f"metadata.name={reference.name}" if reference.name else ""
     scope: dict[str, Any] = {"labels": options.selector, "fields": fields, "table": options.table}
     namespace = _namespace(ctx, options)

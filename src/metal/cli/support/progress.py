@@ -1,4 +1,4 @@
-"""What a command waits for, on stderr: one live line on a terminal, else a line for each change."""
+"""Shows on stderr what a command waits for: one live line on a terminal, else one line for each change."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ _ERASE = "\r\x1b[2K"
 
 
 class Progress:
-    """Tells what is awaited, by name; nothing is told twice in a row."""
+    """Shows what each label waits for. The same text is not repeated."""
 
     def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -20,7 +20,7 @@ class Progress:
         self._told: dict[str, str] = {}
 
     def show(self, label: str, text: str) -> None:
-        """What `label` waits for now."""
+        """Show what `label` waits for."""
         if self._told.get(label) == text:
             return
         self._told[label] = text
@@ -35,11 +35,11 @@ class Progress:
         print(f"{_ERASE}{cut}", end="", file=self._stream, flush=True)
 
     def done(self, label: str) -> None:
-        """`label` waits for nothing any more."""
+        """Remove `label`: it waits for nothing."""
         self._told.pop(label, None)
         self.clear()
 
     def clear(self) -> None:
-        """Make room for another line."""
+        """Clear the live line before other output."""
         if self._live:
             print(_ERASE, end="", file=self._stream, flush=True)
