@@ -1,4 +1,4 @@
-"""What people see while `metalctl up` runs: a live table on a terminal, plain lines elsewhere."""
+"""Output of a running `metalctl up`: a live table on a terminal, else log lines."""
 
 import asyncio
 import contextlib
@@ -19,9 +19,9 @@ _REFRESH = 0.5
 
 
 def log_transitions(servers: Informer[Server]) -> None:
-    """Log a line whenever a server enters another state."""
+    """Log each transition of a server to another state."""
 
-    def tell(old: Server | None, new: Server | None) -> None:
+    def log(old: Server | None, new: Server | None) -> None:
         before = old.status.state if old is not None else ""
         if new is None:
             _log.info("server deleted", server=old.metadata.name if old else "")
@@ -31,12 +31,12 @@ def log_transitions(servers: Informer[Server]) -> None:
                 **({"was": before} if before else {}), **({"waiting_for": w} if (w := new.status.waiting_for) else {}),
             )  # fmt: skip
 
-    servers.add_handler(tell)
+    servers.add_handler(log)
 
 
 @contextlib.contextmanager
 def table(servers: Informer[Server], footer: str) -> Iterator[asyncio.Task[None]]:
-    """Keep a table of all servers on the terminal for as long as the block runs."""
+    """Show a table of all servers on the terminal during the block."""
     console = Console()
     with Live(console=console, auto_refresh=False, transient=False) as live:
         task = asyncio.get_running_loop().create_task(_refresh(servers, live, console, footer))

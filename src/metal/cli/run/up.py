@@ -1,4 +1,4 @@
-"""metalctl up: the whole control plane in one process, in the foreground."""
+"""metalctl up: the control plane in one process, in the foreground."""
 
 import asyncio
 import dataclasses
@@ -24,23 +24,25 @@ from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
 
 _FILES = 1 << 16
-"""Files that the process may open, where it is allowed so many: the usual 1024 are few for as many BMCs."""
+"""Limit of open files to set, if permitted: each simulated BMC needs sockets, and the usual limit is 1024."""
 
 
 @click.command("up")
 @click.option(
     "--data", type=click.Path(path_type=Path, file_okay=False), default=Path(".metal"), show_default=True,
-    help="Folder for everything that is kept: objects, keys, images.",
+    help="Folder of the stored objects, keys and images.",
 )  # fmt: skip
-@click.option("--fleet", type=click.IntRange(0, 5000), default=0, show_default=True, help="Simulated servers to run.")
+@click.option(
+    "--fleet", type=click.IntRange(0, 5000), default=0, show_default=True, help="Number of simulated servers."
+)
 @click.option(
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
     help="Configuration file; `metalctl config` prints one with every option.",
 )  # fmt: skip
 @click.option("--bmc-port", type=click.IntRange(1, 65535), default=BMC_PORT, show_default=True,
-              help="Port of the simulated servers' BMCs, each on an address of its own.")  # fmt: skip
+              help="Port of the simulated BMCs; each has an address of its own.")  # fmt: skip
 @click.option("--images-port", type=click.IntRange(1, 65535), default=IMAGES_PORT, show_default=True,
-              help="Port of the registry that has the simulated servers' images.")  # fmt: skip
+              help="Port of the registry of simulated images.")  # fmt: skip
 @click.option(
     "--api-group", callback=api_group, default=None, help="API group of the kinds, such as metal.openkcm.dev."
 )
@@ -58,10 +60,10 @@ def command(
     api_group: str | None,
     **addresses: str | None,
 ) -> None:
-    """Run everything on this machine: embedded API, controllers, boot server and registry.
+    """Run the control plane on this machine: embedded API, controllers, boot server and registry.
 
-    With --fleet N also N simulated servers, which walk to Available by themselves. Ctrl-C stops it; started again with
-    the same --data, everything is as it was.
+    With --fleet N, also run N simulated servers, which become Available without further steps. Ctrl-C stops it. The
+    same command with the same --data continues where it stopped.
     """
     config = _load(config_file)
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
@@ -122,7 +124,7 @@ async def _run_until(
     try:
         await _start(plane)
         await _show(plane, stop, interactive=interactive)
-        click.echo(f"stopping; everything is kept in {data}")
+        click.echo(f"stopping; all state is stored in {data}")
     finally:
         await plane.stop()
 
