@@ -46,7 +46,7 @@ def test_config_check_of_a_good_file_says_fine(tmp_path: Path) -> None:
     """And exits with 0."""
     file = tmp_path / "metal.yaml"
     file.write_text("namespace: metal\n")
-    assert run("config", "--check", str(file)) == (0, f"{file}: fine\n")
+    assert run("config", "--check", str(file)) == (0, f"{file}: valid\n")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_config_check_of_a_good_file_says_fine(tmp_path: Path) -> None:
         (("up", "--api-listen", "8443"), "write address:port"),
         (("up", "--fleet", "-1"), "--fleet"),
         (("up", "--config", "/nonexistent.yaml"), "cannot be read"),
-        (("lease-hook", "steal", "a", "b"), "it must be add, old or del"),
+        (("lease-hook", "steal", "a", "b"), "use add, old or del"),
         (("nonsense",), "No such command"),
         (("up", "--boot-listen", "0.0.0.0:8082"), "set advertise.boot"),
         (("up", "--api-group", "foo"), "write a DNS name in lower case with a dot"),

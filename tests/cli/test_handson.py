@@ -32,7 +32,7 @@ async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_pa
             assert (code, out.startswith(f"server/{name} is {power.capitalize()} ")) == (0, True), err
         code, out, err = await here.metalctl("why", "claim/web", "-o", "json")
         (part,) = json.loads(out)[0]["parts"]
-        assert f"Its claim's image {up.image} booted" in part["tried"][-1]
+        assert f"The claim's image {up.image} booted" in part["tried"][-1]
         code, out, err = await here.metalctl("maintain", name, "--reason", "new DIMM")
         await wait_for(lambda: client.list(KINDS.claim), lambda page: needed in page.items[0].metadata.labels)
         code, out, err = await here.metalctl("approve", "web")
@@ -40,7 +40,7 @@ async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_pa
         code, out, err = await here.metalctl("maintain", name, "--wait")
         assert (code, out.splitlines()[1]) == (0, f"server/{name} is in maintenance"), err
         code, out, err = await here.metalctl("maintain", name, "--end", "--wait")
-        assert (code, out) == (0, f"servermaintenance/{name} deleted; the server is out of it\n"), err
+        assert (code, out) == (0, f"servermaintenance/{name} deleted; the server has left maintenance\n"), err
         code, out, err = await here.metalctl("release", "web", "--wait")
         assert (code, out) == (0, f"serverclaim/web deleted; server {name} is Available\n"), err
         await up.end(signal.SIGINT)

@@ -96,7 +96,7 @@ async def test_sim_reports_the_leases_of_its_bmcs(late: bool, tmp_path: Path) ->
         if not late:
             process = await _started(command)
         try:
-            await _printed(process, "every BMC has its lease")
+            await _printed(process, "every BMC has a lease")
             found = [e.spec.ip for e in (await live.client.list(KINDS.endpoint)).items]
             assert len({str(ip) for ip in found if ip}) == 2
             process.send_signal(signal.SIGINT)

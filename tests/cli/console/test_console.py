@@ -162,7 +162,7 @@ async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, k
     assert fake.sizes[0] == (80, 24)
     assert bmc.status.ssh_host_key.sha256 == keys[0].get_fingerprint()
     assert bmc.status.ssh_host_key.since is not None
-    assert f"the host key of BMC b1 is {keys[0].get_fingerprint()} from now on" in err
+    assert f"pinned the host key of BMC b1: {keys[0].get_fingerprint()}" in err
     assert (again, "from now on" in quiet) == (0, False)
     header, *events = [json.loads(line) for line in cast.read_text().splitlines()]
     assert (header["version"], header["title"]) == (2, "console s1")
@@ -181,7 +181,7 @@ async def test_another_host_key_is_refused_before_the_password_is_sent(
         code, _, err = await typed(b, b"")
         bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
     assert (code, fake.logins) == (1, [])
-    assert f"{first} is known, {second} was shown" in err, err
+    assert f"{first} is pinned, {second} was presented" in err, err
     assert "kubectl annotate bmcs b1 metal.ironcore.dev/operation=accept-host-key" in err
     assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (first, second)
 
@@ -233,7 +233,7 @@ async def test_a_host_key_that_was_pinned_meanwhile_is_the_one_that_counts(
             code, _, err = await typed(b, b"")
         bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
     assert (code, fake.logins) == (1, [])
-    assert "SHA256:controller is known" in err
+    assert "SHA256:controller is pinned" in err
     assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (
         "SHA256:controller", keys[0].get_fingerprint(),
     )  # fmt: skip
@@ -250,7 +250,7 @@ async def test_a_refused_login_names_the_secret_and_is_tried_once(tmp_path: Path
         await rack(b, fake.port, password="wrong horse")
         code, _, err = await typed(b, b"")
     assert (code, fake.logins) == (1, ["root:wrong horse"])
-    assert "refused user name and password of BMCSecret b1" in err
+    assert "rejected user name and password of BMCSecret b1" in err
     assert "horse" not in err
 
 
@@ -263,7 +263,7 @@ async def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
         closed = await b.run("console", "s1")
         await b.live.client.delete(KINDS.bmc, "b1")
         gone, nobody = await b.run("console", "s1"), await b.run("console", "s9")
-    assert (ipmi.code, "only SSH is spoken here" in ipmi.err) == (1, True)
+    assert (ipmi.code, "only SSH is supported" in ipmi.err) == (1, True)
     assert (closed.code, "no SSH at 127.0.0.1 port 1" in closed.err) == (1, True)
     assert (gone.code, "BMC b1 does not exist" in gone.err) == (1, True)
     assert nobody.code == 3

@@ -63,7 +63,7 @@ async def test_without_yes_nobody_is_asked_where_nobody_sits(tmp_path: Path) -> 
         code, out, err = await live.metalctl("restore", str(copy))
         assert (code, await names(live)) == (1, ["new"])
         assert "0 objects to write, 1 to remove" in out
-        assert "give --yes" in err
+        assert "use --yes" in err
 
 
 async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ async def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     async with api(tmp_path / "data") as live:
         code, _, err = await live.metalctl("backup", str(copy))
     assert (code, copy.read_text()) == (1, "dear")
-    assert "is there already; name another file" in err
+    assert "exists; choose another file" in err
 
 
 async def test_a_file_that_somebody_laid_in_the_way_gets_nothing(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_a_file_that_is_no_copy_is_refused(tmp_path: Path) -> None:
         await make(live, "kept")
         code, _, err = await live.metalctl("restore", str(file), "--yes")
         assert (code, await names(live)) == (1, ["kept"])
-    assert "the API refused: the copy: damaged" in err
+    assert "the API server rejected the request: the copy: damaged" in err
 
 
 def test_an_api_that_does_not_answer_is_said(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_an_api_that_does_not_answer_is_said(tmp_path: Path) -> None:
     kubeconfig.write_bytes(asyncio.run(_kubeconfig_of_the_past(tmp_path)))
     result = metalctl("backup", str(tmp_path / "copy.db"), "--kubeconfig", str(kubeconfig))
     assert result.exit_code == 1
-    assert "the API did not answer" in result.output
+    assert "the API server did not answer" in result.output
     assert not (tmp_path / "copy.db").exists()
 
 

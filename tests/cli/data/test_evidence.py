@@ -57,7 +57,7 @@ async def test_list_shows_what_became_of_each_server(live: Live) -> None:
 
 async def test_an_empty_list_says_when_there_will_be_some(live: Live) -> None:
     """No table without rows."""
-    assert (await live.run("evidence", "list"))[1].startswith("no evidence yet")
+    assert (await live.run("evidence", "list"))[1].startswith("no evidence found")
 
 
 async def test_show_tells_of_each_drive(live: Live) -> None:
@@ -65,7 +65,7 @@ async def test_show_tells_of_each_drive(live: Live) -> None:
     await write(live, "s1-a", verdict=OWED)
     code, out, _ = await live.run("evidence", "show", "s1-a")
     assert code == 0
-    assert "owed: drive sda (serial S1) is missing" in out
+    assert "open: drive sda (serial S1) is missing" in out
     assert "firmware: ClearTPM Succeeded" in out
     (row,) = [line for line in out.splitlines() if "Overwrite" in line]
     assert all(word in row for word in ("S1", "Bay 3", "Succeeded", "Clear", "8, 0 differ"))
@@ -102,7 +102,7 @@ async def test_verify_holds_with_the_key_of_the_api_and_with_a_file(live: Live, 
     await write(live, "s1-a", verdict=Verdict())
     await write(live, "s1-b")
     code, out, _ = await live.run("evidence", "verify")
-    assert (code, "s1-a: holds" in out, "s1-b" in out, "1 signatures hold" in out) == (0, True, False, True)
+    assert (code, "s1-a: valid" in out, "s1-b" in out, "1 signatures are valid" in out) == (0, True, False, True)
     (pem,) = (await live.client.get(CONFIG_MAP, "key-public", NS)).data.values()
     file = tmp_path / "key.pem"
     file.write_text(pem)
@@ -117,7 +117,7 @@ async def test_verify_ends_with_1_when_something_was_changed(live: Live) -> None
     await live.client.patch_status(KINDS.evidence, "s1-a", {"status": {"owed": None, "phase": "Succeeded"}})
     code, out, err = await live.run("evidence", "verify")
     assert (code, "s1-a: it was changed after it was signed" in out) == (1, True)
-    assert "1 of 1 signatures do not hold" in err
+    assert "1 of 1 signatures are not valid" in err
 
 
 async def test_verify_ends_with_1_for_a_key_that_is_not_trusted(live: Live, tmp_path: Path) -> None:

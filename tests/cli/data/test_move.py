@@ -61,7 +61,7 @@ async def test_nothing_moves_when_nobody_can_be_asked(tmp_path: Path) -> None:
         await here.client.create(live.KINDS.endpoint, ENDPOINT)
         code, _, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig))
         assert code == 1
-        assert "nothing was changed; give --yes to move without a question" in err
+        assert "nothing was changed; use --yes to move without confirmation" in err
         assert (await there.client.list(live.KINDS.endpoint)).items == ()
 
 
@@ -72,7 +72,7 @@ async def test_status_says_that_the_objects_were_moved(tmp_path: Path) -> None:
         await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes")
         table, programs = await here.metalctl("status"), await here.metalctl("status", "-o", "json")
         new = await there.metalctl("status")
-    moved = f"these objects are not valid any more: they were moved to {there.kubeconfig}\n"
+    moved = f"these objects are no longer valid: they were moved to {there.kubeconfig}\n"
     assert (table[0], table[2]) == (0, moved)
     assert programs == (0, "[]\n", moved)
     assert (new[0], new[2]) == (0, "")

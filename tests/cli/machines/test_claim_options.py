@@ -69,7 +69,7 @@ def test_files_give_their_objects_in_order(objects: list[Any], listed: bool) -> 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- a", "x: an object is a mapping"),
+        ("- a", "x: an object must be a mapping"),
         ("{kind: A, apiVersion: v1}", "metadata.name is missing"),
         ("{kind: A, apiVersion: v1, metadata: {name: 1}}", "quote numbers"),
         ("{kind: A, apiVersion: 1}", "apiVersion is missing"),

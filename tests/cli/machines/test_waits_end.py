@@ -67,7 +67,7 @@ async def test_a_claim_whose_server_fails_is_waited_for_no_longer(tmp_path: Path
 
         done = await with_manager(b.run("claim", "web", "--image", "x/os:1", "--wait"), manager())
         kept = await b.live.client.get(KINDS.claim, "web", "default")
-    refused(done, "claim web waits for server s1, which is in Error: 5 network boots failed. It goes on when")
+    refused(done, "claim web waits for server s1, which is in Error: 5 network boots failed. It continues when")
     assert kept.metadata.deletion_timestamp is None
 
 

@@ -237,4 +237,4 @@ async def test_a_deletion_that_somebody_holds_up_times_out(tmp_path: Path) -> No
         late = await b.run("delete", "configmap", "held", "--wait", "--timeout", "1s")
     assert late.code == 4
     assert "configmap/held: waiting for its deletion (finalizers example.com/hold)" in late.err
-    assert "not done within 1s" in late.err
+    assert "not completed within 1s" in late.err

@@ -76,7 +76,7 @@ async def test_a_terminal_shows_servers_until_ctrl_c(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(process.wait(), 10) == 0
         assert time.monotonic() - begun < 3
-        await terminal.shows("everything is kept in")
+        await terminal.shows("all state is stored in")
     assert f"kubectl --kubeconfig {up.data}/kubeconfig get servers -w" in terminal.text.replace("\r\n", "")
     assert terminal.text.rfind("\x1b[?25h") > terminal.text.rfind("\x1b[?25l") >= 0
     assert '"event"' in (up.data / "log").read_text()

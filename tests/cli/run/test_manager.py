@@ -154,7 +154,7 @@ async def test_an_api_that_is_away_is_waited_for(tmp_path: Path) -> None:
         assert (await manager.probe("/healthz"))[0] == 200
         code, took = await manager.end()
         assert (code, took < 3) == (0, True)
-    assert "the API does not answer yet" in manager.printed()
+    assert "API server does not answer yet" in manager.printed()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ async def test_an_api_that_is_away_is_waited_for(tmp_path: Path) -> None:
     [
         (Forbidden("servers is forbidden"), "servers is forbidden; give this account the rights of config/rbac"),
         (NotFound("servers.metal: no"), "servers.metal: no; the CRDs are missing"),
-        (Unauthorized("who?"), "does not accept who we are"),
+        (Unauthorized("who?"), "rejected the credentials"),
         (PermissionError(13, "Permission denied", "/data"), "/data: Permission denied; give this user access"),
         (OSError(98, "address in use"), "address in use; change listen in the configuration"),
     ],

@@ -60,7 +60,7 @@ def test_an_address_of_another_machine_is_refused_and_leaves_nothing(there: bool
         data.mkdir()
     code, text = up(data, "--api-listen", ELSEWHERE)
     assert code == 1
-    assert "no interface of this machine has that address" in text
+    assert "no network interface of this machine has that address" in text
     assert "--api-listen" in text
     assert data.exists() is there
     assert not there or not list(data.iterdir())
@@ -93,10 +93,10 @@ def test_undo_does_not_follow_links_out_of_the_folder(tmp_path: Path) -> None:
     [
         (
             PermissionError(errno.EACCES, "Permission denied", "/data/state.db"),
-            "/data/state.db: Permission denied; give",
+            "/data/state.db: Permission denied; grant",
         ),
         (OSError(errno.EACCES, "bind on port 80: denied"), "ports below 1024"),
-        (OSError(errno.EADDRINUSE, "taken"), "stop the program that has it"),
+        (OSError(errno.EADDRINUSE, "taken"), "stop the program that uses it"),
         (Unusable("say this"), "say this"),
         (OSError("plain"), "plain"),
     ],

@@ -54,7 +54,7 @@ def test_a_duration_is_read_as_it_is_spoken(seconds: int) -> None:
 @pytest.mark.parametrize("text", ["", "0s", "5", "-1m", "1d", "m", "1m1h", "1.5h"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """With an example."""
-    with pytest.raises(click.BadParameter, match="write it like 90s, 30m or 1h30m"):
+    with pytest.raises(click.BadParameter, match="use a format such as 90s, 30m or 1h30m"):
         Duration().convert(text, None, None)
 
 
@@ -82,11 +82,11 @@ def test_a_table_that_grows_keeps_its_columns() -> None:
     ("exc", "code", "text"),
     [
         (errors.NotFound("x", details={"name": "s1", "kind": "servers"}), 3, "servers s1 not found"),
-        (errors.NotFound("the path"), 3, "the API has no such kind in group g: the path"),
-        (errors.Unavailable("no answer"), 1, "Is `metalctl up` running?"),
+        (errors.NotFound("the path"), 3, "the API server has no such kind in group g: the path"),
+        (errors.Unavailable("no answer"), 1, "Check that `metalctl up` is running"),
         (errors.Conflict("changed"), 1, "run the command again"),
-        (errors.Forbidden("no"), 1, "not allowed: no"),
-        (errors.Invalid("spec.x: no"), 1, "the API refused: spec.x: no"),
+        (errors.Forbidden("no"), 1, "access denied: no"),
+        (errors.Invalid("spec.x: no"), 1, "the API server rejected the request: spec.x: no"),
     ],
 )
 def test_what_an_api_says_has_an_exit_code_and_a_sentence(exc: errors.ApiError, code: int, text: str) -> None:

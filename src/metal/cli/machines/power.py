@@ -110,7 +110,7 @@ def _table(servers: list[Server], now: datetime) -> list[str]:
     cells = [
         [row.server, row.power, owners[row.server], row.state, row.age, row.waiting_for] for row in rows(servers, now)
     ]
-    return aligned(["SERVER", "POWER", "CONTROLLED BY", "STATE", "SINCE", "WAITING FOR"], cells)
+    return aligned(["SERVER", "POWER", "OWNER", "STATE", "SINCE", "WAITING FOR"], cells)
 
 
 def _owner(server: Server) -> str:

@@ -76,7 +76,8 @@ class Standalone:
         sample_fits = self.simulated is not None and self.simulated.images.port == IMAGES_PORT and not other_group
         then = "apply -f config/samples/first-claim.yaml" if sample_fits else "get bmcs,endpoints"
         return (
-            f"{'' if self.config.probe_image else _NO_PROBE_IMAGE}\nkubeconfig: {path}   (Ctrl-C stops; the same command continues)\ntry:\n"
+            f"{'' if self.config.probe_image else _NO_PROBE_IMAGE}"
+            f"\nkubeconfig: {path}   (Ctrl-C stops; the same command continues)\ntry:\n"
             f"  kubectl --kubeconfig {path} get servers -w\n"
             f"  kubectl --kubeconfig {path} {then}\n"
             f"  {_metalctl()} status --kubeconfig {path}{other_group}"
