@@ -17,6 +17,5 @@ def command(shell: str) -> None:
 
     Names are read from the API server within one second; without an API server there are none.
     """
-    from metal.cli.main import main
-
+    main = click.get_current_context().find_root().command
     click.echo(_SHELLS[shell](main, {}, "metalctl", "_METALCTL_COMPLETE").source())

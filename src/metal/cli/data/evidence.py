@@ -16,10 +16,9 @@ from rich.table import Table
 from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds, kinds
 from metal.api.sanitization import DriveErasure, EvidencePhase, Result, SanitizationEvidence
-from metal.cli.machines.status import WIDE
 from metal.cli.support.connection import connect, connection_options
 from metal.cli.support.durations import spoken
-from metal.cli.support.table import age, printable
+from metal.cli.support.table import WIDE, age, printable
 from metal.evidence.keys import LABEL, public_keys
 from metal.evidence.signing import DoesNotHold, KeyUnusable, PublicKey, load_public, verify
 from metal.kube.client.errors import ApiError, NotFound, Unavailable

@@ -14,14 +14,12 @@ from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.cli.machines.unenrolled import unenrolled
 from metal.cli.support.connection import connect, connection_options
-from metal.cli.support.table import render, rows
+from metal.cli.support.table import WIDE, render, rows
 from metal.kube.client.errors import ApiError, Forbidden, NotFound, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
 from metal.move.pause import Mark, read_mark
 
-WIDE = 200
-"""Width of the table when the output is not a terminal."""
 PAUSES = {
     "source": "paused: the objects are being moved to {where}; no manager acts until the move ends",
     "target": "paused: the objects are being moved here from {where}; no manager acts until the move ends",

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from metal.api.server import Server, State
 
+WIDE = 200
+"""Width of a table when the output is not a terminal."""
 _COLOURS = {
     "Available": "green",
     "Reserved": "cyan",
