@@ -1,4 +1,4 @@
-"""The hardware of a server as the last discovery found it. The next discovery is compared with it."""
+"""The hardware of a server as the last Discovery found it. The next Discovery is compared with it."""
 
 from datetime import datetime
 
@@ -20,10 +20,10 @@ class Part(Model, frozen=True, kw_only=True):
 
 
 class Inventory(Model, frozen=True, kw_only=True):
-    """Result of a complete discovery."""
+    """Result of a complete Discovery."""
 
     taken_at: datetime
-    """Time at which the discovery was complete."""
+    """Time at which the Discovery was complete."""
     bios_version: str = ""
     """BIOS version."""
     total_system_memory: Quantity = ""

@@ -59,7 +59,7 @@ class EvidencePhase(StrEnum):
 
 
 class KnownDrive(Model, frozen=True, kw_only=True):
-    """A drive that discovery found. All of these must be erased after a claim."""
+    """A drive that Discovery found. All of these must be erased after a claim."""
 
     name: str = ""
     """Name in the operating system of the probe. Empty for a drive that only the BMC reports."""

@@ -342,7 +342,7 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     network_interfaces: tuple[NetworkInterface, ...] = ()
     """Network interfaces."""
     inventory: Inventory | None = None
-    """Hardware that the last complete discovery found. The next discovery is compared with it."""
+    """Hardware that the last complete Discovery found. The next Discovery is compared with it."""
     boot_window: BootWindow | None = None
     """The current network boot, or the last one."""
     claim_boot: ClaimBoot | None = None
@@ -355,7 +355,7 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     tenant_served: bool = False
     """True if a failed network boot of the current claim had already been served a script or an Ignition."""
     drives: tuple[KnownDrive, ...] = ()
-    """Drives that discovery found."""
+    """Drives that Discovery found."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
     """How the drives must be sanitized after the current claim: None, Clear or Purge. It is kept when the claim is
     deleted."""

@@ -167,8 +167,8 @@ class Config:
     """YAML file with the object that is created for the DNS name of each BMC, with fields such as `{{ .Hostname }}` and
     `{{ .IP }}`. Empty creates none."""
     probe_image: str = ""
-    """OCI reference of the probe image, which servers boot for discovery and sanitization. Without it servers wait in
-    state Discovery."""
+    """OCI reference of the probe image, which servers boot in state Discovery and for sanitization. Without it
+    servers wait in Discovery."""
     boot_attempts: int = _SERVER.boot_attempts
     """Maximum number of consecutive failed network boots. Then the server enters Error."""
     listen: Listen = field(default_factory=Listen)

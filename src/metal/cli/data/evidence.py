@@ -224,8 +224,8 @@ def _drives(evidence: SanitizationEvidence) -> Table:
     table = _table("DRIVE", "SERIAL", "SLOT", "RESULT", "CLASS", "METHOD", "READ BACK", "MESSAGE")
     for drive in evidence.status.drives:
         read = f"{drive.samples_read}, {drive.samples_differ} differ" if drive.samples_read else "no"
-        told = (drive.name, drive.serial_number, drive.slot, _result(drive), drive.class_, drive.method, read)
-        table.add_row(*map(printable, told), printable(drive.message))
+        cells = (drive.name, drive.serial_number, drive.slot, _result(drive), drive.class_, drive.method, read)
+        table.add_row(*map(printable, cells), printable(drive.message))
     return table
 
 

@@ -53,8 +53,8 @@ class SnapshotClient:
                 query = {"dryRun": "All"} if dry_run else None
                 async with self._session.put(self._url, data=copy, params=query) as answer:
                     await _check(answer)
-                    told: dict[str, Any] = await answer.json()
-                    return told
+                    counts: dict[str, Any] = await answer.json()
+                    return counts
         except OSError as exc:
             _refuse(exc, file)
 
@@ -76,10 +76,10 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
             "this API server has no snapshots: it is not an embedded API. Back up the etcd of the cluster instead"
         )
     try:
-        told = str((await answer.json(content_type=None))["message"])
+        message = str((await answer.json(content_type=None))["message"])
     except (ValueError, KeyError, TypeError):
-        told = f"HTTP {answer.status}"
-    raise click.ClickException(f"the API server rejected the request: {told}")
+        message = f"HTTP {answer.status}"
+    raise click.ClickException(f"the API server rejected the request: {message}")
 
 
 def _refuse(exc: OSError, file: Path) -> NoReturn:

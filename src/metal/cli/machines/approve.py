@@ -27,9 +27,9 @@ async def command(ctx: CommandContext, claims: tuple[str, ...], output: str | No
 
     async def one(name: str) -> Obj:
         obj = await dynamic.get(ctx.http, ctx.kinds.claim, name, ctx.namespace)
-        obj, told = await _approve(ctx, obj, decoded(obj, ServerClaim))
+        obj, message = await _approve(ctx, obj, decoded(obj, ServerClaim))
         if output is None:
-            click.echo(f"serverclaim/{name} {told}")
+            click.echo(f"serverclaim/{name} {message}")
         return obj
 
     await for_each(claims, one, output)

@@ -35,12 +35,12 @@ async def _mark(ctx: CommandContext, servers: tuple[str, ...], unclaimable: bool
     async def one(name: str) -> Obj:
         found = await target(ctx, name)
         if found.server.spec.unclaimable is unclaimable:
-            obj, told = found.obj, f"already {word}"
+            obj, message = found.obj, f"already {word}"
         else:
             patch = {"spec": {"unclaimable": unclaimable}}
-            obj, told = await dynamic.merge(ctx.http, ctx.kinds.server, found.name, "", patch), word
+            obj, message = await dynamic.merge(ctx.http, ctx.kinds.server, found.name, "", patch), word
         if output is None:
-            click.echo(f"server/{found.name} {told}")
+            click.echo(f"server/{found.name} {message}")
         return obj
 
     await for_each(servers, one, output)

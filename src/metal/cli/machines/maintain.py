@@ -111,12 +111,12 @@ async def _begin(
             **options.changes,
         }
         body = {"metadata": {"name": found.name, "namespace": ctx.namespace, **note}, "spec": spec}
-        obj, told = await dynamic.create(ctx.http, kind, body), "created"
+        obj, change_made = await dynamic.create(ctx.http, kind, body), "created"
     else:
         change = {"metadata": note, "spec": options.changes}
-        obj, told = await dynamic.merge(ctx.http, kind, found.name, ctx.namespace, change), "changed"
+        obj, change_made = await dynamic.merge(ctx.http, kind, found.name, ctx.namespace, change), "changed"
     if options.output is None:
-        click.echo(f"servermaintenance/{found.name} {told}")
+        click.echo(f"servermaintenance/{found.name} {change_made}")
     if options.wait:
         obj = await wait_for(ctx.http, kind, found.name, ctx.namespace, _begun, options.timeout, progress) or obj
         if options.output is None:
@@ -139,14 +139,14 @@ def _begun(obj: Obj | None) -> str:
     status = obj.get("status") or {}
     if status.get("state") == "Failed":
         server = obj["spec"]["serverRef"]["name"]
-        told = (_told(obj) or "its status has no details").rstrip(".")
-        raise click.ClickException(f"the maintenance failed: {told}. Details: metalctl why server/{server}")
+        message = (_message(obj) or "its status has no details").rstrip(".")
+        raise click.ClickException(f"the maintenance failed: {message}. Details: metalctl why server/{server}")
     if status.get("state") == "InMaintenance":
         return ""
-    return _told(obj) or "the maintenance to start"
+    return _message(obj) or "the maintenance to start"
 
 
-def _told(obj: Obj) -> str:
+def _message(obj: Obj) -> str:
     """Return the current message of the maintenance."""
     status = obj.get("status") or {}
     unmet = (c.get("message", "") for c in status.get("conditions") or () if c.get("status") != "True")

@@ -86,8 +86,8 @@ def in_error(server: Server) -> str:
     if server.status.state != State.ERROR:
         return ""
     failure, name = server.status.failure, server.metadata.name
-    told = f"{failure.reason}: {failure.message}" if failure else "the failure is not recorded"
-    return f"server {name} is in Error: {told.rstrip('.')}. Details: metalctl why server/{name}"
+    message = f"{failure.reason}: {failure.message}" if failure else "the failure is not recorded"
+    return f"server {name} is in Error: {message.rstrip('.')}. Details: metalctl why server/{name}"
 
 
 def failed_since(server: Server, before: Server) -> str:

@@ -10,7 +10,7 @@ from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS, Missing, failure
 from metal.cli.support.output import emit, name_of, output_option
-from metal.cli.support.resources import discover, of_object
+from metal.cli.support.resources import api_resources, of_object
 from metal.kube.client.errors import ApiError, Conflict, NotFound
 from metal.kube.client.resources import Resource
 
@@ -42,13 +42,13 @@ async def command(
     if not files:
         raise click.UsageError("set at least one -f FILE (- for standard input)")
     manifests = read(files)
-    known = await discover(ctx.http)
+    known = await api_resources(ctx.http)
     objects = []
     for manifest in manifests:
         try:
             resource = _kind(known, manifest)
         except Missing:  # an earlier CRD of the files may define the kind
-            known = await discover(ctx.http)
+            known = await api_resources(ctx.http)
             resource = _kind(known, manifest)
         placed = manifest.within(ctx.namespace) if resource.namespaced else manifest
         obj, what = await _applied(ctx, resource, placed, force=force_conflicts, dry_run=dry_run)

@@ -11,7 +11,7 @@ from metal.cli.support.completing import KIND_OR_OBJECT
 from metal.cli.support.context import CommandContext, each, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.support.progress import Progress
-from metal.cli.support.resources import discover, of_object
+from metal.cli.support.resources import api_resources, of_object
 from metal.cli.support.waiting import timeout_option, wait_until_deleted
 from metal.kube.client.errors import NotFound
 
@@ -64,7 +64,7 @@ async def _by_name(ctx: CommandContext, words: tuple[str, ...]) -> dict[str, tup
 
 async def _in_files(ctx: CommandContext, files: tuple[str, ...]) -> dict[str, tuple[Reference, str]]:
     """Return the objects of the files in reverse order: later objects may depend on earlier ones."""
-    known, found = await discover(ctx.http), {}
+    known, found = await api_resources(ctx.http), {}
     for manifest in reversed(read(files)):
         resource = of_object(known, manifest.obj["apiVersion"], manifest.obj["kind"])
         metadata = manifest.obj["metadata"]

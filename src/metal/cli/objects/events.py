@@ -29,8 +29,8 @@ class EventSummary:
     def as_json(self) -> dict[str, Any]:
         """Return the Event for programs, with the field names of the API."""
         last = self.last.isoformat().replace("+00:00", "Z") if self.last else None
-        told = {"type": self.type, "reason": self.reason, "message": self.message}
-        return {**told, "count": self.count, "lastTimestamp": last}
+        fields = {"type": self.type, "reason": self.reason, "message": self.message}
+        return {**fields, "count": self.count, "lastTimestamp": last}
 
 
 async def of(http: HTTPClient, obj: Obj) -> list[EventSummary]:

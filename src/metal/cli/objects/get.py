@@ -16,7 +16,7 @@ from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import dumped, emit, name_of, without_bookkeeping
-from metal.cli.support.resources import discover
+from metal.cli.support.resources import api_resources
 from metal.kube.client.errors import Expired, Unavailable
 
 _AGAIN = 1.0
@@ -59,7 +59,7 @@ async def command(ctx: CommandContext, what: tuple[str, ...], **given: Any) -> N
       metalctl get metal -A
     """
     options = _Options(**given)
-    references = read(await discover(ctx.http), what)
+    references = read(await api_resources(ctx.http), what)
     one_namespace(references, everywhere=options.all_namespaces)
     if any(reference.name for reference in references) and options.selector:
         raise click.UsageError("names and --selector cannot be combined")

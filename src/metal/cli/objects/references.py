@@ -7,7 +7,7 @@ import click
 
 from metal.cli.support.context import CommandContext
 from metal.cli.support.exits import Missing
-from metal.cli.support.resources import discover, find
+from metal.cli.support.resources import api_resources, find
 from metal.kube.client.resources import Resource
 
 
@@ -46,7 +46,7 @@ def one_namespace(references: Sequence[Reference], *, everywhere: bool) -> None:
 
 async def named(ctx: CommandContext, words: Sequence[str]) -> list[Reference]:
     """Return references that all have a name. Raises click.UsageError and Missing."""
-    references = read(await discover(ctx.http), words)
+    references = read(await api_resources(ctx.http), words)
     if not all(reference.name for reference in references):
         raise click.UsageError("name the objects: KIND NAME or KIND/NAME")
     return references

@@ -150,11 +150,11 @@ async def _report(fleet: Fleet, given: dict[str, Any], stop: asyncio.Event) -> N
 
 async def _kubeconfig_there(given: Path | None) -> None:
     """Wait until the control plane has written the kubeconfig."""
-    told = False
+    logged = False
     while (path := missing(given)) is not None:
-        if not told:
+        if not logged:
             _log.info("waiting for the kubeconfig: start the control plane", file=str(path))
-            told = True
+            logged = True
         await asyncio.sleep(_RETRY)
 
 

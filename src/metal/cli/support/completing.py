@@ -11,7 +11,7 @@ from metal.api import core
 from metal.api.kinds import METAL_GROUP, Kinds, kinds
 from metal.cli.support import dynamic
 from metal.cli.support.connection import connection
-from metal.cli.support.resources import discover, find
+from metal.cli.support.resources import api_resources, find
 from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.resources import Resource
@@ -79,7 +79,7 @@ class KindOrObject(click.ParamType[str]):
         kind, slash, _ = incomplete.partition("/")
 
         async def ask(http: HTTPClient, namespace: str) -> list[str]:
-            known = await discover(http)
+            known = await api_resources(http)
             if slash:
                 return [f"{kind}/{name}" for name in await _names(http, find(known, kind)[0], namespace)]
             if before and "/" not in before[0]:

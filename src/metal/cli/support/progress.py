@@ -17,18 +17,18 @@ class Progress:
         self._stream = stream or sys.stderr
         terminal = self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._live = terminal if live is None else live
-        self._told: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
 
     def show(self, label: str, text: str) -> None:
         """Show what `label` waits for."""
-        if self._told.get(label) == text:
+        if self._shown.get(label) == text:
             return
-        self._told[label] = text
+        self._shown[label] = text
         line = printable(f"{label}: waiting for {text}")
         if not self._live:
             print(line, file=self._stream, flush=True)
             return
-        others = len(self._told) - 1
+        others = len(self._shown) - 1
         shown = f"{line} (and {others} more)" if others else line
         width = shutil.get_terminal_size().columns
         cut = shown if len(shown) < width else shown[: width - 2] + "…"
@@ -36,7 +36,7 @@ class Progress:
 
     def done(self, label: str) -> None:
         """Remove `label`: it waits for nothing."""
-        self._told.pop(label, None)
+        self._shown.pop(label, None)
         self.clear()
 
     def clear(self) -> None:

@@ -16,7 +16,7 @@ _ACCEPT = ", ".join(
 )
 
 
-async def discover(http: HTTPClient) -> tuple[Resource, ...]:
+async def api_resources(http: HTTPClient) -> tuple[Resource, ...]:
     """Return every kind that can be read, the core group first. Raises ApiError, and Missing for an outdated API
     server."""
     documents = await asyncio.gather(*(http.call("GET", path, accept=_ACCEPT) for path in ("/api", "/apis")))
