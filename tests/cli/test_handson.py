@@ -1,4 +1,4 @@
-"""The hands of metalctl on a real manager and a simulated machine: no test plays anybody here."""
+"""metalctl with a real manager and a simulated machine."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.life
 
 @pytest.mark.timeout(180)  # a dozen programs start here, each of which takes seconds on a machine under load
 async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_path: Path) -> None:
-    """Each command waits for the machine itself; in between `why` says what it is doing, and it is maintained."""
+    """Each command waits for the machine; `why` explains the steps, and the server is maintained."""
     up = Up(tmp_path, 1)
     file = tmp_path / "web.ign"
     file.write_text(IGNITION)

@@ -1,4 +1,4 @@
-"""metalctl approve, against an API whose manager the test plays."""
+"""metalctl approve against an API without a manager."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 
 
-async def test_an_owner_approves_what_is_asked_of_a_claim(tmp_path: Path) -> None:
-    """What for is told; again it already approved; a claim that nobody asks is refused."""
+async def test_an_owner_approves_a_pending_maintenance(tmp_path: Path) -> None:
+    """The reason is printed; a second approval says so; a claim without a pending maintenance is an error."""
     needed, approved, reason = (KINDS.key(f"maintenance-{word}") for word in ("needed", "approved", "reason"))
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web")

@@ -1,12 +1,12 @@
-"""The garbage collector of long-lived processes."""
+"""Thresholds of the garbage collector of long-running processes."""
 
 import gc
 
 from metal.cli.run.gc_settings import MIDDLE, OLD, YOUNG, raise_gc_thresholds
 
 
-def test_the_collector_runs_seldom_and_stays_on() -> None:
-    """Cycles, such as those of exceptions, are still found."""
+def test_the_collector_runs_less_often_and_stays_enabled() -> None:
+    """The collector is enabled and finds cycles, such as those of exceptions."""
     before = gc.get_threshold()
     try:
         raise_gc_thresholds()

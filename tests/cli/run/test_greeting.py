@@ -22,7 +22,9 @@ def test_the_sample_claim_is_suggested_when_its_image_is_there(tmp_path: Path) -
     ("fleet", "group"),
     [(FleetOptions(0), ""), (FleetOptions(1, images_port=18084), ""), (FleetOptions(1), "metal.openkcm.dev")],
 )
-def test_elsewhere_it_would_fail_and_bmcs_are_suggested(fleet: FleetOptions, group: str, tmp_path: Path) -> None:
+def test_without_its_image_or_group_the_sample_is_not_suggested(
+    fleet: FleetOptions, group: str, tmp_path: Path
+) -> None:
     """Without that image or that API group the sample is not suggested; `status` gets the API group."""
     greeting = Standalone(tmp_path, Config(api_group=group) if group else Config(), fleet).greeting()
     assert SAMPLE not in greeting

@@ -25,8 +25,8 @@ def unenrolled(bmcs: Iterable[BMC], endpoints: Iterable[Endpoint], servers: Iter
         for endpoint in endpoints
         if endpoint.status.state not in ("Ready", "Ignored")
     }
-    lines = _told(alone, ("BMC has", "BMCs have"), "server", "bmcs")
-    return lines + _told(unknown, ("Endpoint has", "Endpoints have"), "BMC", "mep")
+    lines = _lines(alone, ("BMC has", "BMCs have"), "server", "bmcs")
+    return lines + _lines(unknown, ("Endpoint has", "Endpoints have"), "BMC", "mep")
 
 
 def _reason(waiting_for: str, state: str, conditions: Sequence[Condition]) -> str:
@@ -34,7 +34,7 @@ def _reason(waiting_for: str, state: str, conditions: Sequence[Condition]) -> st
     return waiting_for or next(unmet, "") or f"state {state or 'Pending'}"
 
 
-def _told(found: dict[str, str], having: tuple[str, str], what: str, plural: str) -> list[str]:
+def _lines(found: dict[str, str], having: tuple[str, str], what: str, plural: str) -> list[str]:
     if not found:
         return []
     lines = [f"{len(found)} {having[len(found) > 1]} no {what} yet: kubectl get {plural}"]
