@@ -40,7 +40,7 @@ import asyncio, signal, sys
 from pathlib import Path
 import uvloop
 from metal.apiserver.server import EmbeddedAPI
-from metal.cli.run.garbage import collect_seldom
+from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.kube.meta.clock import system_clock
 
 async def main():
@@ -53,7 +53,7 @@ async def main():
     await stop.wait()
     await api.stop()
 
-collect_seldom()
+raise_gc_thresholds()
 uvloop.run(main())
 """
 

@@ -1,4 +1,4 @@
-"""Validates objects against the generated CRDs with a foreign JSON Schema validator."""
+"""Validates objects against the generated CRDs with an independent JSON Schema validator."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ SAMPLES = Path(__file__).parents[2] / "config" / "samples"
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    """The YAML documents of a file."""
+    """Return the YAML documents of a file."""
     return [document for document in yaml.safe_load_all(path.read_text()) if document]
 
 
 def schema_of(group: str, kind: str) -> dict[str, Any]:
-    """The CRD's schema of a kind, as plain JSON Schema."""
+    """Return the CRD schema of a kind as plain JSON Schema."""
     for crd in crds(kinds(group)):
         if crd["spec"]["names"]["kind"] == kind:
             schema: dict[str, Any] = plain(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
@@ -27,7 +27,7 @@ def schema_of(group: str, kind: str) -> dict[str, Any]:
 
 
 def plain(schema: Any) -> Any:
-    """`nullable` becomes a type, everything unknown is refused (as kubectl's strict validation does)."""
+    """Translate `nullable` to a type, and reject unknown fields as strict validation does."""
     if isinstance(schema, list):
         return [plain(item) for item in schema]
     if not isinstance(schema, dict):
@@ -41,7 +41,7 @@ def plain(schema: Any) -> Any:
 
 
 def problems(obj: dict[str, Any], group: str = "metal.ironcore.dev") -> list[str]:
-    """What the schema of the object's kind says against it."""
+    """Return the violations of the schema by an object."""
     checked = {**obj, "metadata": {}}
     schema = schema_of(group, obj["kind"])
     schema["properties"]["metadata"] = {"type": "object"}

@@ -1,4 +1,4 @@
-"""The manifests that users were promised, and our own samples."""
+"""The manifests that the seed promises, and the samples of the project."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ def identify(path: Path) -> str:
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=identify)
 def test_every_sample_validates_against_the_generated_schema(path: Path) -> None:
-    """Every sample is valid, down to the last field: nothing is pruned."""
+    """Every sample is valid, and no field is pruned."""
     ours = [document for document in documents(path) if document["apiVersion"] != "v1"]
     assert ours
     for document in ours:
@@ -27,7 +27,7 @@ def test_every_sample_validates_against_the_generated_schema(path: Path) -> None
 
 
 def test_the_promised_manifests_are_all_there() -> None:
-    """Ten manifests were promised; they cover all kinds that users write."""
+    """The ten promised manifests exist and cover all kinds that users write."""
     seeds = [document for path in sorted((SAMPLES / "seed").glob("*.yaml")) for document in documents(path)]
     kinds = sorted(document["kind"] for document in seeds)
     assert kinds == [
@@ -37,7 +37,7 @@ def test_the_promised_manifests_are_all_there() -> None:
 
 
 def test_a_wrong_field_is_found() -> None:
-    """The validator is not blind: a misspelt field, a wrong enum and a bad address are each found."""
+    """The validator finds a misspelled field, an invalid enum and an invalid address."""
     server: dict[str, Any] = documents(SAMPLES / "server-inline-bmc.yaml")[0]
     server["spec"]["indicatorLED"] = "Sparkling"
     server["spec"]["systemUuid"] = "x"
@@ -48,7 +48,7 @@ def test_a_wrong_field_is_found() -> None:
 
 
 def test_the_sample_of_the_mac_prefix_file_is_read() -> None:
-    """The sample of the MAC prefix file is one that the manager accepts."""
+    """The manager accepts the sample of the MAC prefix file."""
     prefixes = mac_prefixes.parse((SAMPLES / "mac-prefixes.yaml").read_text())
     found = prefixes.lookup("A0-B1-C2-FF-00-01")
     assert found is not None

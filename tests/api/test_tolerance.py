@@ -1,4 +1,4 @@
-"""Decoding survives whatever an API has stored: an informer must never die on an object."""
+"""Decoding tolerates every object that an API server may have stored, so that informers do not fail."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ TEXTS = {
 
 
 def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Values of the schema's type; enums, patterns and limits are ignored, unknown fields are mixed in."""
+    """Values of the type of a schema, with any enums, patterns and limits, and with unknown fields."""
     found = {
         "boolean": st.booleans(),
         "integer": st.integers(-(2**40), 2**40),
@@ -54,7 +54,7 @@ TEXT = {"type": "string"}
 
 @pytest.mark.parametrize("kind", kinds().all(), ids=lambda kind: kind.kind)
 def test_objects_with_unknown_fields_and_values_decode(kind: Kind[Any]) -> None:
-    """Every object whose types fit decodes, however odd its enums, numbers and extra fields are."""
+    """Every object with fitting types decodes, whatever its enums, numbers and extra fields are."""
     schema = {**root_schema(kind.struct)}
     schema["properties"] = {name: child for name, child in schema["properties"].items() if name != "metadata"}
 
@@ -99,7 +99,7 @@ GO_SERVER = {
 
 
 def test_a_server_of_the_go_operator_decodes() -> None:
-    """Unknown states and policies, null addresses and foreign fields are no reason to fail."""
+    """A Server with unknown states, null addresses and foreign fields decodes."""
     server = msgspec.json.decode(msgspec.json.encode(GO_SERVER), type=kinds().server.struct)
     assert server.status.state == "Tomorrow"
     assert server.spec.reclaim_policy == "SomethingNew"

@@ -1,4 +1,4 @@
-"""metalctl in this process, in a thread of its own, against an embedded API that listens here: quick, and the same."""
+"""Runs metalctl in a thread of this process against an embedded API that listens."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ UUID = "38947555-7742-3448-3784-823347823834"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did."""
+    """Result of a command."""
 
     code: int
     out: str
@@ -29,18 +29,18 @@ class Outcome:
 
     @property
     def json(self) -> Any:
-        """stdout, decoded."""
+        """Return stdout, decoded."""
         return json.loads(self.out)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The API, and metalctl against it."""
+    """The API, and metalctl connected to it."""
 
     live: Live
 
     async def run(self, *args: str, stdin: str = "") -> Outcome:
-        """A command that ends; the API goes on meanwhile."""
+        """Run a command to its end while the API is running."""
         words = list(args)
         at = 2 if words[0] == "power" else 1
         words[at:at] = ["--kubeconfig", str(self.live.kubeconfig)]
@@ -50,14 +50,14 @@ class Bench:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     async def server(self, name: str, spec: dict[str, Any] | None = None, **status: Any) -> None:
-        """A Server with this status, as a manager would have left it."""
+        """Create a Server with this status."""
         number = int.from_bytes(name.encode()[-6:], "big")
         body = {"metadata": {"name": name}, "spec": {"systemUUID": f"{UUID[:24]}{number:012x}"[:36], **(spec or {})}}
         await self.live.client.create(KINDS.server, body)
         await self.live.client.patch_status(KINDS.server, name, {"status": status})
 
     async def claim(self, name: str, spec: dict[str, Any] | None = None, **status: Any) -> None:
-        """A ServerClaim in namespace default."""
+        """Create a ServerClaim in namespace default."""
         wanted = {"image": "x/y:1", "power": "On", **(spec or {})}
         body = {"metadata": {"name": name, "namespace": "default"}, "spec": wanted}
         await self.live.client.create(KINDS.claim, body)
@@ -65,12 +65,12 @@ class Bench:
             await self.live.client.patch_status(KINDS.claim, name, {"status": status}, "default")
 
     async def claimed(self, name: str, claim: str, **status: Any) -> None:
-        """A Server, and the claim that holds it."""
+        """Create a Server and the claim that is bound to it."""
         await self.claim(claim, {"serverRef": {"name": name}}, phase="Bound")
         await self.server(name, {"serverClaimRef": {"namespace": "default", "name": claim}}, state="Reserved", **status)
 
     async def event(self, server: str, reason: str, message: str, at: datetime | None = None) -> None:
-        """A Warning about a server, now unless said otherwise."""
+        """Create a Warning Event for a server."""
         meta = (await self.live.client.get(KINDS.server, server)).metadata
         stamp = (at or system_clock()).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         about = {"kind": "Server", "apiVersion": KINDS.server.api_version, "name": server, "uid": meta.uid}
@@ -83,6 +83,6 @@ class Bench:
 
 @asynccontextmanager
 async def bench(folder: Path) -> AsyncIterator[Bench]:
-    """Up, without any manager: tests play its part."""
+    """Start an API without a manager: tests act as the manager."""
     async with api(folder) as live:
         yield Bench(live)

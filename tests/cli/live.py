@@ -1,4 +1,4 @@
-"""An embedded API that listens here, and metalctl as a process of its own against it."""
+"""An embedded API that listens, and metalctl as a process connected to it."""
 
 import asyncio
 import os
@@ -20,19 +20,19 @@ KINDS = kinds()
 
 @dataclass(frozen=True)
 class Live:
-    """The API's client in this process, and its kubeconfig for others."""
+    """A client of the API, and its kubeconfig."""
 
     client: Client
     kubeconfig: Path
 
     async def program(self, *words: str | Path, env: dict[str, str]) -> asyncio.subprocess.Process:
-        """Any program with this environment, its output in pipes."""
+        """Start a program with this environment and piped output."""
         return await asyncio.create_subprocess_exec(
             *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=env
         )
 
     async def process(self, *args: str, stdin: bool = False) -> asyncio.subprocess.Process:
-        """A command that goes on, with a pipe to type into when asked for."""
+        """Start a command, with piped input if requested."""
         return await asyncio.create_subprocess_exec(
             METALCTL, args[0], "--kubeconfig", self.kubeconfig, *args[1:],
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "COLUMNS": "200"},
@@ -40,16 +40,16 @@ class Live:
         )  # fmt: skip
 
     async def metalctl(self, *args: str) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr of a command that ends."""
+        """Return exit code, stdout and stderr of a command."""
         return await self._ended(await self.process(*args))
 
     async def run(self, *args: str) -> tuple[int, str, str]:
-        """The same, with the kubeconfig in the environment."""
+        """Like metalctl(), with the kubeconfig in the environment."""
         env = {**os.environ, "COLUMNS": "200", "KUBECONFIG": str(self.kubeconfig)}
         return await self._ended(await self.program(METALCTL, *args, env=env))
 
     async def subcommand(self, group: str, *args: str) -> tuple[int, str, str]:
-        """The same of a command in a group, such as power."""
+        """Like run(), for a command in a group such as power."""
         words: tuple[str | Path, ...] = (group, args[0], "--kubeconfig", self.kubeconfig, *args[1:])
         return await self._ended(await self.program(METALCTL, *words, env={**os.environ, "COLUMNS": "200"}))
 
@@ -60,7 +60,7 @@ class Live:
 
 @asynccontextmanager
 async def api(folder: Path) -> AsyncIterator[Live]:
-    """Up, with the kinds of this project, on a free port."""
+    """Start an API with the kinds of the project on a free port."""
     server = EmbeddedAPI(folder, system_clock)
     await server.start()
     try:

@@ -1,4 +1,4 @@
-"""metalctl as somebody types it."""
+"""metalctl on the command line."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ from metal.config import Config, parse
 
 
 def run(*args: str) -> tuple[int, str]:
-    """Exit code and everything printed."""
+    """Return exit code and output."""
     result = CliRunner().invoke(main, list(args))
     return result.exit_code, result.output
 
 
 def test_help_lists_every_command_with_a_sentence() -> None:
-    """A newcomer sees what there is and where to begin."""
+    """The help lists every command and the first steps."""
     code, text = run("--help")
     assert code == 0
     assert "First steps" in text
@@ -27,14 +27,14 @@ def test_help_lists_every_command_with_a_sentence() -> None:
 
 
 def test_config_prints_a_file_that_is_valid() -> None:
-    """The printed defaults are the defaults."""
+    """The printed file is valid and has the defaults."""
     code, text = run("config")
     assert code == 0
     assert parse(text, "printed") == Config()
 
 
 def test_config_check_names_the_line(tmp_path: Path) -> None:
-    """A broken file is a usage error, exit code 2."""
+    """An invalid file is a usage error with exit code 2 and the line."""
     file = tmp_path / "metal.yaml"
     file.write_text("listen:\n  api: nowhere\n")
     code, text = run("config", "--check", str(file))
@@ -42,11 +42,11 @@ def test_config_check_names_the_line(tmp_path: Path) -> None:
     assert f"{file} line 2: api is 'nowhere'" in " ".join(text.split())
 
 
-def test_config_check_of_a_good_file_says_fine(tmp_path: Path) -> None:
-    """And exits with 0."""
+def test_config_check_accepts_a_valid_file(tmp_path: Path) -> None:
+    """A valid file ends with 0."""
     file = tmp_path / "metal.yaml"
     file.write_text("namespace: metal\n")
-    assert run("config", "--check", str(file)) == (0, f"{file}: fine\n")
+    assert run("config", "--check", str(file)) == (0, f"{file}: valid\n")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_config_check_of_a_good_file_says_fine(tmp_path: Path) -> None:
         (("up", "--api-listen", "8443"), "write address:port"),
         (("up", "--fleet", "-1"), "--fleet"),
         (("up", "--config", "/nonexistent.yaml"), "cannot be read"),
-        (("lease-hook", "steal", "a", "b"), "it must be add, old or del"),
+        (("lease-hook", "steal", "a", "b"), "use add, old or del"),
         (("nonsense",), "No such command"),
         (("up", "--boot-listen", "0.0.0.0:8082"), "set advertise.boot"),
         (("up", "--api-group", "foo"), "write a DNS name in lower case with a dot"),
@@ -66,35 +66,35 @@ def test_config_check_of_a_good_file_says_fine(tmp_path: Path) -> None:
         (("lease-hook", "--api-group", "foo", "add", "a", "b"), "write a DNS name"),
     ],
 )
-def test_a_wrong_command_line_exits_with_2_and_a_sentence(args: tuple[str, ...], complaint: str) -> None:
-    """Nothing is started."""
+def test_usage_errors_exit_with_2_and_a_message(args: tuple[str, ...], complaint: str) -> None:
+    """A usage error has exit code 2 and starts nothing."""
     code, text = run(*args)
     assert code == 2
     assert complaint in " ".join(text.replace("│", " ").split())
 
 
 def test_status_without_a_control_plane_says_how_to_start_one(tmp_path: Path) -> None:
-    """The way out is in the sentence."""
+    """The message names `metalctl up`."""
     code, text = run("status", "--kubeconfig", str(tmp_path / "none"))
     assert code == 1
     assert "metalctl up" in text
 
 
 def test_other_calls_of_dnsmasq_are_ignored() -> None:
-    """--dhcp-script is called for more than leases."""
+    """Actions of --dhcp-script other than leases are ignored."""
     assert run("lease-hook", "init") == (0, "")
 
 
 @pytest.mark.parametrize("name", ["--help", "--kubeconfig=/dev/null", "--api-group=evil.example", "-h"])
 def test_a_host_name_is_never_an_option_of_the_lease_hook(name: str, tmp_path: Path) -> None:
-    """DHCP clients choose it."""
+    """Host names come from DHCP clients and are not parsed as options."""
     code, text = run("lease-hook", "--kubeconfig", str(tmp_path / "none"), "add", "52:54:00:00:00:01", "10.0.0.1", name)
     assert code == 1
     assert str(tmp_path / "none") in "".join(text.split())
 
 
 def test_a_data_folder_is_private_and_used_by_one_process_at_a_time(tmp_path: Path) -> None:
-    """A second one is told, instead of two writers on one database."""
+    """A second process on the same folder is an error."""
     folder = tmp_path / "data"
     with locked(folder):
         assert folder.stat().st_mode & 0o777 == 0o700
@@ -104,8 +104,8 @@ def test_a_data_folder_is_private_and_used_by_one_process_at_a_time(tmp_path: Pa
         assert (folder / "lock").exists()
 
 
-def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The given one, else $KUBECONFIG, else what `metalctl up` writes here; none with another place."""
+def test_a_missing_kubeconfig_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The missing file is the given one, $KUBECONFIG or that of `metalctl up`; none if another place exists."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)

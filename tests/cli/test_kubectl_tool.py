@@ -1,4 +1,4 @@
-"""tools/kubectl builds one when the machine has none, and keeps to the checkout."""
+"""tools/kubectl builds kubectl inside the checkout if the machine has none."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def _program(path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("settings", [False, True])
 def test_what_go_writes_stays_below_the_checkout(settings: bool, tmp_path: Path) -> None:
-    """Modules, builds and counters; settings that somebody made with `go env -w` are still read."""
+    """Modules, builds and counters are below the checkout; settings of `go env -w` are respected."""
     checkout, programs, home = tmp_path / "checkout", tmp_path / "bin", tmp_path / "home"
     (checkout / "tools").mkdir(parents=True)
     shutil.copy(TOOL, checkout / "tools" / "kubectl")

@@ -1,4 +1,4 @@
-"""status, lease-hook and sim as processes, against an API that listens. Seconds here are real ones."""
+"""status, lease-hook and sim as processes against an API that listens, in real time."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def _bmc(client: Client, name: str, waiting_for: str) -> None:
 
 
 async def test_status_shows_servers_and_what_has_none(tmp_path: Path) -> None:
-    """People get a table and the BMCs that it lacks; programs get times and names, and nothing else on stdout."""
+    """The table lists servers and BMCs without a server; JSON has times and names, and nothing else is on stdout."""
     async with api(tmp_path) as live:
         since, until = "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"
         wait = {"for": "Probe", "since": since, "until": until}
@@ -61,7 +61,7 @@ async def test_status_shows_servers_and_what_has_none(tmp_path: Path) -> None:
 
 
 async def test_the_lease_hook_records_what_dnsmasq_says(tmp_path: Path) -> None:
-    """add makes an Endpoint, old with another address moves it, del takes the address away."""
+    """add creates an Endpoint, old with another address changes it, del removes the address."""
     async with api(tmp_path) as live:
         assert await live.metalctl("lease-hook", "add", MAC, "192.0.2.11", "host-1") == (0, "", "")
         assert str((await live.client.get(KINDS.endpoint, NAME)).spec.ip) == "192.0.2.11"
@@ -74,7 +74,7 @@ async def test_the_lease_hook_records_what_dnsmasq_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 async def test_sim_reports_the_leases_of_its_bmcs(late: bool, tmp_path: Path) -> None:
-    """Also when it was started before the control plane had written its kubeconfig."""
+    """Leases are reported also if sim starts before the kubeconfig exists."""
     port, images = map(str, free_ports(2))
     data = tmp_path / "data"
     command: list[str | Path] = [
@@ -96,7 +96,7 @@ async def test_sim_reports_the_leases_of_its_bmcs(late: bool, tmp_path: Path) ->
         if not late:
             process = await _started(command)
         try:
-            await _printed(process, "every BMC has its lease")
+            await _printed(process, "every BMC has a lease")
             found = [e.spec.ip for e in (await live.client.list(KINDS.endpoint)).items]
             assert len({str(ip) for ip in found if ip}) == 2
             process.send_signal(signal.SIGINT)

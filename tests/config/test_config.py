@@ -1,4 +1,4 @@
-"""The configuration file: what it accepts, and what it says when it does not."""
+"""The configuration file: valid content and error messages."""
 
 import contextlib
 import dataclasses
@@ -16,13 +16,13 @@ from metal.config.describe import documented
 
 
 def test_an_empty_file_gives_the_defaults() -> None:
-    """Nothing has to be written to start."""
+    """An empty file has the defaults."""
     assert parse("", "f") == Config()
     assert load(None) == Config()
 
 
 def test_a_template_of_dns_records_is_read_with_the_file(tmp_path: Path) -> None:
-    """A bad one is named with file, line and fix, as is one that is missing; a good one is what BMCs get."""
+    """An invalid or missing template is an error with file, line and fix; a valid one is used."""
     template, config = tmp_path / "dns.yaml", tmp_path / "metal.yaml"
     config.write_text(f"dnsRecordTemplate: {template}\n")
     with pytest.raises(ConfigError, match=r"metal\.yaml: dnsRecordTemplate: .*dns\.yaml: cannot be read"):
@@ -40,7 +40,7 @@ def test_a_template_of_dns_records_is_read_with_the_file(tmp_path: Path) -> None
 
 
 def test_options_are_read_with_units() -> None:
-    """Durations take s, m and h; sizes take Ki to Ti; lists are lists."""
+    """Durations accept s, m and h, sizes Ki to Ti, and lists are lists."""
     text = """
 apiGroup: metal.openkcm.dev
 timeouts:
@@ -85,14 +85,14 @@ bmc:
             "sanitization:\n  firmware: ClearAll\n",
             "f line 2: firmware is 'ClearAll': write None, ClearTPM",
         ),
-        ("sanitization:\n  rate: 0\n", "f line 2: rate is 0: write bytes a second"),
+        ("sanitization:\n  rate: 0\n", "f line 2: rate is 0: write bytes per second"),
         ("sanitization:\n  keySecret: A_B\n", "f line 2: keySecret is 'A_B': write a DNS name"),
         ("probeImage: a b\n", "f line 1: probeImage is 'a b'"),
         ("registries:\n  insecure: ['http://foo']\n", "f line 2: insecure has 'http://foo': write host or host:port"),
         ("registries:\n  allowed: [a/b]\n", "f line 2: allowed has 'a/b'"),
-        ("listen:\n  boot: 0.0.0.0:8082\n", "f: listen.boot is 0.0.0.0, which machines cannot be told"),
+        ("listen:\n  boot: 0.0.0.0:8082\n", "f: listen.boot is 0.0.0.0, to which machines cannot connect"),
         ("listen:\n  registry: '[::]:1'\n", "set advertise.registry to the URL"),
-        ("listen:\n  events: 0.0.0.0:1\n", "f: listen.events is 0.0.0.0, which machines cannot be told"),
+        ("listen:\n  events: 0.0.0.0:1\n", "f: listen.events is 0.0.0.0, to which machines cannot connect"),
         ("advertise:\n  events: http://192.0.2.1:1\n", "f: advertise.events is set and listen.events is not"),
         ("bmc:\n  eventSlowdown: 0\n", "f line 2: eventSlowdown is 0"),
         ("a: [\n", "this is not YAML"),
@@ -101,20 +101,20 @@ bmc:
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_the_fix(text: str, complaint: str) -> None:
-    """Bad input gets a sentence that a person can act on."""
+    """Each invalid input has a message with the line and the fix."""
     with pytest.raises(ConfigError) as caught:
         parse(text, "f")
     assert complaint in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """A path that does not exist is not the defaults."""
+    """A missing file is an error."""
     with pytest.raises(ConfigError, match="cannot be read"):
         load(tmp_path / "none.yaml")
 
 
 def test_every_option_has_a_sentence() -> None:
-    """No option without its documentation, in any section."""
+    """Every option has a description."""
     values = (getattr(Config(), f.name) for f in dataclasses.fields(Config))
     sections: list[type] = [Config, *(type(value) for value in values if dataclasses.is_dataclass(value))]
     for section in sections:
@@ -128,26 +128,26 @@ def test_the_documented_file_reads_back_as_the_defaults() -> None:
 
 @given(st.text(max_size=80))
 def test_no_text_breaks_the_parser(text: str) -> None:
-    """Whatever is in the file, the answer is a configuration or a ConfigError."""
+    """Any text results in a configuration or a ConfigError."""
     with contextlib.suppress(ConfigError):
         assert isinstance(parse(text, "f"), Config)
 
 
 @given(st.ip_addresses(), st.integers(0, 65535))
 def test_any_address_and_port_can_be_listened_on(address: object, port: int) -> None:
-    """IPv4 as it is, IPv6 in brackets."""
+    """IPv4 addresses are written plainly, IPv6 addresses in brackets."""
     text = f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
     assert split_listen(text) == (str(address), port)
 
 
-def test_a_wildcard_address_is_fine_with_the_url_that_machines_use() -> None:
-    """Listening everywhere needs an address to tell."""
+def test_a_wildcard_address_needs_an_advertised_url() -> None:
+    """A wildcard listen address requires an advertised URL."""
     text = "listen:\n  boot: 0.0.0.0:8082\nadvertise:\n  boot: http://192.0.2.1:8082\n"
     assert parse(text, "f").boot_url == "http://192.0.2.1:8082"
 
 
 def test_events_are_subscribed_to_only_where_a_receiver_listens() -> None:
-    """The URL that BMCs are given is advertised, else made of the address; without a receiver there is none."""
+    """The event URL is advertised or derived from the listen address; without a receiver there is none."""
     assert parse("", "f").bmc_settings().event_url == ""
     assert parse("listen:\n  events: 192.0.2.1:10001\n", "f").event_url == "http://192.0.2.1:10001"
     text = "listen:\n  events: 0.0.0.0:10001\nadvertise:\n  events: https://events.example/\n"

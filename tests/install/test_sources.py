@@ -126,7 +126,7 @@ def test_the_sample_site_is_a_configuration() -> None:
     assert len(PrefixFile(CONFIG / "site/mac-prefixes.yaml").prefixes) == 2
 
 
-def test_a_manager_refuses_the_configuration_that_nobody_filled_in() -> None:
-    """config/default alone starts no manager that would tell machines a wrong address."""
-    with pytest.raises(ConfigError, match=r"set advertise\.boot to the URL by which they reach it"):
+def test_a_manager_rejects_a_configuration_without_site_values() -> None:
+    """config/default without an overlay starts no manager, because its advertised addresses are missing."""
+    with pytest.raises(ConfigError, match=r"set advertise\.boot to the URL that they use"):
         load(CONFIG / "manager/metal.yaml")

@@ -232,11 +232,11 @@ def test_changed_evidence_does_not_verify(chain: Chain, run: Run) -> None:
             "patch", "sanitizationevidences", name, "--subresource=status", "--type=merge", "-p", patch
         )
 
-    assert "1 signatures hold" in chain.operator.metalctl("evidence", "verify")
-    assert "1 signatures hold" in chain.operator.metalctl("evidence", "verify", "--public-key", str(kept))
+    assert "1 signatures are valid" in chain.operator.metalctl("evidence", "verify")
+    assert "1 signatures are valid" in chain.operator.metalctl("evidence", "verify", "--public-key", str(kept))
     put(drives[0]["serialNumber"][:-1] + "x")
     for options in ((), ("--public-key", str(kept))):
-        with pytest.raises(RuntimeError, match="1 of 1 signatures do not hold"):
+        with pytest.raises(RuntimeError, match="1 of 1 signatures are not valid"):
             chain.operator.metalctl("evidence", "verify", *options)
     put(drives[0]["serialNumber"])
-    assert "1 signatures hold" in chain.operator.metalctl("evidence", "verify")
+    assert "1 signatures are valid" in chain.operator.metalctl("evidence", "verify")

@@ -1,4 +1,4 @@
-"""The boot window's transitions, alone and in every order."""
+"""Transitions of the boot window, alone and in every order."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def served(purpose: str = "Discovery", token: str = "script") -> BootWindow:
 
 
 def test_a_discovery_goes_from_script_to_ignition_to_report() -> None:
-    """Each step spends one token and makes the next."""
+    """Each step uses one token and issues the next."""
     window = windows.serve_ignition(served(), NOW, token="script", report_token="report", client=C)
     assert (window.phase, window.token_digest) == (Phase.IGNITION_SERVED, "")
     done = windows.accept_report(window, NOW, token="report", receipt="r")
@@ -36,7 +36,7 @@ def test_a_discovery_goes_from_script_to_ignition_to_report() -> None:
 
 
 def test_a_claim_has_succeeded_with_its_ignition() -> None:
-    """There is no report to wait for, and no token for one."""
+    """A claim's boot succeeds when the Ignition is served; no report and no report token follow."""
     window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="report", client=C)
     assert (window.phase, window.report_token_digest) == (Phase.SUCCEEDED, "")
     with pytest.raises(Refused):
@@ -44,7 +44,7 @@ def test_a_claim_has_succeeded_with_its_ignition() -> None:
 
 
 def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
-    """Neither alone is enough, and it ends with the window."""
+    """A repeat needs the same token and the same content, before the window expires."""
     receipt = windows.receipt_of("report", b"content")
     window = windows.serve_ignition(served(), NOW, token="script", report_token="report", client=C)
     assert not windows.is_repeat(window, NOW, receipt)
@@ -57,8 +57,9 @@ def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
     assert not windows.is_repeat(None, NOW, receipt)
 
 
-def test_who_missed_the_ignition_gets_it_again_for_a_moment() -> None:
-    """With the same token from the same address; the moment begins with the first, and older report tokens die."""
+def test_the_ignition_is_served_again_for_a_short_time() -> None:
+    """The same token from the same address gets the Ignition again for REPEAT after the first time; older report tokens
+    become invalid."""
     first = windows.serve_ignition(served(), NOW, token="script", report_token="one", client=C)
     late = NOW + windows.IGNITION_RETRY_PERIOD - timedelta(seconds=1)
     again = windows.serve_ignition(first, late, token="script", report_token="two", client=C)
@@ -75,8 +76,8 @@ def test_who_missed_the_ignition_gets_it_again_for_a_moment() -> None:
 
 @pytest.mark.parametrize("purpose", ["Discovery", "Claim", "Maintenance"])
 @pytest.mark.parametrize(("token", "client"), [("script", OTHER), ("wrong", C), ("", C)])
-def test_nobody_else_gets_the_ignition_again(purpose: str, token: str, client: str) -> None:
-    """Neither another address with the token, nor the address without it."""
+def test_another_client_does_not_get_the_ignition_again(purpose: str, token: str, client: str) -> None:
+    """Another address with the token, or the address without the token, gets no Ignition."""
     window = windows.serve_ignition(served(purpose), NOW, token="script", report_token="one", client=C)
     with pytest.raises(Refused):
         windows.serve_ignition(window, NOW, token=token, report_token="two", client=client)
@@ -84,7 +85,7 @@ def test_nobody_else_gets_the_ignition_again(purpose: str, token: str, client: s
 
 @pytest.mark.parametrize("over", [windows.close, windows.contest])
 def test_a_boot_that_was_stopped_repeats_nothing(over: Callable[[BootWindow], BootWindow]) -> None:
-    """A claim that ended a moment ago gives its Ignition to nobody."""
+    """A closed boot of a claim serves no Ignition again."""
     window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="", client=C)
     assert windows.serve_ignition(window, NOW, token="script", report_token="", client=C).phase == Phase.SUCCEEDED
     with pytest.raises(Refused):
@@ -92,7 +93,7 @@ def test_a_boot_that_was_stopped_repeats_nothing(over: Callable[[BootWindow], Bo
 
 
 def test_a_machine_that_has_reported_does_not_get_its_ignition_again() -> None:
-    """It has it."""
+    """After the report the Ignition is not served again."""
     window = windows.serve_ignition(served(), NOW, token="script", report_token="one", client=C)
     done = windows.accept_report(window, NOW, token="one")
     with pytest.raises(Refused):
@@ -100,21 +101,21 @@ def test_a_machine_that_has_reported_does_not_get_its_ignition_again() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.CLOSED, Phase.CONTESTED])
-def test_a_window_that_is_over_cannot_be_contested(phase: Phase) -> None:
-    """It stays what it is."""
+def test_an_expired_window_cannot_be_contested(phase: Phase) -> None:
+    """An expired or closed window keeps its phase."""
     window = windows.close(served()) if phase is Phase.CLOSED else windows.contest(served())
     assert not windows.is_contestable(window, NOW)
 
 
 def test_a_finished_boot_is_contestable_for_some_minutes() -> None:
-    """Firmware takes minutes to come to its own fetch; a reboot of the tenant's is later."""
+    """A second script request contests a finished boot only within the regret time."""
     window = windows.serve_ignition(served("Claim"), NOW, token="script", report_token="", client=C)
     assert windows.is_contestable(window, NOW + windows.CONTEST_PERIOD - timedelta(seconds=1))
     assert not windows.is_contestable(window, NOW + windows.CONTEST_PERIOD)
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Requests of anybody in any order: whatever happens, a token works for one and nothing outlives the window."""
+    """Requests of any client in any order: a token works once, and nothing is served after the window."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,7 +187,7 @@ TestAnyOrder = AnyOrder.TestCase
 TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
 
 
-def test_a_token_of_foreign_bytes_is_only_a_wrong_one() -> None:
-    """Such bytes arrive as lone surrogates, in headers as in URLs."""
+def test_a_token_of_undecodable_bytes_is_invalid() -> None:
+    """Undecodable bytes arrive as lone surrogates and are an invalid token."""
     with pytest.raises(Refused, match="not the one of this boot"):
         windows.check_token(served(), NOW, "caf\udcc3\udca9")

@@ -100,7 +100,8 @@ async def test_kubectl_lists_everything_by_its_category(kubectl: Kubectl) -> Non
 async def test_kubectl_explains_fields_with_our_sentences(kubectl: Kubectl) -> None:
     """The docstring under a field is what `kubectl explain` prints, with the values that are allowed."""
     text = " ".join((await kubectl("explain", "server.spec.reclaimPolicy")).split())
-    assert "Recycle makes a released server available again; Retain keeps it in Released." in text
+    assert "What happens after the claim is deleted. Recycle sanitizes the server and makes it available again." in text
+    assert "Retain keeps it in state Released." in text
     assert "Recycle Retain" in text or "Recycle, Retain" in text  # versions of kubectl differ
 
 

@@ -1,4 +1,4 @@
-"""BMC: one baseboard management controller and how to reach it."""
+"""BMC and BMCSecret: a baseboard management controller, and the credentials for it."""
 
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -13,36 +13,37 @@ _FEW = {"maxProperties": 64}
 
 
 class InlineEndpoint(Model, frozen=True, kw_only=True):
-    """Address of a BMC without an Endpoint object."""
+    """Address of a BMC that has no Endpoint object."""
 
     mac_address: MAC = ""
-    """MAC address of the BMC, six pairs of hexadecimal digits."""
+    """MAC address of the BMC: six pairs of hexadecimal digits."""
     ip: IP = msgspec.field(name="ip", default=None)
     """IPv4 or IPv6 address of the BMC."""
 
 
 class Protocol(Model, frozen=True, kw_only=True):
-    """How to speak to the BMC."""
+    """Management protocol of a BMC."""
 
     name: Annotated[str, Length(1)]
-    """Redfish (RedfishLocal and RedfishWithRegistryPatch mean the same here)."""
+    """Name of the protocol. Redfish is the only one; RedfishLocal and RedfishWithRegistryPatch are accepted as
+    synonyms."""
     port: Port
-    """TCP port."""
+    """TCP port of the BMC's management service."""
     scheme: Annotated[str, Choice("", "http", "https")] = ""
-    """https (also when empty) or http, which must be asked for."""
+    """URL scheme: http or https. Defaults to https."""
 
 
 class ConsoleProtocol(Model, frozen=True, kw_only=True):
-    """How to reach the serial console."""
+    """Protocol of the serial console."""
 
     name: Annotated[str, Choice("IPMI", "SSH", "SSHLenovo")]
-    """IPMI, SSH or SSHLenovo."""
+    """Name of the protocol: IPMI, SSH or SSHLenovo."""
     port: Port
-    """TCP or UDP port."""
+    """Port of the console service."""
 
 
 class TLSPolicy(Model, frozen=True, kw_only=True):
-    """Which certificate of the BMC is accepted."""
+    """Specifies how the TLS certificate of the BMC is verified."""
 
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
@@ -62,18 +63,19 @@ class TLSPolicy(Model, frozen=True, kw_only=True):
     )
 
     insecure_skip_verify: bool = False
-    """True accepts any certificate."""
+    """If true, any certificate is accepted. Cannot be combined with the other fields."""
     fingerprint: Annotated[str, Pattern(r"^(([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2})?$")] = ""
-    """SHA-256 of the only accepted certificate: 64 hexadecimal digits, with or without colons."""
+    """SHA-256 fingerprint of the only certificate that is accepted: 64 hexadecimal digits, with or without colons."""
     ca_secret_ref: LocalRef | None = None
-    """Secret in the manager's namespace whose key ca.crt signs the BMC's certificate."""
+    """Secret in the manager's namespace. Its key ca.crt holds the certificate authority that signs the BMC's
+    certificate."""
     trust_on_first_use: bool = False
-    """True pins the first certificate that is seen (status.certificate); another one is refused until it is accepted
-    with operation=accept-certificate."""
+    """If true, the first certificate that the BMC presents is pinned in status.certificate. A different certificate is
+    rejected until it is accepted with the annotation operation=accept-certificate."""
 
 
 class BMCSpec(Model, frozen=True, kw_only=True):
-    """How the BMC is reached."""
+    """Desired state of a BMC: its address, its credentials and its protocols."""
 
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
@@ -85,80 +87,81 @@ class BMCSpec(Model, frozen=True, kw_only=True):
     )
 
     bmc_uuid: str = msgspec.field(name="bmcUUID", default="")
-    """UUID of the Redfish manager, where a BMC has more than one."""
+    """UUID of the Redfish manager. Required only for a BMC that has more than one manager."""
     endpoint_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "endpointRef is immutable")] = None
-    """Endpoint that holds the address; exactly one of endpointRef and access."""
+    """Endpoint that holds the address of the BMC. Exactly one of endpointRef and access must be set."""
     access: Annotated[InlineEndpoint | None, Rule(IMMUTABLE, "access is immutable")] = None
-    """The address itself; exactly one of endpointRef and access."""
+    """Address of the BMC. Exactly one of endpointRef and access must be set."""
     bmc_secret_ref: Annotated[LocalRef, Required()] = LocalRef()
-    """BMCSecret with the credentials."""
+    """BMCSecret that holds the credentials."""
     protocol: Protocol
     """Management protocol."""
     console_protocol: ConsoleProtocol | None = None
-    """Serial console."""
+    """Protocol of the serial console."""
     hostname: str = ""
-    """Host name of the BMC, for DNS records."""
+    """Host name of the BMC. It is available to the template of DNS records."""
     tls: TLSPolicy | None = None
-    """Which certificate is accepted; without it the manager's configuration decides."""
+    """Verification of the BMC's TLS certificate. Defaults to the bmc section of the manager's configuration."""
     bmc_settings_ref: LocalRef | None = None
-    """BMCSettings that are being applied."""
+    """BMCSettings that are being applied to the BMC."""
 
 
 class Refusal(Model, frozen=True, kw_only=True):
-    """Credentials that the BMC refused. They rest until they change or an hour has passed, for fear of a lock-out."""
+    """Credentials that the BMC rejected. They are not tried again until they change or an hour has passed, so that the
+    account is not locked."""
 
     secret_uid: str = msgspec.field(name="secretUID", default="")
     """UID of the BMCSecret."""
     secret_generation: int = 0
-    """Generation of the BMCSecret."""
+    """The metadata.generation of the BMCSecret."""
     at: datetime
-    """When they were refused."""
+    """Time of the rejection."""
 
 
 class Pin(Model, frozen=True, kw_only=True):
-    """What a BMC proved to be at first sight, and is held to from then on."""
+    """A certificate or an SSH host key that was pinned at first use."""
 
     sha256: str = ""
-    """SHA-256 of it: of a certificate in hexadecimal, of an SSH host key as ssh-keygen shows it."""
+    """SHA-256 of the certificate in hexadecimal, or of the SSH host key in the format of ssh-keygen."""
     since: datetime | None = None
-    """When it was pinned."""
+    """Time at which it was pinned."""
     refused: str = ""
-    """SHA-256 of another one that was shown since and not accepted."""
+    """SHA-256 of a different certificate or host key that was presented later and rejected."""
 
 
 class Restart(Model, frozen=True, kw_only=True):
-    """The last restart of the BMC that was asked for."""
+    """The last restart of the BMC that was requested."""
 
     reason: str = ""
-    """UserRequested or AutoResetting."""
+    """Reason of the restart: UserRequested or AutoResetting."""
     method: Annotated[str, Choice("", "Redfish", "SSH")] = ""
-    """How the BMC was told: Redfish or SSH; empty when that is not known."""
+    """How the BMC was restarted: Redfish or SSH. Empty when unknown."""
     at: datetime | None = None
-    """When it was asked for."""
+    """Time of the request."""
     until: datetime | None = None
-    """Until when the BMC is waited for; what happens then is said in the condition Reset."""
+    """Deadline for the BMC to answer again. The outcome is reported by the condition Reset."""
 
 
 class DNSRecordRef(Model, frozen=True, kw_only=True):
-    """The object that was made of the template of DNS records."""
+    """The object that was created from the template of DNS records."""
 
     api_version: str
-    """apiVersion of the record."""
+    """The apiVersion of the record."""
     kind: str
-    """Kind of the record."""
+    """The kind of the record."""
     namespace: Annotated[str, Length(most=63)] = ""
-    """Namespace of the record; empty for a cluster-scoped one."""
+    """Namespace of the record. Empty for a cluster-scoped record."""
     name: Annotated[str, Length(most=253)] = ""
     """Name of the record."""
 
 
 class BMCStatus(Model, frozen=True, kw_only=True):
-    """What the BMC said of itself."""
+    """Observed state of a BMC."""
 
     mac_address: MAC = ""
-    """MAC address, from the endpoint."""
+    """MAC address of the BMC, copied from the Endpoint or from spec.access."""
     ip: IP = msgspec.field(name="ip", default=None)
-    """IP address, from the endpoint."""
+    """IP address of the BMC, copied from the Endpoint or from spec.access."""
     manufacturer: str = ""
     """Manufacturer of the BMC."""
     model: str = ""
@@ -170,44 +173,45 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     firmware_version: str = ""
     """Firmware version of the BMC."""
     state: str = ""
-    """Enabled, Error or Pending, or another Redfish state."""
+    """State of the BMC: Enabled, Error, Pending, or another Redfish state."""
     power_state: str = ""
-    """Power state of the BMC."""
+    """Power state of the BMC, as it reports it."""
     last_reset_time: datetime | None = None
-    """When the BMC was last reset."""
+    """Time of the last reset of the BMC."""
     metrics_report_subscription_link: str = ""
     """Redfish event destination for metric reports."""
     events_subscription_link: str = ""
     """Redfish event destination for alerts."""
     event_token_digest: str = ""
-    """SHA-256 of the token in the path that the BMC sends its events to."""
+    """SHA-256 of the token in the URL path to which the BMC sends its events."""
     last_event_time: datetime | None = None
-    """When the last event came from the BMC, give or take some seconds."""
+    """Time at which the last event of the BMC was received, accurate to a few seconds."""
     certificate: Pin | None = None
-    """Certificate that was pinned at first use."""
+    """TLS certificate that was pinned at first use."""
     ssh_host_key: Pin | None = None
-    """SSH host key that was pinned at first use, by a controller or by a person at the console."""
+    """SSH host key that was pinned at first use, by a controller or by metalctl console."""
     restart: Restart | None = None
-    """The last restart that was asked for."""
+    """The last restart that was requested."""
     dns_record: DNSRecordRef | None = None
-    """DNS record that was last written for it."""
+    """DNS record that was last applied for the BMC."""
     systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
-    """Number that each system's UUID was given at first sight; it names the Server for ever."""
+    """Maps the UUID of each system of the BMC to a number. The number is part of the name of the Server and never
+    changes."""
     refused: Refusal | None = None
-    """Credentials that were refused and are not tried for now."""
+    """Credentials that the BMC rejected and that are not tried at present."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Ready, Reset, Enrolled (whether every system has its Server), Events (whether events arrive), HostKeyTrusted
-    (whether SSH shows the pinned key) and DNSRecordApplied."""
+    """Conditions of the BMC: Ready, Reset, Enrolled (every system has a Server), Events (events are received),
+    HostKeyTrusted (the SSH host key is the pinned one) and DNSRecordApplied."""
 
 
 class BMC(Model, frozen=True, kw_only=True):
-    """One baseboard management controller."""
+    """A baseboard management controller (BMC) that manages one or more servers."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: BMCSpec
@@ -222,7 +226,8 @@ def _same(name: str) -> str:
 
 
 class BMCSecret(Model, frozen=True, kw_only=True):
-    """Credentials for BMCs: keys username and password. Cluster-scoped, otherwise like a Secret."""
+    """Credentials of BMCs, under the keys username and password. A BMCSecret is a cluster-scoped counterpart of a
+    Secret."""
 
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
@@ -241,13 +246,13 @@ class BMCSecret(Model, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     immutable: bool = False
-    """True forbids any change of the data."""
+    """If true, the data of the BMCSecret cannot be changed."""
     data: Annotated[dict[str, bytes], Schema(_FEW)] = {}
-    """Values in base64."""
+    """Values, encoded in base64."""
     string_data: Annotated[dict[str, str], Schema(_FEW)] = {}
-    """Values in plain text, for writing; folded into data and removed by the controller."""
+    """Values in plain text. Write-only: the controller moves them into data."""
     type: str = ""
-    """Kind of credentials, for programs."""
+    """Type of the credentials. It facilitates their handling by programs."""
     status: "BMCSecretStatus | None" = None
 
     def __repr__(self) -> str:
@@ -255,13 +260,13 @@ class BMCSecret(Model, frozen=True, kw_only=True):
 
 
 class BMCSecretStatus(Model, frozen=True, kw_only=True):
-    """Whether the credentials are complete."""
+    """Observed state of a BMCSecret."""
 
     state: Annotated[str, Choice("", "Ready", "Error")] = ""
-    """Ready or Error."""
+    """State of the BMCSecret: Ready or Error."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     conditions: Conditions = ()
-    """Ready says whether user name and password are there."""
+    """Conditions of the BMCSecret: Ready (the keys username and password are present)."""

@@ -13,7 +13,7 @@ from metal.api.meta import Model
 
 
 class Purpose(StrEnum):
-    """What a window is for."""
+    """Purpose of a network boot."""
 
     DISCOVERY = "Discovery"
     CLAIM = "Claim"
@@ -22,7 +22,7 @@ class Purpose(StrEnum):
 
 
 class Phase(StrEnum):
-    """Progress of the boot."""
+    """Progress of a network boot."""
 
     OPEN = "Open"
     SCRIPT_SERVED = "ScriptServed"
@@ -33,49 +33,48 @@ class Phase(StrEnum):
 
 
 class BootWindow(Model, frozen=True, kw_only=True):
-    """One network boot of one server."""
+    """One network boot of a server."""
 
     id: str
-    """Random name of this boot; a report must carry a token of it."""
+    """Random identifier of this boot. A report must carry a token of it."""
     purpose: str
-    """Discovery, Claim, Maintenance or Sanitization."""
+    """Purpose of the boot: Discovery, Claim, Maintenance or Sanitization."""
     config_ref: ObjectRef
     """ServerBootConfiguration that is booted."""
     config_uid: str = msgspec.field(name="configUID", default="")
-    """UID of that ServerBootConfiguration."""
+    """UID of the ServerBootConfiguration."""
     config_generation: int = 0
-    """metadata.generation of that ServerBootConfiguration; a newer generation needs another boot."""
+    """The metadata.generation of the ServerBootConfiguration. A different generation requires another boot."""
     image: str = ""
     """Image that is booted."""
     ignition_secret: str | None = None
-    """Name of the Secret with its Ignition; empty without Ignition."""
+    """Name of the Secret that holds the Ignition. Empty without Ignition."""
     claim_uid: str = msgspec.field(name="claimUID", default="")
-    """UID of the claim, for purpose Claim."""
+    """UID of the claim. Set when the purpose is Claim."""
     boot_generation: int = 0
-    """spec.bootGeneration of the claim that requested this boot."""
+    """The spec.bootGeneration of the claim for which this boot is done."""
     phase: str = "Open"
-    """Open, ScriptServed, IgnitionServed, Succeeded, Contested or Closed."""
+    """Progress of the boot: Open, ScriptServed, IgnitionServed, Succeeded, Contested or Closed."""
     opened_at: datetime
-    """When the window opened."""
+    """Time at which the window was opened."""
     expires_at: datetime
-    """When the window closes without further action."""
+    """Time at which the window expires."""
     client_address: str = ""
-    """IP address that received the boot script."""
+    """IP address to which the script was served."""
     script_served_at: datetime | None = None
-    """When the boot script was served."""
+    """Time at which the script was served."""
     ignition_served_at: datetime | None = None
-    """When the Ignition was served."""
+    """Time at which the Ignition was served."""
     reported_at: datetime | None = None
-    """When the probe's report arrived; the final one of a sanitization."""
+    """Time at which the report of the probe was accepted. For a sanitization, the final report."""
     token_digest: str = ""
-    """SHA-256 of the script's token, hexadecimal; empty once the token is spent."""
+    """SHA-256 of the script's token in hexadecimal. Empty once the token is used."""
     spent_token_digest: str = ""
-    """SHA-256 of the script's token that fetched the Ignition; for 20 seconds the same client may fetch it again."""
+    """SHA-256 of the token for which the Ignition was served. Its holder can repeat the request for a short time."""
     ignition_address: str = ""
-    """IP address that received the Ignition. It can differ from clientAddress: the OS may get another lease than the
-    firmware."""
+    """IP address to which the Ignition was served. The operating system may have another lease than the firmware."""
     report_token_digest: str = ""
-    """SHA-256 of the report's token, hexadecimal; empty once the token is spent."""
+    """SHA-256 of the report's token in hexadecimal. Empty once the token is used."""
     receipt: str = ""
-    """SHA-256 over the accepted report and its token; the probe may send the same report again if it missed the
-    answer."""
+    """SHA-256 over the accepted report and its token. A probe that did not receive the answer can send the same report
+    again."""

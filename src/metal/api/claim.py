@@ -1,4 +1,4 @@
-"""ServerClaim: a tenant's wish for a server, and ServerBootConfiguration: what it is to boot."""
+"""ServerClaim requests a server; ServerBootConfiguration requests a network boot of a server."""
 
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -10,7 +10,7 @@ from metal.api.sanitization import Policy
 
 
 class ServerClaimSpec(Model, frozen=True, kw_only=True):
-    """What the tenant wants."""
+    """Desired state of a claim: which server to bind, and what to boot on it."""
 
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
@@ -20,47 +20,48 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
     )
 
     power: Annotated[str, Choice("", "On", "Off"), Required()] = ""
-    """On or Off: power of the claimed server. Quote it in YAML: a bare On is a truth value there."""
+    """Desired power state of the claimed server: On or Off. Quote the value in YAML, where a bare On is a boolean."""
     server_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "serverRef is immutable")] = None
-    """The server itself; filled in once bound."""
+    """Server to bind. The controller sets it when it binds a server."""
     server_selector: Annotated[LabelSelector | None, Rule(IMMUTABLE, "serverSelector is immutable")] = None
-    """Labels that the server must have. Without serverRef and serverSelector any server fits."""
+    """Selects servers by their labels. A claim without serverRef and serverSelector can bind any server."""
     ignition_secret_ref: LocalRef | None = None
-    """Secret in the claim's namespace with the Ignition under key ignition."""
+    """Secret in the namespace of the claim. Its key ignition holds the Ignition configuration."""
     user_data_ref: LocalRef | None = None
-    """Secret of type metal.ironcore.dev/user-data in the claim's namespace."""
+    """Secret of type metal.ironcore.dev/user-data in the namespace of the claim."""
     image: Annotated[str, Required()] = ""
-    """OCI reference of the operating system image."""
+    """OCI reference of the operating system image to boot."""
     boot_generation: Annotated[int, Range(0, 2**31 - 1)] = 0
-    """Raise it to have the machine boot image and Ignition over the network once more; nothing else makes it do that.
-    Lowering it withdraws what was asked for and has not succeeded yet. A value that was answered is not answered again,
-    nor is a lower one."""
+    """Increase the value to boot the image and the Ignition over the network once more. Nothing else causes another
+    network boot of a claim. Decreasing it withdraws a request that has not succeeded yet. Values up to
+    status.bootGeneration have no effect."""
     tolerations: tuple[Toleration, ...] = ()
-    """Taints that do not keep this claim away."""
+    """Taints of servers that the claim tolerates."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
-    """What becomes of the data on the server's drives when the claim is gone: None, Clear or Purge. Empty leaves it to
-    the server's label and the operator's setting, which may also not allow less than they ask for."""
+    """How the drives of the server are sanitized after the claim is deleted: None, Clear or Purge. Defaults to the
+    policy in the label of the server, or else to the manager's configuration. The configuration can forbid a weaker
+    policy than these."""
 
 
 class ServerClaimStatus(Model, frozen=True, kw_only=True):
-    """What became of the wish."""
+    """Observed state of a claim."""
 
     phase: Annotated[str, Choice("", "Bound", "Unbound")] = ""
-    """Bound or Unbound."""
+    """Phase of the claim: Bound or Unbound."""
     since: datetime | None = None
-    """When phase last changed."""
+    """Time at which the phase last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     boot_generation: int = 0
-    """Highest spec.bootGeneration that a network boot has answered."""
+    """Highest spec.bootGeneration for which a network boot has succeeded."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Bound, Booted, Current and Ready."""
+    """Conditions of the claim: Bound, Booted, Current and Ready."""
 
 
 class ServerClaim(Model, frozen=True, kw_only=True):
-    """A tenant's wish for a server."""
+    """Requests a server, and boots an operating system image on it."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServerClaimSpec = ServerClaimSpec()
@@ -68,33 +69,34 @@ class ServerClaim(Model, frozen=True, kw_only=True):
 
 
 class ServerBootConfigurationSpec(Model, frozen=True, kw_only=True):
-    """What is to be booted where."""
+    """Desired network boot of a server."""
 
     server_ref: LocalRef
-    """Server that boots."""
+    """Server to boot."""
     image: str = ""
-    """OCI reference of the image."""
+    """OCI reference of the image to boot."""
     ignition_secret_ref: LocalRef | None = None
-    """Secret in the same namespace with the Ignition under key ignition."""
+    """Secret in the same namespace. Its key ignition holds the Ignition configuration."""
 
 
 class ServerBootConfigurationStatus(Model, frozen=True, kw_only=True):
-    """Whether everything is ready to be served."""
+    """Observed state of a boot configuration."""
 
     state: Annotated[str, Choice("", "Pending", "Ready", "Error")] = ""
-    """Pending, Ready or Error."""
+    """State of the boot configuration: Pending, Ready (the boot server can serve it) or Error."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """ImageValidation, IgnitionValidation, IPXEScriptFetched, IgnitionDataFetched, BootStateReceived."""
+    """Conditions of the boot configuration: ImageValidation, IgnitionValidation, IPXEScriptFetched, IgnitionDataFetched
+    and BootStateReceived."""
 
 
 class ServerBootConfiguration(Model, frozen=True, kw_only=True):
-    """Asks the boot server to prepare one server's network boot."""
+    """Requests that the boot server prepares a network boot of a server."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServerBootConfigurationSpec

@@ -1,7 +1,7 @@
-"""Whether a claim's owner asks for another network boot. Both reconcilers decide it here, and nothing else does.
+"""Decides whether a claim requests another network boot. The Server and the ServerClaim reconciler both use it.
 
-Numbers only count upwards: an old copy of the claim, a restored backup or a repeated pass never asks for a boot that
-was had already. What was answered is known twice, by the Server and by the claim; the higher one counts.
+Generations only increase: an old copy of the claim, a restored backup or a repeated pass never requests a boot that has
+already succeeded. The Server and the claim both record the generation that was booted; the higher one counts.
 """
 
 from metal.api.claim import ServerClaim
@@ -16,7 +16,7 @@ def has_booted(boot: ClaimBoot | None, claim: ServerClaim | None = None) -> bool
 
 
 def answered(claim: ServerClaim, boot: ClaimBoot | None) -> int:
-    """Highest spec.bootGeneration that a network boot has answered."""
+    """Return the highest spec.bootGeneration for which a network boot has succeeded."""
     known = boot.boot_generation if boot is not None and boot.claim_uid == claim.metadata.uid else 0
     return max(known, claim.status.boot_generation)
 

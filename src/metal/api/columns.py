@@ -1,13 +1,15 @@
-"""Printer columns of `kubectl get`: the Go operator's, and beside them since when a state holds and what is awaited."""
+"""Printer columns of `kubectl get`: those of the Go operator, and the columns Since and Waiting-For."""
 
 from metal.api.meta import Column
 
 _WIDE = 100
-"""Priority of columns that only `-o wide` shows."""
+"""Priority of the columns that only `-o wide` shows."""
 
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
-_SINCE = Column("Since", ".status.since", "date", description="How long the state has held.")
-_WAITING_FOR = Column("Waiting-For", ".status.waitingFor", description="What is awaited; empty when nothing is.")
+_SINCE = Column("Since", ".status.since", "date", description="Time since the state last changed.")
+_WAITING_FOR = Column(
+    "Waiting-For", ".status.waitingFor", description="What the controller waits for. Empty when it waits for nothing."
+)
 
 ENDPOINT = (
     Column("MACAddress", ".spec.macAddress"),
@@ -105,7 +107,7 @@ IPXE_BOOT_CONFIG = (
 
 
 def server_maintenance(group: str) -> tuple[Column, ...]:
-    """Columns of a ServerMaintenance; its reason stands in an annotation that carries the group's name."""
+    """Columns of a ServerMaintenance. Its reason is an annotation whose key contains the API group."""
     escaped = group.replace(".", r"\.")
     return (
         Column("Server", ".spec.serverRef.name"),

@@ -7,7 +7,7 @@ from metal.api.meta import Model
 
 
 class LocalRef(Model, frozen=True, kw_only=True):
-    """Names an object: cluster-scoped, or in the same namespace."""
+    """Reference to a cluster-scoped object, or to an object in the same namespace."""
 
     __schema__: ClassVar[TypeSchema] = ATOMIC
 
@@ -16,7 +16,7 @@ class LocalRef(Model, frozen=True, kw_only=True):
 
 
 class ObjectRef(Model, frozen=True, kw_only=True):
-    """Names a namespaced object."""
+    """Reference to a namespaced object."""
 
     namespace: Annotated[str, Length(most=63)]
     """Namespace of the object."""
@@ -25,46 +25,47 @@ class ObjectRef(Model, frozen=True, kw_only=True):
 
 
 class Taint(Model, frozen=True, kw_only=True):
-    """Keeps claims away from a server unless they tolerate it."""
+    """Prevents claims that do not tolerate the taint from binding the server."""
 
     key: Annotated[str, Length(1)]
-    """Name of the taint."""
+    """Key of the taint."""
     value: str = ""
-    """Value that a toleration with operator Equal must repeat."""
+    """Value of the taint. A toleration with operator Equal must have the same value."""
     effect: Annotated[str, Choice("NoBind", "Evict"), Defaulted()] = "NoBind"
-    """NoBind keeps new claims away; Evict is reserved and has no behaviour."""
+    """Effect of the taint. NoBind prevents new claims from binding the server. Evict is reserved and has no effect."""
 
 
 class Toleration(Model, frozen=True, kw_only=True):
-    """Lets a claim bind to a server with a matching taint."""
+    """Allows a claim to bind a server that has a matching taint."""
 
     key: Annotated[str, Length(1)]
-    """Name of the taint that is tolerated."""
+    """Key of the taint to tolerate."""
     operator: Annotated[str, Choice("", "Equal", "Exists")] = ""
-    """Equal (also when empty) compares the value; Exists accepts any."""
+    """Relation of the key to the value: Equal or Exists. Exists matches any value. Defaults to Equal."""
     value: str = ""
-    """Value that the taint must have with operator Equal."""
+    """Value that the taint must have when the operator is Equal."""
     effect: Annotated[str, Choice("", "NoBind", "Evict")] = ""
-    """Effect that is tolerated; empty tolerates every effect."""
+    """Effect of the taint to tolerate. Empty matches every effect."""
 
 
 class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
-    """One expression of a label selector."""
+    """An expression that selects objects by one label."""
 
     key: str
-    """Label that is looked at."""
+    """Key of the label."""
     operator: Annotated[str, Choice("In", "NotIn", "Exists", "DoesNotExist")]
-    """In, NotIn, Exists or DoesNotExist."""
+    """Relation of the key to the values: In, NotIn, Exists or DoesNotExist."""
     values: tuple[str, ...] = ()
-    """Values for In and NotIn."""
+    """Values for the operators In and NotIn."""
 
 
 class LabelSelector(Model, frozen=True, kw_only=True):
-    """Selects objects by their labels; both parts must hold, and an empty selector selects everything."""
+    """Selects objects by their labels. All of matchLabels and matchExpressions must match. An empty selector matches
+    every object."""
 
     __schema__: ClassVar[TypeSchema] = ATOMIC
 
     match_labels: dict[str, str] = {}
-    """Labels that must have exactly these values."""
+    """Labels and the values that they must have."""
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
-    """Expressions that must all hold."""
+    """Expressions that must all match."""

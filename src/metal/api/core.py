@@ -1,4 +1,4 @@
-"""The built-in kinds that this project reads and writes, as far as it does."""
+"""The fields of Kubernetes' built-in kinds that this project reads and writes."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ class Namespace(Model, frozen=True, kw_only=True):
 
 
 class Secret(Model, frozen=True, kw_only=True):
-    """core/v1 Secret. Its repr names the keys and never the values."""
+    """core/v1 Secret. Its repr shows the keys and never the values."""
 
     metadata: ObjectMeta = ObjectMeta()
     data: dict[str, bytes] = {}
@@ -33,7 +33,7 @@ class ConfigMap(Model, frozen=True, kw_only=True):
 
 
 class InvolvedObject(Model, frozen=True, kw_only=True):
-    """What an Event is about."""
+    """The object that an Event is about."""
 
     api_version: str = ""
     kind: str = ""
@@ -56,7 +56,7 @@ class Event(Model, frozen=True, kw_only=True):
 
 
 class LeaseSpec(Model, frozen=True, kw_only=True):
-    """Who holds a Lease, for how long after its last change, and how often it changed hands."""
+    """Holder of a Lease, its duration after the last renewal, and the number of times that the holder changed."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0

@@ -1,4 +1,4 @@
-"""Reads the docstrings that stand under the fields of a class, which Python itself throws away."""
+"""Reads the docstrings below the fields of a class, which Python discards."""
 
 import ast
 import inspect
@@ -7,13 +7,13 @@ from functools import cache
 
 
 def class_doc(cls: type) -> str:
-    """The class's docstring as one paragraph."""
+    """Return the docstring of the class as one paragraph."""
     return _flat(cls.__doc__ or "")
 
 
 @cache
 def field_docs(cls: type) -> dict[str, str]:
-    """Docstring by attribute name, of the attributes that the class body itself annotates."""
+    """Return the docstring of each attribute that the class body annotates, by attribute name."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     body = tree.body[0]
     if not isinstance(body, ast.ClassDef):

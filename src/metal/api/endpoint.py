@@ -1,4 +1,4 @@
-"""Endpoint: a MAC and IP pair seen by a DHCP server."""
+"""Endpoint: a MAC address and the IP address that a DHCP server leased to it."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,33 +10,35 @@ from metal.api.meta import Conditions, Model, ObjectMeta
 
 
 class EndpointSpec(Model, frozen=True, kw_only=True):
-    """What the DHCP server said."""
+    """The DHCP lease of a device."""
 
     mac_address: MAC = ""
-    """MAC address of the device, six pairs of hexadecimal digits."""
+    """MAC address of the device: six pairs of hexadecimal digits."""
     ip: IP = msgspec.field(name="ip", default=None)
-    """IPv4 or IPv6 address that the device got."""
+    """IPv4 or IPv6 address of the device."""
 
 
 class EndpointStatus(Model, frozen=True, kw_only=True):
-    """What became of the endpoint."""
+    """Observed state of an endpoint."""
 
     state: Annotated[str, Choice("", "Pending", "Ready", "Ignored", "Error")] = ""
-    """Pending, Ready (its BMC exists), Ignored (not a BMC) or Error."""
+    """State of the endpoint: Pending, Ready (its BMC object exists), Ignored (the device is not a BMC) or Error."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     credentials_refused_at: datetime | None = None
-    """When the BMC last refused the last of the known credentials; they rest for an hour, for fear of a lock-out."""
+    """Time at which the BMC rejected the last of the known credentials. They are not tried again for an hour, so that
+    the account is not locked."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Ready says whether a BMC was made of this endpoint, and why not."""
+    """Conditions of the endpoint: Ready (a BMC object was created for it)."""
 
 
 class Endpoint(Model, frozen=True, kw_only=True):
-    """A device on the network, known by its MAC and IP address; a BMC when its MAC prefix is known as one."""
+    """A device on the network, known by its MAC and IP address. A device whose MAC prefix is listed as that of a BMC is
+    enrolled as a BMC."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: EndpointSpec = EndpointSpec()

@@ -1,4 +1,4 @@
-"""What a Server remembers of the state that a maintenance or parking interrupted, and of a reset still to be done."""
+"""The state that a maintenance or parking interrupted, and a requested reset that is not complete."""
 
 from datetime import datetime
 
@@ -8,28 +8,28 @@ from metal.api.meta import Model
 
 
 class Interruption(Model, frozen=True, kw_only=True):
-    """The state that Maintenance or Parked interrupted, and what happened meanwhile."""
+    """The state that Maintenance or Parked interrupted, and what has changed since."""
 
     state: str = ""
-    """State that was interrupted; for Error the state that had failed."""
+    """State that was interrupted. For Error, the state that had failed."""
     maintenance_uid: str = msgspec.field(name="maintenanceUID", default="")
     """UID of the ServerMaintenance that holds the server."""
     touched: bool = False
-    """True once the machine was on, booted or repaired meanwhile, so that its hardware is looked at again."""
+    """True if the machine was powered on, booted or repaired since. Its inventory is then read again."""
     locator_led: bool = msgspec.field(name="locatorLED", default=False)
-    """True while the location LED is the maintenance's."""
+    """True while the maintenance controls the location LED."""
 
 
 class OperationRequest(Model, frozen=True, kw_only=True):
-    """A reset that somebody asked for by annotation. It is written down here before the annotation is removed."""
+    """A reset that was requested by annotation. It is recorded here before the annotation is removed."""
 
     operation: str
     """Value of the annotation."""
     requested_at: datetime | None = None
-    """When it was taken from the annotation."""
+    """Time at which the annotation was read."""
     deadline: datetime | None = None
-    """When it is dropped if the BMC could not be asked."""
+    """Time at which the request is dropped if the BMC did not accept it."""
     attempts: int = 0
-    """How often the BMC was asked."""
+    """Number of requests to the BMC."""
     asked_at: datetime | None = None
-    """When the BMC was asked, as long as its answer is not known: such a reset is never asked for again."""
+    """Time of a request to the BMC whose answer is not known. Such a reset is not requested again."""

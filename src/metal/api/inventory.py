@@ -1,4 +1,4 @@
-"""What a server was made of when it was last discovered: enough to tell what has changed since."""
+"""The hardware of a server as the last Discovery found it. The next Discovery is compared with it."""
 
 from datetime import datetime
 
@@ -7,26 +7,26 @@ from metal.api.meta import Model
 
 
 class Part(Model, frozen=True, kw_only=True):
-    """One thing that a person can pull out of the machine."""
+    """A replaceable part of the machine."""
 
     kind: str
-    """Drive, NetworkInterface or Processor."""
+    """Kind of the part: Drive, NetworkInterface or Processor."""
     id: str
-    """Serial number, MAC address or the BMC's id; where there is none, the name."""
+    """Serial number, MAC address, or identifier from the BMC; the name of the part if it has none of these."""
     name: str = ""
-    """Slot, bay or interface, as the BMC or the system calls it."""
+    """Slot, bay or interface, as the BMC or the operating system names it."""
     text: str = ""
-    """Size and model, for people."""
+    """Size and model, for display."""
 
 
 class Inventory(Model, frozen=True, kw_only=True):
-    """One complete discovery."""
+    """Result of a complete Discovery."""
 
     taken_at: datetime
-    """When it was complete."""
+    """Time at which the Discovery was complete."""
     bios_version: str = ""
     """BIOS version."""
     total_system_memory: Quantity = ""
-    """Memory as a Kubernetes quantity."""
+    """Size of the memory, as a Kubernetes quantity."""
     parts: tuple[Part, ...] = ()
     """Drives, network interfaces and processors."""

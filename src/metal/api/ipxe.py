@@ -16,40 +16,40 @@ class IPXEBootConfigSpec(Model, frozen=True, kw_only=True):
     system_uuid: str = msgspec.field(name="systemUUID", default="")
     """SMBIOS UUID of the machine."""
     system_ips: tuple[str, ...] = msgspec.field(name="systemIPs", default=())
-    """Addresses that the machine was seen with."""
+    """IP addresses of the machine."""
     image: str = ""
-    """Deprecated: OCI reference of the image."""
+    """Deprecated. OCI reference of the image."""
     kernel_url: Annotated[str, Length(1), Required()] = msgspec.field(name="kernelURL", default="")
-    """Where the kernel is served."""
+    """URL of the kernel."""
     initrd_url: Annotated[str, Length(1), Required()] = msgspec.field(name="initrdURL", default="")
-    """Where the initial RAM disk is served."""
+    """URL of the initial RAM disk."""
     squashfs_url: str = msgspec.field(name="squashfsURL", default="")
-    """Where the root file system is served, if the image has one."""
+    """URL of the root file system, if the image has one."""
     ipxe_server_url: str = msgspec.field(name="ipxeServerURL", default="")
-    """Deprecated: base address of the boot server."""
+    """Deprecated. Base URL of the boot server."""
     ignition_secret_ref: LocalRef | None = None
-    """Secret with the Ignition under key ignition."""
+    """Secret whose key ignition holds the Ignition configuration."""
     ipxe_script_secret_ref: LocalRef | None = msgspec.field(name="ipxeScriptSecretRef", default=None)
-    """Secret with a script of one's own under key ipxe-script."""
+    """Secret whose key ipxe-script holds a script that replaces the generated one."""
 
 
 class IPXEBootConfigStatus(Model, frozen=True, kw_only=True):
-    """Whether it can be served."""
+    """Observed state of an IPXEBootConfig."""
 
     state: Annotated[str, Choice("", "Pending", "Ready", "Error")] = ""
-    """Pending, Ready or Error."""
+    """State of the configuration: Pending, Ready (it can be served) or Error."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Why, in detail."""
+    """Conditions of the configuration."""
 
 
 class IPXEBootConfig(Model, frozen=True, kw_only=True):
-    """What the boot server serves to one machine over iPXE."""
+    """Configures what the boot server serves to one machine over iPXE."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: IPXEBootConfigSpec = IPXEBootConfigSpec()

@@ -1,4 +1,4 @@
-"""All kinds of the project under one API group, which is a setting: distributions rename it."""
+"""All kinds of the project, for a configurable API group: distributions rename it."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kinds, and the annotation and label keys that carry the group's name."""
+    """The kinds, and the annotation and label keys that contain the API group."""
 
     group: str
     boot_group: str

@@ -1,4 +1,4 @@
-"""ServerMaintenance: takes a server out of service for a while, and gives it back as it was."""
+"""ServerMaintenance takes a server out of service temporarily and restores its previous state afterwards."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -15,14 +15,14 @@ _INT32 = 2**31
 
 
 class Policy(StrEnum):
-    """Whose word a claimed server's maintenance needs."""
+    """Whether the maintenance of a claimed server requires an approval."""
 
     OWNER_APPROVAL = "OwnerApproval"
     ENFORCED = "Enforced"
 
 
 class MaintenanceState(StrEnum):
-    """States of a maintenance."""
+    """States of a ServerMaintenance."""
 
     PENDING = "Pending"
     IN_MAINTENANCE = "InMaintenance"
@@ -30,52 +30,54 @@ class MaintenanceState(StrEnum):
 
 
 class ServerBootConfigurationTemplate(Model, frozen=True, kw_only=True):
-    """What the server boots from the network during the maintenance."""
+    """Template of the ServerBootConfiguration that the server boots during the maintenance."""
 
     name: Annotated[str, Required()] = ""
-    """Name for people; the ServerBootConfiguration has the name of the maintenance."""
+    """Name for display. The ServerBootConfiguration has the name of the ServerMaintenance."""
     spec: Annotated[ServerBootConfigurationSpec, Required()] = ServerBootConfigurationSpec(server_ref=LocalRef())
-    """What is booted; serverRef names the server of the maintenance, whatever stands here."""
+    """Spec of the ServerBootConfiguration. Its serverRef is replaced by the serverRef of the ServerMaintenance."""
 
 
 class ServerMaintenanceSpec(Model, frozen=True, kw_only=True):
-    """What is to be done with which server."""
+    """Desired state of a maintenance: the server, and its power and boot during the maintenance."""
 
     policy: Annotated[str, Choice(*Policy), Defaulted()] = Policy.OWNER_APPROVAL.value
-    """OwnerApproval waits until the owner of the claim approves it; Enforced does not. Both take a free server."""
+    """OwnerApproval waits until the owner of the ServerClaim approves the maintenance. Enforced does not wait. A server
+    without a claim needs no approval."""
     server_ref: Annotated[LocalRef, Required(), Rule(IMMUTABLE, "serverRef is immutable")] = LocalRef()
-    """Server that is maintained."""
+    """Server to maintain."""
     server_power: Annotated[str, Choice("", "On", "Off")] = ""
-    """On or Off during the maintenance; empty leaves it. Quote it in YAML: a bare Off is a truth value there."""
+    """Power state during the maintenance: On or Off. Empty leaves the power unchanged. Quote the value in YAML, where a
+    bare Off is a boolean."""
     locator_led: Annotated[str, Choice("", "Unknown", "Lit", "Blinking", "Off")] = msgspec.field(
         name="locatorLED", default=""
     )
     """Location LED during the maintenance: Unknown, Lit, Blinking or Off."""
     priority: Annotated[int, Range(-_INT32, _INT32 - 1), Defaulted()] = 0
-    """Of several that wait for one server the highest comes first."""
+    """Priority among the maintenances that wait for the same server. The highest value comes first."""
     server_boot_configuration_template: ServerBootConfigurationTemplate | None = None
-    """What the server boots from the network, once, unless serverPower is Off."""
+    """What the server boots over the network once during the maintenance. Ignored while serverPower is Off."""
 
 
 class ServerMaintenanceStatus(Model, frozen=True, kw_only=True):
-    """How far the maintenance is."""
+    """Observed state of a maintenance."""
 
     state: Annotated[str, Choice("", *MaintenanceState)] = ""
-    """Pending, InMaintenance or Failed."""
+    """State of the maintenance: Pending, InMaintenance or Failed."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     started_at: datetime | None = None
-    """When the server entered Maintenance for it."""
+    """Time at which the server entered the state Maintenance."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """InMaintenance, Approved and Overdue."""
+    """Conditions of the maintenance: InMaintenance, Approved and Overdue."""
 
 
 class ServerMaintenance(Model, frozen=True, kw_only=True):
-    """Takes a server out of service for a while."""
+    """Takes a server out of service temporarily and restores its previous state afterwards."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServerMaintenanceSpec = ServerMaintenanceSpec()

@@ -1,7 +1,7 @@
-"""Constraints written next to a field, read by the CRD generator only.
+"""Constraints of fields, read only by the CRD generator.
 
-msgspec ignores unknown metadata in `Annotated`, so these never make decoding fail: an informer must survive any object
-that some API has stored. The API itself refuses what they forbid.
+msgspec ignores unknown metadata in `Annotated`, so a constraint never makes decoding fail: an informer must decode any
+object that an API server has stored. The API server rejects objects that violate the constraints.
 """
 
 from collections.abc import Mapping
@@ -11,27 +11,27 @@ from typing import Annotated, Any
 
 @dataclass(frozen=True)
 class Schema:
-    """OpenAPI v3 keywords of one field, as they stand in the CRD."""
+    """OpenAPI v3 keywords of a field, as written into the CRD."""
 
     keywords: Mapping[str, Any]
 
 
 class Choice(Schema):
-    """Only these values."""
+    """Allows only the given values."""
 
     def __init__(self, *values: str) -> None:
         super().__init__({"enum": [str(value) for value in values]})
 
 
 class Pattern(Schema):
-    """Text that matches this regular expression (RE2, unanchored)."""
+    """Text must match the regular expression (RE2, unanchored)."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__({"pattern": pattern})
 
 
 class Length(Schema):
-    """Text of at least and at most so many characters."""
+    """Minimum and maximum number of characters."""
 
     def __init__(self, least: int = 0, most: int | None = None) -> None:
         limits = {"minLength": least or None, "maxLength": most}
@@ -39,14 +39,14 @@ class Length(Schema):
 
 
 class Range(Schema):
-    """A 32-bit number between these bounds, both included."""
+    """A 32-bit integer between two inclusive bounds."""
 
     def __init__(self, least: int, most: int) -> None:
         super().__init__({"format": "int32", "minimum": least, "maximum": most})
 
 
 class ListMap(Schema):
-    """A list that behaves like a map: these keys are unique together, and appliers own single entries (KEP-555)."""
+    """A list whose entries are identified by the given keys; server-side apply owns entries separately (KEP-555)."""
 
     def __init__(self, *keys: str) -> None:
         super().__init__({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)})
@@ -54,7 +54,7 @@ class ListMap(Schema):
 
 @dataclass(frozen=True)
 class Rule:
-    """One CEL rule (x-kubernetes-validations) and the sentence that its violation gets."""
+    """A CEL rule (x-kubernetes-validations) and the error message of its violation."""
 
     rule: str
     message: str
@@ -62,42 +62,42 @@ class Rule:
 
 @dataclass(frozen=True)
 class Required:
-    """The API demands the field, though the struct has a default so that decoding stays tolerant."""
+    """The API server requires the field, although the struct has a default so that decoding is tolerant."""
 
 
 @dataclass(frozen=True)
 class Defaulted:
-    """The API fills in the struct's default when the field is absent."""
+    """The API server sets the default of the struct when the field is absent."""
 
 
 @dataclass(frozen=True)
 class TypeSchema:
-    """Constraints of a whole struct, in its class attribute `__schema__`."""
+    """Constraints of a struct, in its class attribute `__schema__`."""
 
     rules: tuple[Rule, ...] = ()
     keywords: Mapping[str, Any] = field(default_factory=dict)
 
 
 ATOMIC = TypeSchema(keywords={"x-kubernetes-map-type": "atomic"})
-"""The struct has one owner as a whole under server-side apply."""
+"""Server-side apply treats the struct as one value with one owner."""
 
 IMMUTABLE = "self == oldSelf"
-"""CEL: the value never changes once it is set."""
+"""CEL: the value cannot change after it is set."""
 
 _IP = {"nullable": True, "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}, {"maxLength": 0}]}
 _QUANTITY = r"^(([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*))?$"
 
 IP = Annotated[str | None, Schema(_IP)]
-"""An IPv4 or IPv6 address; null and the empty string mean that there is none."""
+"""An IPv4 or IPv6 address. Null and the empty string mean that there is none."""
 
 MAC = Annotated[str, Pattern(r"^(([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2})?$")]
-"""A MAC address with colons, hyphens or no separators, in either case."""
+"""A MAC address with colons, hyphens or no separators, in upper or lower case."""
 
 Port = Annotated[int, Range(1, 65535)]
 """A TCP or UDP port."""
 
 Quantity = Annotated[str, Pattern(_QUANTITY)]
-"""A Kubernetes quantity such as 96Gi; always text, as every Kubernetes library writes it."""
+"""A Kubernetes quantity such as 96Gi, always written as a string."""
 
 Text = Annotated[str, Length(most=32768)]
-"""A sentence or a few, with the limit that metav1.Condition has."""
+"""Text with the length limit of metav1.Condition.message."""

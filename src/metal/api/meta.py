@@ -1,4 +1,4 @@
-"""What every kind shares: metadata, conditions, references, and `Kind`, the description of a resource."""
+"""What all kinds share: metadata, conditions, references, and `Kind`, the description of a resource."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ _QUALIFIED = (
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"):
-    """Base of everything that travels as JSON: immutable, camelCase on the wire, defaults left out."""
+    """Base of all structs that are encoded as JSON: immutable, camelCase, defaults omitted."""
 
 
 class OwnerReference(Model, frozen=True, kw_only=True):
-    """One entry of metadata.ownerReferences."""
+    """An entry of metadata.ownerReferences."""
 
     api_version: str
     kind: str
@@ -30,7 +30,7 @@ class OwnerReference(Model, frozen=True, kw_only=True):
 
 
 class ObjectMeta(Model, frozen=True, kw_only=True):
-    """metadata of an object, as far as controllers read it."""
+    """The fields of an object's metadata that controllers read."""
 
     name: str = ""
     generate_name: str = ""
@@ -47,31 +47,31 @@ class ObjectMeta(Model, frozen=True, kw_only=True):
 
 
 class Condition(Model, frozen=True, kw_only=True):
-    """metav1.Condition: one observed aspect, with a CamelCase reason and a sentence a person can act on."""
+    """metav1.Condition: one aspect of the observed state."""
 
     type: Annotated[str, Pattern(_QUALIFIED), Length(most=316)]
-    """Name of the aspect in CamelCase."""
+    """Type of the condition, in CamelCase."""
     status: Annotated[str, Choice("True", "False", "Unknown")]
-    """True, False or Unknown."""
+    """Status of the condition: True, False or Unknown."""
     last_transition_time: Annotated[datetime | None, Required()] = None
-    """When status last changed."""
+    """Time at which the status last changed."""
     reason: Annotated[str, Pattern(r"^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$"), Length(most=1024)] = ""
-    """CamelCase word for programs."""
+    """Reason for the last change, in CamelCase, for programs."""
     message: Text = msgspec.field(default_factory=str)  # so that an empty one is written: metav1.Condition demands it
-    """Sentence for people: what is, what is awaited, what to do."""
+    """Details for humans: what is observed, what the controller waits for, and what to do."""
     observed_generation: int = 0
-    """metadata.generation that this condition was computed from."""
+    """The metadata.generation that this condition was computed from."""
 
 
 Conditions = Annotated[tuple[Condition, ...], ListMap("type")]
-"""The conditions of an object, one of each type."""
+"""The conditions of an object, identified by their type."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Column:
-    """One printer column of `kubectl get` (CustomResourceColumnDefinition)."""
+    """A printer column of `kubectl get` (CustomResourceColumnDefinition)."""
 
     name: str
     json_path: str
@@ -82,7 +82,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """A resource and the struct that decodes it. `metal.kube` knows it only by these attributes."""
+    """A resource and the struct that decodes it. `metal.kube` uses only these attributes."""
 
     group: str
     version: str

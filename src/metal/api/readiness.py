@@ -1,4 +1,4 @@
-"""ServerReadinessRule: keeps claims away from servers until conditions that others report hold."""
+"""ServerReadinessRule taints servers until the conditions that other components report are as required."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,60 +10,64 @@ from metal.api.meta import Conditions, Model, ObjectMeta
 
 
 class EnforcementMode(StrEnum):
-    """For how long a rule looks at a server."""
+    """How long a rule applies to a server."""
 
     CONTINUOUS = "Continuous"
     BOOTSTRAP_ONLY = "BootstrapOnly"
 
 
 class ConditionRequirement(Model, frozen=True, kw_only=True):
-    """One condition that a server must have."""
+    """A condition that a server must have."""
 
     type: Annotated[str, Length(1, 316)]
     """Type of the condition."""
     required_status: Annotated[str, Choice("True", "False", "Unknown"), Required()] = ""
-    """True, False or Unknown. Quote it in YAML: a bare True is a truth value there."""
+    """Required status of the condition: True, False or Unknown. Quote the value in YAML, where a bare True is a
+    boolean."""
 
 
 class RuleTaint(Model, frozen=True, kw_only=True):
-    """The taint of a server that is not ready."""
+    """Taint of the servers that are not ready."""
 
     key: Annotated[str, Length(1, 253)]
-    """Name of the taint."""
+    """Key of the taint."""
     value: str = ""
-    """Value that a toleration with operator Equal must repeat."""
+    """Value of the taint. A toleration with operator Equal must have the same value."""
     effect: Annotated[str, Choice("NoBind", "Evict"), Defaulted()] = "NoBind"
-    """NoBind keeps new claims away; Evict is reserved and has no behaviour."""
+    """Effect of the taint. NoBind prevents new claims from binding the server. Evict is reserved and has no effect."""
 
 
 class ServerReadinessRuleSpec(Model, frozen=True, kw_only=True):
-    """Which servers, which conditions, which taint."""
+    """Desired state of a rule: the servers, the conditions that they must have, and the taint."""
 
     conditions: Annotated[
         tuple[ConditionRequirement, ...], ListMap("type"), Schema({"minItems": 1, "maxItems": 32}), Required()
     ] = ()
-    """Conditions that must all hold; one that a server does not have does not hold."""
+    """Conditions that a server must have. All of them must be met; a condition that the server does not have is not
+    met."""
     enforcement_mode: Annotated[str, Choice(*EnforcementMode), Required()] = ""
-    """Continuous puts the taint back when a condition no longer holds; BootstrapOnly is done once all have held."""
+    """Continuous adds the taint again when a condition is no longer met. BootstrapOnly stops once all conditions have
+    been met."""
     taint: Annotated[RuleTaint | None, Required()] = None
-    """Taint of servers that are not ready. It belongs to the rule on every server that the rule selects."""
+    """Taint of the servers that do not meet the conditions. The rule owns this taint on every server that it
+    selects."""
     server_selector: LabelSelector = LabelSelector()
-    """Labels of the servers that the rule is for; empty selects all."""
+    """Selects the servers by their labels. An empty selector selects all servers."""
 
 
 class ServerReadinessRuleStatus(Model, frozen=True, kw_only=True):
-    """What became of the rule."""
+    """Observed state of a rule."""
 
     state: Annotated[str, Choice("", "Active", "Error")] = ""
-    """Active, or Error when the rule cannot be applied."""
+    """State of the rule: Active, or Error when it cannot be applied."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Valid."""
+    """Conditions of the rule: Valid."""
 
 
 class ServerReadinessRule(Model, frozen=True, kw_only=True):
@@ -80,7 +84,7 @@ class ServerReadinessRule(Model, frozen=True, kw_only=True):
     )
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[ServerReadinessRuleSpec, Rule(IMMUTABLE, "spec is immutable: make another rule"), Required()] = (
+    spec: Annotated[ServerReadinessRuleSpec, Rule(IMMUTABLE, "spec is immutable: create another rule"), Required()] = (
         ServerReadinessRuleSpec()
     )
     status: ServerReadinessRuleStatus = ServerReadinessRuleStatus()

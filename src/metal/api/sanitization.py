@@ -1,4 +1,4 @@
-"""SanitizationEvidence: what became of the data that a tenant left on a server's drives, drive by drive, signed."""
+"""SanitizationEvidence: the signed record of how the drives of a server were sanitized after a claim."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from metal.api.meta import Model, ObjectMeta
 
 
 class Policy(StrEnum):
-    """What must become of a tenant's data. Clear and Purge are those of NIST SP 800-88."""
+    """How drives must be sanitized. Clear and Purge are the categories of NIST SP 800-88."""
 
     NONE = "None"
     CLEAR = "Clear"
@@ -20,7 +20,7 @@ class Policy(StrEnum):
 
 
 class Result(StrEnum):
-    """How far the erasure of one drive has come."""
+    """Progress of the erasure of a drive."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -32,7 +32,7 @@ class Result(StrEnum):
 
 
 class Firmware(StrEnum):
-    """What of a machine's firmware is put back after a tenant; one of them, see docs/cleanup.md."""
+    """Which part of the firmware is reset after a claim."""
 
     NONE = "None"
     CLEAR_TPM = "ClearTPM"
@@ -40,7 +40,7 @@ class Firmware(StrEnum):
 
 
 class FirmwareResult(StrEnum):
-    """How far that has come."""
+    """Progress of the firmware reset."""
 
     ASKED = "Asked"
     PENDING = "Pending"
@@ -51,7 +51,7 @@ class FirmwareResult(StrEnum):
 
 
 class EvidencePhase(StrEnum):
-    """Whether a server's drives are erased."""
+    """Progress of the sanitization of a server."""
 
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
@@ -59,177 +59,179 @@ class EvidencePhase(StrEnum):
 
 
 class KnownDrive(Model, frozen=True, kw_only=True):
-    """A drive that the server had when it was discovered: every one must be erased after a tenant."""
+    """A drive that Discovery found. All of these must be erased after a claim."""
 
     name: str = ""
-    """Name in the probe's operating system; empty for a drive that only the BMC knows."""
+    """Name in the operating system of the probe. Empty for a drive that only the BMC reports."""
     serial_number: str = ""
     """Serial number."""
     wwn: str = ""
-    """World Wide Name, or what stands for it (EUI-64, NGUID)."""
+    """World Wide Name, or its equivalent (EUI-64, NGUID)."""
     size: int = 0
-    """Size in bytes; 0 when it is not known."""
+    """Size in bytes. 0 when unknown."""
     slot: str = ""
-    """Where it is, in the BMC's words."""
+    """Location, as the BMC names it."""
 
 
 class DriveErasure(Model, frozen=True, kw_only=True):
-    """What was done to one drive, as the system that did it reported."""
+    """Erasure of a drive, as reported by the probe that erased it."""
 
     name: str = ""
-    """Name in that operating system."""
+    """Name in the operating system of the probe."""
     serial_number: str = ""
     """Serial number."""
     wwn: str = ""
-    """World Wide Name, or what stands for it (EUI-64, NGUID)."""
+    """World Wide Name, or its equivalent (EUI-64, NGUID)."""
     model: str = ""
     """Model."""
     transport: str = ""
-    """NVMe, SATA, SAS, SCSI, virtio or MMC."""
+    """Transport of the drive: NVMe, SATA, SAS, SCSI, virtio or MMC."""
     size: int = 0
     """Size in bytes."""
     rotational: bool = False
     """True for a hard disk."""
     slot: str = ""
-    """Where it is, as far as anybody knows."""
+    """Location, if known."""
     method: str = ""
-    """What erased it, such as NVMeSanitizeCryptoErase or Overwrite."""
+    """Method that erased the drive, such as NVMeSanitizeCryptoErase or Overwrite."""
     class_: Annotated[str, Choice("", "Clear", "Purge")] = msgspec.field(name="class", default="")
-    """What that method reaches by NIST SP 800-88: Clear or Purge; empty until it has succeeded."""
+    """Category of NIST SP 800-88 that the method reached: Clear or Purge. Empty until it has succeeded."""
     started_at: datetime | None = None
-    """When its erasure began."""
+    """Time at which the erasure of the drive started."""
     ended_at: datetime | None = None
-    """When its erasure ended."""
+    """Time at which the erasure of the drive ended."""
     percent: int = 0
-    """How much of it is done."""
+    """Completed percentage of the erasure."""
     seconds_left: int | None = None
-    """How long it will take still, where the drive says."""
+    """Remaining time in seconds, if the drive reports it."""
     samples_read: int = 0
-    """How many places were read back afterwards."""
+    """Number of samples that were read back afterwards."""
     samples_differ: int = 0
-    """At how many of them the drive does not look erased."""
+    """Number of samples that do not look erased."""
     result: Annotated[str, Choice("", *Result)] = ""
-    """Pending, Running, Succeeded, Failed, Locked, Missing or ReadOnly."""
+    """Result of the erasure: Pending, Running, Succeeded, Failed, Locked, Missing or ReadOnly."""
     message: str = ""
-    """What failed, or why better methods did not do."""
+    """Details: what failed, or why a stronger method was not used."""
 
 
 class VolumeDrive(Model, frozen=True, kw_only=True):
-    """One drive of a RAID volume, as the BMC tells it."""
+    """A drive of a RAID volume, as the BMC reports it."""
 
     serial_number: str = ""
     """Serial number."""
     slot: str = ""
-    """Where it is, in the BMC's words."""
+    """Location, as the BMC names it."""
     size: int = 0
     """Size in bytes."""
     state: str = ""
-    """Enabled, StandbySpare, UnavailableOffline, …"""
+    """State, such as Enabled, StandbySpare or UnavailableOffline."""
     health: str = ""
-    """OK, Warning or Critical."""
+    """Health: OK, Warning or Critical."""
 
 
 class RAIDVolume(Model, frozen=True, kw_only=True):
-    """A volume of a storage controller, as the BMC tells it: what a system sees in place of the drives."""
+    """A volume of a storage controller, as the BMC reports it. An operating system sees the volume instead of its
+    drives."""
 
     name: str = ""
     """Name."""
     raid_type: str = msgspec.field(name="raidType", default="")
     """RAID type."""
     wwn: str = ""
-    """World-wide identifier; empty when the BMC tells none that a system sees, too."""
+    """World-wide identifier. Empty when the BMC reports none that an operating system also sees."""
     size: int = 0
     """Size in bytes."""
     state: str = ""
-    """Enabled, Disabled, …"""
+    """State, such as Enabled or Disabled."""
     health: str = ""
-    """OK, Warning or Critical."""
+    """Health: OK, Warning or Critical."""
     drives: tuple[VolumeDrive, ...] = ()
-    """Its drives; none when the BMC does not tell all of them."""
+    """Drives of the volume. Empty when the BMC does not report all of them."""
 
 
 class FirmwareReset(Model, frozen=True, kw_only=True):
-    """What was done to the firmware, as its BMC says."""
+    """Reset of the firmware after a claim, as the BMC reports it."""
 
     action: Annotated[str, Choice("", Firmware.CLEAR_TPM, Firmware.RESET_BIOS)] = ""
-    """ClearTPM or ResetBIOS."""
+    """Requested reset: ClearTPM or ResetBIOS."""
     required: bool = False
-    """Whether the server is held back until it has succeeded."""
+    """If true, the server does not become Available until the reset has succeeded."""
     result: Annotated[str, Choice("", *FirmwareResult)] = ""
-    """Asked, Pending (it takes effect as the machine starts), Succeeded, NotSupported, Unconfirmed (the BMC shows
-    nothing by which it could be read back) or Failed."""
+    """Result of the reset: Asked, Pending (it takes effect when the machine starts), Succeeded, NotSupported,
+    Unconfirmed (the BMC shows nothing to verify it with) or Failed."""
     asked_at: datetime | None = None
-    """When the BMC was asked for it."""
+    """Time of the request to the BMC."""
     ended_at: datetime | None = None
-    """When the result was known."""
+    """Time at which the result was known."""
     message: str = ""
-    """Why it is not Succeeded."""
+    """Details of a result other than Succeeded."""
 
 
 class Signature(Model, frozen=True, kw_only=True):
-    """Proves who wrote the evidence, and that it was not changed since."""
+    """Signature of the evidence. It shows which manager signed the evidence and that it has not changed since."""
 
     algorithm: str = ""
-    """Ed25519 (RFC 8032)."""
+    """Signature algorithm: Ed25519 (RFC 8032)."""
     key_id: str = msgspec.field(name="keyID", default="")
     """First 16 hexadecimal digits of the SHA-256 of the public key."""
     value: str = ""
-    """Signature in base64, over the evidence in canonical JSON without this field (docs/cleanup.md)."""
+    """Signature in base64, over the canonical JSON of the evidence without this field (see docs/cleanup.md)."""
     signed_at: datetime | None = None
-    """When it was signed."""
+    """Time at which the evidence was signed."""
 
 
 class SanitizationEvidenceSpec(Model, frozen=True, kw_only=True):
-    """Which server's erasure this is, after which tenant, to which policy."""
+    """Identifies the sanitization: the server, the claim and the required policy."""
 
     server_ref: Annotated[LocalRef, Required()] = LocalRef()
-    """Server whose drives were erased."""
+    """Server that was sanitized."""
     system_uuid: str = msgspec.field(name="systemUUID", default="")
     """UUID of the system, in lower case."""
     claim_uid: str = msgspec.field(name="claimUID", default="")
-    """UID of the ServerClaim whose tenant had used it; empty when nobody knows."""
+    """UID of the ServerClaim that had used the server. Empty when unknown."""
     policy: Annotated[str, Choice("", Policy.CLEAR, Policy.PURGE)] = ""
-    """What had to be reached: Clear or Purge."""
+    """Required policy: Clear or Purge."""
     boot_window: str = ""
-    """Id of the network boot that erased it."""
+    """ID of the network boot that erased the drives."""
 
 
 class SanitizationEvidenceStatus(Model, frozen=True, kw_only=True):
-    """What was done."""
+    """Reported and verified results of the sanitization."""
 
     phase: Annotated[str, Choice("", *EvidencePhase)] = ""
-    """Running, Succeeded or Failed."""
+    """Phase of the sanitization: Running, Succeeded or Failed."""
     started_at: datetime | None = None
-    """When the first report arrived."""
+    """Time of the first report."""
     updated_at: datetime | None = None
-    """When the last report was written down."""
+    """Time at which the last report was recorded."""
     reported_at: datetime | None = None
-    """When the final report arrived: nothing is being erased any more."""
+    """Time of the final report. Nothing is being erased afterwards."""
     ended_at: datetime | None = None
-    """When the verdict was reached."""
+    """Time at which the result was decided."""
     drives: tuple[DriveErasure, ...] = ()
-    """What was done to each drive."""
+    """Erasure of each drive."""
     firmware: tuple[FirmwareReset, ...] = ()
-    """What was done to the machine's firmware, where the policy asks for it."""
+    """Resets of the firmware, if the policy requires them."""
     problems: tuple[str, ...] = ()
-    """What the system that erased could not look at."""
+    """Devices that the probe could not inspect."""
     volumes: tuple[RAIDVolume, ...] = ()
-    """Volumes of storage controllers when the erasure had ended. Read only where the system that erased did not see a
-    drive of the server."""
+    """Volumes of storage controllers after the erasure. Read only if the probe did not see one of the server's
+    drives."""
     volumes_read_at: datetime | None = None
-    """When they were read."""
+    """Time at which the volumes were read."""
     remarks: tuple[str, ...] = ()
-    """What is worth knowing and nothing to hold the server back for."""
+    """Remarks that do not prevent the server from becoming Available."""
     owed: tuple[str, ...] = ()
-    """What is still to be done before anybody else may have the server; a sentence for each drive."""
+    """Open sanitization tasks. The server cannot be claimed until each of them is done or accepted. One sentence for
+    each drive."""
     accepted_at: datetime | None = None
-    """When somebody accepted what is owed (operation accept-owed-sanitization)."""
+    """Time at which an administrator accepted the open tasks (annotation operation=accept-owed-sanitization)."""
     signature: Signature | None = None
-    """Made once there is a verdict, and again when what is owed was accepted."""
+    """Signature, made when the result is decided and renewed when open tasks are accepted."""
 
 
 class SanitizationEvidence(Model, frozen=True, kw_only=True):
-    """Evidence of one erasure. It outlives the server and the claim."""
+    """Signed record of one sanitization. It is kept after the server and the claim are deleted."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: SanitizationEvidenceSpec = SanitizationEvidenceSpec()
@@ -237,11 +239,12 @@ class SanitizationEvidence(Model, frozen=True, kw_only=True):
 
 
 class SanitizationProgress(Model, frozen=True, kw_only=True):
-    """How far the erasure that is under way has come."""
+    """Progress of the running sanitization."""
 
     percent: int = 0
-    """Of all drives together, by size."""
+    """Completed percentage over all drives, weighted by size."""
     time_left: str = ""
-    """How long it will take still, such as 2h10m, by what the drives say or by their pace; empty when neither does."""
+    """Estimated remaining time, such as 2h10m, from the reports of the drives or from their pace. Empty when
+    unknown."""
     message: str = ""
-    """In a few words."""
+    """Short description of the progress."""

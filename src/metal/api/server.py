@@ -1,4 +1,4 @@
-"""Server: one computer system and where it is in its life."""
+"""Server: one physical computer system, its desired settings and its observed state."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -26,7 +26,7 @@ from metal.api.sanitization import FirmwareReset, KnownDrive, Policy, Sanitizati
 
 
 class State(StrEnum):
-    """States of a server."""
+    """States of a server. docs/states.md describes them."""
 
     INITIAL = "Initial"
     DISCOVERY = "Discovery"
@@ -40,13 +40,13 @@ class State(StrEnum):
 
 
 class InlineBMC(Model, frozen=True, kw_only=True):
-    """Access to the BMC without a BMC object."""
+    """Access to a BMC that has no BMC object."""
 
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
             Rule(
                 "(has(self.address) && size(self.address) > 0) != has(self.endpointRef)",
-                "exactly one of address and endpointRef says where the BMC is",
+                "exactly one of address and endpointRef must be set",
             ),
         )
     )
@@ -56,33 +56,33 @@ class InlineBMC(Model, frozen=True, kw_only=True):
     address: str = ""
     """IP address or host name of the BMC."""
     bmc_secret_ref: Annotated[LocalRef, Required()] = LocalRef()
-    """BMCSecret with the credentials."""
+    """BMCSecret that holds the credentials."""
     endpoint_ref: LocalRef | None = None
-    """Endpoint that holds the address, instead of address."""
+    """Endpoint that holds the address of the BMC. Exactly one of address and endpointRef must be set."""
     console_protocol: ConsoleProtocol | None = None
-    """Serial console."""
+    """Protocol of the serial console."""
     tls: TLSPolicy | None = None
-    """Which certificate is accepted."""
+    """Verification of the BMC's TLS certificate. Defaults to the bmc section of the manager's configuration."""
 
 
 class BootOrder(Model, frozen=True, kw_only=True):
-    """One entry of the boot order."""
+    """An entry of the boot order."""
 
     name: str
-    """Name for people."""
+    """Name for display."""
     priority: int
-    """Lower boots first."""
+    """Position in the boot order. Lower values boot first."""
     device: str
-    """The BMC's boot option, or a word such as Network that names its kind."""
+    """Boot option of the BMC, or a kind of boot option such as Network."""
 
 
 class BIOSSettings(Model, frozen=True, kw_only=True):
     """BIOS settings for one BIOS version. No controller applies them yet."""
 
     version: str
-    """BIOS version that the settings are for."""
+    """BIOS version to which the settings apply."""
     settings: dict[str, str] = {}
-    """Attributes by name."""
+    """BIOS attributes and their values."""
 
 
 def _given(name: str) -> str:
@@ -90,36 +90,37 @@ def _given(name: str) -> str:
 
 
 class ServerSpec(Model, frozen=True, kw_only=True):
-    """What the server is to be."""
+    """Desired state of a server."""
 
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
             Rule(
                 f"{_given('systemUUID')} || {_given('uuid')}",
-                "systemUUID is needed: the SMBIOS UUID of the system (uuid is an older spelling)",
+                "systemUUID is required: the SMBIOS UUID of the system (uuid is deprecated)",
             ),
             Rule(
                 f"!({_given('systemUUID')} && {_given('uuid')})"
                 " || self.systemUUID.lowerAscii() == self.uuid.lowerAscii()",
-                "systemUUID and uuid name the same thing and must be equal: remove uuid",
+                "systemUUID and uuid must be equal: remove the deprecated uuid",
             ),
         )
     )
 
     system_uuid: str = msgspec.field(name="systemUUID", default="")
-    """SMBIOS UUID of the system; uuid is an older spelling, and one of the two is needed."""
+    """SMBIOS UUID of the system. One of systemUUID and uuid is required."""
     uuid: str = msgspec.field(name="uuid", default="")
-    """Older spelling of systemUUID."""
+    """Deprecated. Use systemUUID."""
     system_uri: str = msgspec.field(name="systemURI", default="")
-    """Redfish path of the system; found by UUID when empty."""
+    """Redfish path of the system. If empty, the system is found by its UUID."""
     power: Annotated[str, Choice("", "On", "Off")] = ""
-    """Deprecated: power belongs to the claim or the maintenance."""
+    """Deprecated. The power of a server is set by its ServerClaim or ServerMaintenance."""
     indicator_led: Annotated[str, Choice("", "Unknown", "Lit", "Blinking", "Off")] = msgspec.field(
         name="indicatorLED", default=""
     )
-    """Desired location LED: Unknown, Lit, Blinking or Off."""
+    """Desired state of the location LED: Unknown, Lit, Blinking or Off."""
     reclaim_policy: Annotated[str, Choice("Recycle", "Retain"), Defaulted()] = "Recycle"
-    """Recycle makes a released server available again; Retain keeps it in Released."""
+    """What happens after the claim is deleted. Recycle sanitizes the server and makes it available again. Retain keeps
+    it in state Released."""
     server_claim_ref: Annotated[
         ObjectRef | None,
         Rule(
@@ -128,36 +129,37 @@ class ServerSpec(Model, frozen=True, kw_only=True):
         ),
         Rule("self.name == oldSelf.name", "name of serverClaimRef is immutable: remove the reference first"),
     ] = None
-    """Claim that holds the server."""
+    """ServerClaim that the server is bound to."""
     bmc_ref: LocalRef | None = None
-    """BMC that manages the server; one of bmcRef and bmc."""
+    """BMC that manages the server. One of bmcRef and bmc must be set."""
     bmc: InlineBMC | None = None
-    """Access to the BMC itself; one of bmcRef and bmc."""
+    """Access to the BMC without a BMC object. One of bmcRef and bmc must be set."""
     boot_configuration_ref: ObjectRef | None = None
-    """ServerBootConfiguration that the next network boot uses."""
+    """ServerBootConfiguration of the next network boot."""
     boot_order: tuple[BootOrder, ...] = ()
-    """Persistent boot order."""
+    """Persistent boot order of the machine."""
     bios: tuple[BIOSSettings, ...] = msgspec.field(name="BIOS", default=())
-    """BIOS settings by BIOS version."""
+    """BIOS settings, one entry for each BIOS version."""
     taints: Annotated[tuple[Taint, ...], ListMap("key", "effect")] = ()
-    """Keep claims away that do not tolerate them. As on a Node, key and effect tell them apart."""
+    """Prevent claims that do not tolerate them from binding the server. As on a Node, a taint is identified by its key
+    and effect."""
     unclaimable: Annotated[bool, Defaulted()] = False
-    """True (cordon) keeps new claims away; a bound claim stays."""
+    """If true, new claims cannot bind the server (cordon). A claim that is already bound is not affected."""
     server_maintenance_ref: ObjectRef | None = None
     """ServerMaintenance that holds the server."""
     maintenance_boot_configuration_ref: ObjectRef | None = None
     """ServerBootConfiguration of the maintenance."""
     bios_settings_ref: LocalRef | None = None
-    """BIOSSettings that are being applied."""
+    """BIOSSettings that are being applied to the server."""
 
 
 class LLDPNeighbor(Model, frozen=True, kw_only=True):
-    """A switch port seen by LLDP."""
+    """A switch port, reported by LLDP."""
 
     mac_address: str = ""
-    """Chassis id."""
+    """Chassis ID."""
     port_id: str = msgspec.field(name="portID", default="")
-    """Port id."""
+    """Port ID."""
     port_description: str = ""
     """Port description."""
     system_name: str = ""
@@ -167,39 +169,39 @@ class LLDPNeighbor(Model, frozen=True, kw_only=True):
 
 
 class NetworkInterface(Model, frozen=True, kw_only=True):
-    """One network interface of the server."""
+    """A network interface of the server."""
 
     name: str
-    """Name, from the operating system when the probe saw it, else from the BMC."""
+    """Name, from the operating system if the probe reported the interface, else from the BMC."""
     mac_address: str
-    """MAC address, lower case with colons."""
+    """MAC address, in lower case with colons."""
     ip: IP = msgspec.field(name="ip", default=None)
-    """Deprecated; see ips."""
+    """Deprecated. Use ips."""
     ips: tuple[str, ...] = msgspec.field(name="ips", default=())
-    """IP addresses that the probe saw."""
+    """IP addresses that the probe reported."""
     carrier_status: str = ""
-    """up or down."""
+    """Link state: up or down."""
     neighbors: tuple[LLDPNeighbor, ...] = ()
-    """Switch ports seen by LLDP."""
+    """Switch ports, reported by LLDP."""
 
 
 class Processor(Model, frozen=True, kw_only=True):
-    """One processor package."""
+    """A processor package."""
 
     id: str
-    """Identifier given by the BMC."""
+    """Identifier from the BMC."""
     type: str = ""
-    """CPU, GPU, FPGA, …"""
+    """Type, such as CPU, GPU or FPGA."""
     architecture: str = ""
-    """x86, ARM, …"""
+    """Architecture, such as x86 or ARM."""
     instruction_set: str = ""
-    """x86-64, ARM-A64, …"""
+    """Instruction set, such as x86-64 or ARM-A64."""
     manufacturer: str = ""
     """Manufacturer."""
     model: str = ""
     """Model."""
     max_speed_mhz: int = msgspec.field(name="maxSpeedMHz", default=0)
-    """Highest clock rate in MHz."""
+    """Maximum clock rate in MHz."""
     total_cores: int = 0
     """Number of cores."""
     total_threads: int = 0
@@ -207,14 +209,14 @@ class Processor(Model, frozen=True, kw_only=True):
 
 
 class StorageDrive(Model, frozen=True, kw_only=True):
-    """One drive."""
+    """A drive."""
 
     name: str = ""
     """Name."""
     media_type: str = ""
-    """HDD, SSD, …"""
+    """Media type, such as HDD or SSD."""
     type: str = ""
-    """Protocol: NVMe, SATA, SAS, …"""
+    """Protocol, such as NVMe, SATA or SAS."""
     capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     vendor: str = ""
@@ -224,31 +226,31 @@ class StorageDrive(Model, frozen=True, kw_only=True):
     serial_number: str = ""
     """Serial number."""
     state: str = ""
-    """Enabled, Disabled or Absent."""
+    """State: Enabled, Disabled or Absent."""
 
 
 class StorageVolume(Model, frozen=True, kw_only=True):
-    """One volume."""
+    """A volume of a storage controller."""
 
     name: str = ""
     """Name."""
     capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     state: str = ""
-    """Enabled, Disabled or Absent."""
+    """State: Enabled, Disabled or Absent."""
     raid_type: str = msgspec.field(name="raidType", default="")
     """RAID type."""
     volume_usage: str = ""
-    """What the volume is used for."""
+    """Usage of the volume."""
 
 
 class Storage(Model, frozen=True, kw_only=True):
-    """One storage controller."""
+    """A storage controller."""
 
     name: str = ""
     """Name."""
     state: str = ""
-    """Enabled, Disabled or Absent."""
+    """State: Enabled, Disabled or Absent."""
     volumes: tuple[StorageVolume, ...] = ()
     """Volumes."""
     drives: tuple[StorageDrive, ...] = ()
@@ -256,69 +258,71 @@ class Storage(Model, frozen=True, kw_only=True):
 
 
 class Wait(Model, frozen=True, kw_only=True):
-    """What the server waits for, and until when."""
+    """What the controller waits for, and the deadline."""
 
     for_: str = msgspec.field(name="for", default="")
     """Name of the wait in CamelCase, for programs."""
     since: datetime | None = None
-    """When the wait began."""
+    """Time at which the wait started."""
     until: datetime | None = None
-    """Deadline; what happens then is the state's business."""
+    """Deadline of the wait. The state of the server determines what happens then."""
 
 
 class Failure(Model, frozen=True, kw_only=True):
-    """Why the server is in Error."""
+    """Why the server is in state Error."""
 
     state: str = ""
-    """State that was interrupted."""
+    """State that failed."""
     reason: str = ""
-    """CamelCase word for programs."""
+    """Reason in CamelCase, for programs."""
     message: str = ""
-    """What failed, what was awaited, and what to do."""
+    """Details for humans: what failed, what the controller waited for, and what to do."""
 
 
 class ClaimBoot(Model, frozen=True, kw_only=True):
-    """The last network boot that a claim got, recorded on the Server so that nothing else can cause a second one."""
+    """The last network boot of a claim. It is recorded on the Server so that the machine is not booted a second
+    time."""
 
     claim_uid: str = msgspec.field(name="claimUID", default="")
     """UID of the claim."""
     image: str = ""
     """Image that was booted."""
     ignition_secret: str | None = None
-    """Name of the Secret whose Ignition was booted, empty without Ignition; absent when nobody knows."""
+    """Name of the Secret with the Ignition that was booted. Empty without Ignition; absent when unknown."""
     booted_at: datetime | None = None
-    """When the machine fetched what it needed to boot; empty while the boot is still owed."""
+    """Time at which the machine had fetched everything that it needs to boot. Empty until then."""
     boot_generation: int = 0
-    """spec.bootGeneration of the claim that this boot has answered."""
+    """The spec.bootGeneration of the claim for which this boot was done."""
     requested_generation: int = 0
-    """spec.bootGeneration of the claim for which another boot is under way or awaited."""
+    """The spec.bootGeneration of the claim for which another boot is pending or in progress."""
 
 
 class ServerStatus(Model, frozen=True, kw_only=True):
-    """What the server is."""
+    """Observed state of a server."""
 
     state: Annotated[str, Choice("", *State)] = ""
-    """Initial, Discovery, Available, Reserved, Released, Parked, Cleanup, Maintenance or Error."""
+    """State of the server: Initial, Discovery, Available, Reserved, Released, Parked, Cleanup, Maintenance or Error."""
     since: datetime | None = None
-    """When state last changed."""
+    """Time at which the state last changed."""
     waiting_for: str = ""
-    """What is awaited, in a few words; empty when nothing is."""
+    """What the controller currently waits for. Empty when it waits for nothing."""
     wait: Wait | None = None
-    """The wait in detail."""
+    """Name and deadline of what the controller waits for."""
     failure: Failure | None = None
-    """Why the server is in Error."""
+    """Why the server is in state Error."""
     interruption: Interruption | None = None
-    """What Maintenance or Parked interrupted."""
+    """State that Maintenance or Parked interrupted."""
     operation_request: OperationRequest | None = None
-    """Reset that was asked for by annotation and not done yet."""
+    """Reset that was requested by annotation and is not complete."""
     power_state: str = ""
-    """Power state as the BMC last reported it."""
+    """Power state, as last reported by the BMC."""
     power_request: "PowerRequest | None" = None
-    """Power change that was asked for and not yet seen."""
+    """Power change that was requested and is not complete."""
     on_requested_at: datetime | None = None
-    """When power On was last asked for, as long as it has not been seen since: until then Off may be an old reading."""
+    """Time of the last request to power on. Cleared when the BMC reports On; until then a reported Off may be
+    outdated."""
     indicator_led: str = msgspec.field(name="indicatorLED", default="")
-    """Location LED as the BMC last reported it."""
+    """State of the location LED, as last reported by the BMC."""
     manufacturer: str = ""
     """Manufacturer."""
     model: str = ""
@@ -330,7 +334,7 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     bios_version: str = ""
     """BIOS version."""
     total_system_memory: Quantity = ""
-    """Memory as a Kubernetes quantity."""
+    """Size of the memory, as a Kubernetes quantity."""
     processors: tuple[Processor, ...] = ()
     """Processor packages."""
     storages: tuple[Storage, ...] = ()
@@ -338,56 +342,58 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     network_interfaces: tuple[NetworkInterface, ...] = ()
     """Network interfaces."""
     inventory: Inventory | None = None
-    """What the last complete discovery has found, to compare the next one with."""
+    """Hardware that the last complete Discovery found. The next Discovery is compared with it."""
     boot_window: BootWindow | None = None
-    """The network boot that is under way, or was last."""
+    """The current network boot, or the last one."""
     claim_boot: ClaimBoot | None = None
-    """The last network boot that the present claim got."""
+    """The last network boot of the current claim."""
     tenant: str = ""
-    """UID of the claim whose tenant may have left traces on the machine; empty once it was sanitized."""
+    """UID of the last claim whose operating system may have run on the machine. Cleared when the server is
+    sanitized."""
     boot_attempts: int = 0
-    """Failed network boots in a row."""
+    """Number of consecutive network boots that failed."""
     tenant_served: bool = False
-    """Whether an earlier network boot of the present tenant was handed anything before it failed."""
+    """True if a failed network boot of the current claim had already been served a script or an Ignition."""
     drives: tuple[KnownDrive, ...] = ()
-    """Drives that the server had when it was discovered."""
+    """Drives that Discovery found."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
-    """What must become of the present tenant's data, also when its claim is gone: None, Clear or Purge."""
+    """How the drives must be sanitized after the current claim: None, Clear or Purge. It is kept when the claim is
+    deleted."""
     sanitization_progress: SanitizationProgress | None = None
-    """How far the erasure has come that is under way."""
+    """Progress of the running sanitization."""
     firmware_reset: FirmwareReset | None = None
-    """What is being done to the firmware after the last tenant."""
+    """Reset of the firmware after the last claim."""
     sanitization_evidence: str = ""
-    """Name of the SanitizationEvidence of the last erasure."""
+    """Name of the SanitizationEvidence of the last sanitization."""
     sanitization: str = ""
-    """What became of the last tenant's data: Clear or Purge (the weakest that a drive reached), None when the policy
-    was to leave it, NotOwed when nothing of the tenant had reached the machine, Accepted when somebody accepted what
-    its erasure owes."""
+    """Result of the last sanitization: Clear or Purge (the weakest category that a drive reached), None (the policy was
+    None), NotOwed (the claim had not reached the machine) or Accepted (an administrator accepted the open tasks)."""
     ssh_host_key: Pin | None = None
-    """SSH host key of the BMC in spec.bmc, pinned by the first console; that of a BMC object is in its own status."""
+    """SSH host key of the BMC in spec.bmc, pinned by the first console session. The host key of a BMC object is in its
+    own status."""
     observed_generation: int = 0
-    """metadata.generation that this status was computed from."""
+    """The metadata.generation that this status was computed from."""
     conditions: Conditions = ()
-    """Ready and others; other components may add their own."""
+    """Conditions of the server: Ready and others. Other components can add their own conditions."""
 
 
 class PowerRequest(Model, frozen=True, kw_only=True):
     """A power change in progress."""
 
     target: str
-    """On or Off."""
+    """Desired power state: On or Off."""
     reason: str = ""
-    """Who wants it."""
+    """Reason for the power change."""
     requested_at: datetime | None = None
-    """When it was first asked for."""
+    """Time of the first request."""
     forced_at: datetime | None = None
-    """When it was forced; empty while it is graceful."""
+    """Time at which the change was forced. Empty while it is graceful."""
     deadline: datetime | None = None
-    """When it counts as failed."""
+    """Time at which the change is considered failed."""
 
 
 class Server(Model, frozen=True, kw_only=True):
-    """One computer system."""
+    """A physical server."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServerSpec = ServerSpec()

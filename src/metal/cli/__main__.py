@@ -1,4 +1,4 @@
-"""`python -m metal.cli` is metalctl."""
+"""Runs metalctl as `python -m metal.cli`."""
 
 from metal.cli.main import main
 

@@ -1,4 +1,4 @@
-"""metalctl completion"""
+"""metalctl completion: completion scripts of shells."""
 
 import click
 from click.shell_completion import BashComplete, ZshComplete
@@ -9,14 +9,13 @@ _SHELLS = {"bash": BashComplete, "zsh": ZshComplete}
 @click.command("completion")
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 def command(shell: str) -> None:
-    """Print what makes a shell complete commands, options, kinds and names of objects.
+    """Print the completion script of a shell, for commands, options, kinds and names of objects.
 
     \b
     bash:  source <(metalctl completion bash)      in ~/.bashrc
-    zsh:   source <(metalctl completion zsh)       in ~/.zshrc, behind compinit
+    zsh:   source <(metalctl completion zsh)       in ~/.zshrc, after compinit
 
-    Names come from the API that the command line reaches, within a second; without an API none are offered.
+    Names are read from the API server within one second; without an API server there are none.
     """
-    from metal.cli.main import main
-
+    main = click.get_current_context().find_root().command
     click.echo(_SHELLS[shell](main, {}, "metalctl", "_METALCTL_COMPLETE").source())

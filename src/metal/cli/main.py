@@ -1,4 +1,4 @@
-"""The commands of metalctl. Each one's code is loaded when it is called, so that `--help` is quick."""
+"""The commands of metalctl. The module of a command is imported when it is called, so that `--help` is fast."""
 
 import importlib
 
@@ -7,39 +7,39 @@ import click
 import metal
 
 COMMANDS = {
-    "up": ("metal.cli.run.up", "Run everything here: embedded API, controllers, boot server, registry."),
-    "manager": ("metal.cli.run.manager", "Run controllers, boot server and registry against a Kubernetes cluster."),
-    "sim": ("metal.cli.run.sim", "Run simulated BMCs and machines against a control plane."),
-    "status": ("metal.cli.machines.status", "Show every server: state, since when, power, and what it waits for."),
-    "why": ("metal.cli.why.command", "Say what a server or claim waits for, what was tried, and what to do."),
-    "get": ("metal.cli.objects.get", "Show objects of any kind."),
-    "describe": ("metal.cli.objects.describe", "Show everything about an object, and what happened to it."),
-    "apply": ("metal.cli.objects.apply", "Create or change objects as files say."),
+    "up": ("metal.cli.run.up", "Run the control plane on this machine, with an embedded API."),
+    "manager": ("metal.cli.run.manager", "Run the control plane for a Kubernetes cluster."),
+    "sim": ("metal.cli.run.sim", "Run simulated BMCs and machines for a control plane."),
+    "status": ("metal.cli.machines.status", "Show the state of every server, its power, and what it waits for."),
+    "why": ("metal.cli.why.command", "Explain what a server or a claim waits for, and what to do."),
+    "get": ("metal.cli.objects.get", "List objects of any kind."),
+    "describe": ("metal.cli.objects.describe", "Show the details and the Events of objects."),
+    "apply": ("metal.cli.objects.apply", "Create or update the objects in files."),
     "delete": ("metal.cli.objects.delete", "Delete objects."),
     "claim": ("metal.cli.machines.claim", "Claim servers and boot an image on them."),
-    "release": ("metal.cli.machines.release", "Give claimed servers back."),
-    "power": ("metal.cli.machines.power", "Switch or restart the machines of claims, or show their power."),
-    "retry": ("metal.cli.machines.retry", "Let servers in Error go on."),
-    "console": ("metal.cli.console.command", "Open a server's serial console over its BMC."),
-    "cordon": ("metal.cli.machines.cordon:cordon", "Keep new claims away from servers."),
-    "uncordon": ("metal.cli.machines.cordon:uncordon", "Let claims have servers again."),
-    "park": ("metal.cli.machines.park:park", "Take hands off servers."),
+    "release": ("metal.cli.machines.release", "Delete claims and sanitize their servers."),
+    "power": ("metal.cli.machines.power", "Change or show the power of claimed servers."),
+    "retry": ("metal.cli.machines.retry", "Retry servers in state Error."),
+    "console": ("metal.cli.console.command", "Open the serial console of a server."),
+    "cordon": ("metal.cli.machines.cordon:cordon", "Mark servers as unclaimable."),
+    "uncordon": ("metal.cli.machines.cordon:uncordon", "Mark servers as claimable."),
+    "park": ("metal.cli.machines.park:park", "Stop managing servers."),
     "unpark": ("metal.cli.machines.park:unpark", "Manage parked servers again."),
-    "maintain": ("metal.cli.machines.maintain", "Take servers into maintenance, or end it."),
-    "approve": ("metal.cli.machines.approve", "Let maintenances have the servers of your claims."),
-    "evidence": ("metal.cli.data.evidence", "List, show and verify evidence of what became of tenants' data."),
+    "maintain": ("metal.cli.machines.maintain", "Start or end the maintenance of servers."),
+    "approve": ("metal.cli.machines.approve", "Approve the maintenance of claimed servers."),
+    "evidence": ("metal.cli.data.evidence", "List, show and verify the evidence of sanitizations."),
     "move": (
         "metal.cli.data.move",
-        "Move all objects to another API, such as from `metalctl up` into a cluster.",
+        "Move all objects to another API server, such as a cluster.",
     ),
-    "config": ("metal.cli.run.config", "Print every configuration option with its meaning, or check a file."),
-    "backup": ("metal.cli.data.backup", "Copy everything that an embedded API holds to a file, while it works."),
-    "restore": ("metal.cli.data.restore", "Put such a copy in place of what an embedded API holds."),
-    "lease-hook": ("metal.cli.run.lease_hook", "Tell the control plane of a DHCP lease (called by a DHCP server)."),
-    "completion": ("metal.cli.completion", "Have bash or zsh complete commands and names."),
+    "config": ("metal.cli.run.config", "Print every configuration option, or validate a file."),
+    "backup": ("metal.cli.data.backup", "Back up all objects of an embedded API."),
+    "restore": ("metal.cli.data.restore", "Restore a backup into an embedded API."),
+    "lease-hook": ("metal.cli.run.lease_hook", "Report a DHCP lease (called by a DHCP server)."),
+    "completion": ("metal.cli.completion", "Print the completion script of bash or zsh."),
 }
-"""Where each command is (`command` in the module, or what is named behind the colon), and what it does."""
-_BY_HAND = (
+"""Module of each command (its `command`, or the name after the colon), and its summary."""
+_SERVERS_AND_CLAIMS = (
     "status",
     "why",
     "claim",
@@ -58,7 +58,7 @@ _OBJECTS = ("get", "describe", "apply", "delete")
 
 
 class _Lazy(click.Group):
-    """A group whose commands live in modules of their own."""
+    """A group whose commands are in modules of their own."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -71,8 +71,8 @@ class _Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        others = tuple(name for name in COMMANDS if name not in _BY_HAND + _OBJECTS)
-        sections = {"Servers and claims": _BY_HAND, "Objects of any kind": _OBJECTS, "Control plane": others}
+        others = tuple(name for name in COMMANDS if name not in _SERVERS_AND_CLAIMS + _OBJECTS)
+        sections = {"Servers and claims": _SERVERS_AND_CLAIMS, "Objects of any kind": _OBJECTS, "Control plane": others}
         for title, names in sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name, COMMANDS[name][1]) for name in names])
@@ -85,11 +85,11 @@ def main() -> None:
 
     \b
     First steps:
-      metalctl up --fleet 8      everything on this machine, with eight simulated servers
-      metalctl status            what each server is doing, and what it waits for
+      metalctl up --fleet 8      run the control plane here, with eight simulated servers
+      metalctl status            show the state of each server, and what it waits for
       metalctl claim first --image IMAGE --wait
-      metalctl why claim/first   what it is doing, and what to do
+      metalctl why claim/first   explain its state, and what to do
 
-    Exit codes: 0 done, 1 it failed (the sentence says why), 2 the command line or configuration is wrong; commands on
-    servers and objects also have 3 for not found and 4 for timed out.
+    Exit codes: 0 done, 1 failed (with a message), 2 usage or configuration error; commands on servers and objects also
+    have 3 not found and 4 timed out.
     """

@@ -1,4 +1,4 @@
-"""What an option's value must look like beyond its type."""
+"""Validates the values of options beyond their type."""
 
 import ipaddress
 import re
@@ -15,7 +15,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def problem(section: str, name: str, value: object) -> str:
-    """What is wrong with a value, with the fix; empty when nothing is."""
+    """Return what is wrong with a value, with the fix; empty if it is valid."""
     text = str(value)
     if section == "Listen":
         return "" if name in ("metrics", "events") and not text else _listen(text)
@@ -39,21 +39,21 @@ def problem(section: str, name: str, value: object) -> str:
 
 
 def whole(config: Config) -> str:
-    """What is wrong between options, with the fix; empty when nothing is."""
+    """Return what is wrong with a combination of options, with the fix; empty if it is valid."""
     for name in ("boot", "registry", *(("events",) if config.listen.events else ())):
         host, _ = split_listen(getattr(config.listen, name))
         if ipaddress.ip_address(host).is_unspecified and not getattr(config.advertise, name):
             return (
-                f"listen.{name} is {host}, which machines cannot be told: set advertise.{name} to the URL by which "
-                "they reach it"
+                f"listen.{name} is {host}, to which machines cannot connect: set advertise.{name} to the URL that they "
+                "use"
             )
     if config.advertise.events and not config.listen.events:
         return "advertise.events is set and listen.events is not: set both, or neither"
     election = config.election
     if not election.lease_duration > election.renew_deadline > 2 * election.retry_period:
         return (
-            "election: leaseDuration must be longer than renewDeadline, which must be longer than two retryPeriods, "
-            "or a leader would act when another one may, or lose its place with the first lost request"
+            "election: leaseDuration must be longer than renewDeadline, which must be longer than two retryPeriods; "
+            "otherwise two leaders could act, or one lost request would end the leadership"
         )
     return ""
 
@@ -72,7 +72,7 @@ def _sanitization(name: str, text: str) -> str:
     if name == "firmware" and text not in tuple(Firmware):
         return f"is {text!r}: write None, ClearTPM or ResetBIOS"
     if name == "rate" and text == "0":
-        return "is 0: write bytes a second, such as 50000000"
+        return "is 0: write bytes per second, such as 50000000"
     if name == "key_secret" and not _LEASE.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case, such as metal-evidence-key"
     return ""
@@ -84,7 +84,7 @@ def _registries(names: tuple[str, ...]) -> str:
 
 
 def split_listen(text: str) -> tuple[str, int]:
-    """Address and port of address:port. Raises ValueError with a sentence."""
+    """Return address and port of address:port. Raises ValueError with a message."""
     wrong = _listen(text)
     if wrong:
         raise ValueError(wrong)

@@ -1,4 +1,4 @@
-"""Writes the configuration out as a file whose comments explain it: all options, at their defaults."""
+"""Renders the configuration as a YAML file with every option, its description and its default."""
 
 import dataclasses
 import textwrap
@@ -11,7 +11,7 @@ from metal.config.options import Config
 
 
 def documented(config: Config | None = None) -> str:
-    """A YAML file with every option, its sentence as a comment, and its value."""
+    """Return a YAML file with every option, its description as a comment, and its value."""
     head = "# Configuration of the metal control plane. Every option, at its default.\n"
     return head + "\n".join(_section(config or Config(), "")) + "\n"
 
@@ -31,7 +31,7 @@ def _section(section: Any, indent: str) -> Iterator[str]:
 
 
 def scalar(value: Any) -> str:
-    """A value as it is written in the file."""
+    """Return a value as it is written in the file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):

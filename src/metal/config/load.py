@@ -1,4 +1,4 @@
-"""Reads the configuration file. Every complaint names the file, the line, the option and the fix."""
+"""Reads the configuration file. Every error names the file, the line, the option and the fix."""
 
 import dataclasses
 import re
@@ -20,11 +20,12 @@ _BYTES = {None: 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used. str() is a sentence with file and line."""
+    """The configuration is invalid. str() is a message with file and line."""
 
 
 def load(path: Path | None) -> Config:
-    """The configuration in a file; the defaults without one. Raises ConfigError, also for a bad dnsRecordTemplate."""
+    """Return the configuration in a file, or the defaults. Raises ConfigError, also for an invalid
+    dnsRecordTemplate."""
     if path is None:
         return Config()
     try:
@@ -40,7 +41,7 @@ def load(path: Path | None) -> Config:
 
 
 def parse(text: str, source: str) -> Config:
-    """The configuration in a text. Raises ConfigError."""
+    """Return the configuration in a text. Raises ConfigError."""
     try:
         root = read(text, source)
         config = Config() if root is None else _read(Config, root)
@@ -58,7 +59,7 @@ def parse(text: str, source: str) -> Config:
 
 
 def key_of(name: str) -> str:
-    """How an option is spelled in the file: camelCase."""
+    """Return the key of an option in the file, in camelCase."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)
 

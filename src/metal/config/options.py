@@ -1,4 +1,4 @@
-"""The options. The docstring under each says what it means, its unit, and why the default is what it is."""
+"""The options. The docstring below each option has its meaning, its unit and the reason of its default."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,191 +16,200 @@ _BMC = BMCSettings()
 
 @dataclass(frozen=True)
 class Listen:
-    """Where the control plane listens, as address:port. Loopback unless told otherwise."""
+    """Addresses on which the control plane listens, as address:port. The defaults are loopback addresses."""
 
     api: str = "127.0.0.1:8443"
-    """Embedded Kubernetes API (TLS). Not used with a cluster's own API."""
+    """Embedded Kubernetes API (TLS). Not used with the API server of a cluster."""
     boot: str = "127.0.0.1:8082"
-    """Boot server: iPXE scripts, images and Ignition. Real machines must reach it, so set another address."""
+    """Boot server: iPXE scripts, images and Ignition. Machines must be able to connect to it."""
     registry: str = "127.0.0.1:10000"
-    """Registry that metalprobe reports to. Machines must reach it."""
+    """Registry that receives the reports of metalprobe. Machines must be able to connect to it."""
     events: str = ""
-    """Receiver of BMCs' events, such as 0.0.0.0:10001. BMCs must reach it; empty subscribes to no events."""
+    """Receiver of BMC events, such as 0.0.0.0:10001. BMCs must be able to connect to it. Empty disables event
+    subscriptions."""
     metrics: str = "127.0.0.1:8080"
-    """Prometheus metrics and the probes /healthz and /readyz; empty switches them off."""
+    """Prometheus metrics and the probes /healthz and /readyz. Empty disables them."""
 
 
 @dataclass(frozen=True)
 class Advertise:
-    """How machines reach the control plane, where that differs from what it listens on."""
+    """Base URLs under which machines connect to the control plane, if they differ from the listen addresses."""
 
     boot: str = ""
-    """Base URL of the boot server, such as http://192.0.2.1:8082; empty means http:// and listen.boot."""
+    """Base URL of the boot server, such as http://192.0.2.1:8082. Defaults to http:// and listen.boot."""
     registry: str = ""
-    """Base URL of the registry; empty means http:// and listen.registry."""
+    """Base URL of the registry. Defaults to http:// and listen.registry."""
     events: str = ""
-    """Base URL of the event receiver; empty means http:// and listen.events. Some BMCs take none but https."""
+    """Base URL of the event receiver. Defaults to http:// and listen.events. Some BMCs accept only https."""
 
 
 @dataclass(frozen=True)
 class BMCOptions:
-    """How BMCs are spoken to where they do not say otherwise."""
+    """Connections to BMCs. The spec of a BMC takes precedence."""
 
     scheme: str = "https"
-    """https or http. http shows passwords to the network, so it must be asked for."""
+    """URL scheme: https or http. http sends passwords in plain text and is therefore not the default."""
     verify: bool = True
-    """Whether a BMC's certificate must be trusted; false accepts any, so it must be asked for."""
+    """If true, the TLS certificate of a BMC must be trusted. If false, any certificate is accepted."""
     ca_file: str = ""
-    """File of certificates (PEM) that sign BMCs' certificates, beside the system's."""
+    """File with certificate authorities (PEM) of BMCs, in addition to those of the system."""
     check_interval: float = 60.0
-    """How often each BMC is looked at, in seconds; a BMC that died is noticed this late."""
+    """Interval of the health checks of each BMC, in seconds. It limits how late a failure is detected."""
     trust_on_first_use: bool = False
-    """Whether a BMC that says nothing of tls is held to the first certificate it shows, instead of to an authority."""
+    """If true, the first certificate of a BMC without spec.tls is pinned, instead of verified with an authority."""
     auto_reset: bool = False
-    """Whether a BMC that has failed for resetAfter is restarted without being asked, by Redfish or else by SSH."""
+    """If true, a BMC that has failed for resetAfter is restarted automatically, with Redfish or else with SSH."""
     reset_after: float = _BMC.reset_after
-    """How long it must have failed before that; no second restart follows within an hour."""
+    """Time that a BMC must have failed before its automatic restart. It is restarted at most once an hour."""
     event_slowdown: int = int(_BMC.event_slowdown)
-    """How many times less often BMCs and idle servers are looked at while a BMC's events arrive; 1 changes nothing."""
+    """Factor by which the polling of BMCs and idle servers is reduced while events of the BMC are received. 1 disables
+    it."""
 
 
 @dataclass(frozen=True)
 class Registries:
-    """Where operating system images come from."""
+    """Registries of operating system images."""
 
     insecure: tuple[str, ...] = ()
-    """Registries (host or host:port) that are spoken to over plain http; all others need https."""
+    """Registries (host or host:port) that are accessed over plain http. All others require https."""
     allowed: tuple[str, ...] = ("ghcr.io",)
-    """Registries that images may come from, as host or host:port; the insecure ones are allowed too."""
+    """Registries that images may come from, as host or host:port. The insecure ones are allowed too."""
     cache_size: int = 20 << 30
-    """Most bytes that the image cache keeps; images in use are never removed. 20 GiB hold some hundred images."""
+    """Maximum size of the image cache in bytes. Images in use are never removed. 20 GiB hold some hundred images."""
 
 
 @dataclass(frozen=True)
 class Sanitization:
-    """What becomes of the data that tenants leave on servers' drives."""
+    """Sanitization of servers after a claim is deleted."""
 
     policy: str = _SERVER.sanitization_policy
-    """None, Clear or Purge (NIST SP 800-88), where neither the claim nor the server's label says."""
+    """Policy: None, Clear or Purge (NIST SP 800-88). The claim and the label of the server take precedence."""
     opt_out: bool = _SERVER.sanitization_opt_out
-    """Whether a claim may ask for less than the server's label or this policy do; false keeps claims from None, too."""
+    """If true, a claim can request a weaker policy than the label of the server or this configuration. If false, it
+    cannot."""
     timeout: float = _SERVER.sanitization_timeout
-    """How long a sanitization may take besides the time for its largest drive; starting takes minutes."""
+    """Maximum time of a sanitization, in addition to the time for the largest drive. Starting a server takes
+    minutes."""
     rate: int = _SERVER.sanitization_rate
-    """Bytes a second, at which the largest drive must be erased; hard disks write three times that."""
+    """Bytes per second at which the largest drive must be erased. Hard disks write about three times faster."""
     firmware: str = _SERVER.sanitization_firmware
-    """None, ClearTPM or ResetBIOS: what of the firmware is put back after a tenant, where the BMC can do it."""
+    """Reset of the firmware after a claim, if the BMC supports it: None, ClearTPM or ResetBIOS."""
     firmware_required: bool = _SERVER.sanitization_firmware_required
-    """Whether a server whose firmware was not put back is held back, as one with a drive that is not erased."""
+    """If true, a server whose firmware was not reset does not become Available, as with a drive that was not erased."""
     key_secret: str = _SERVER.signing_key
-    """Secret in `namespace` with the Ed25519 key that signs evidence, made where it is missing. Its public half is in
-    the ConfigMap of this name with -public at its end."""
+    """Secret in `namespace` with the Ed25519 key that signs evidence. It is created if it does not exist. The public
+    key is in the ConfigMap with this name and the suffix -public."""
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Deadlines and intervals of a server's life, in seconds (or with a unit: 90s, 30m, 2h)."""
+    """Deadlines and intervals of the states of a server, in seconds (or with a unit: 90s, 30m, 2h)."""
 
     resync: float = _SERVER.resync
-    """How often an idle server is looked at; power changed by hand is noticed this late."""
+    """Interval at which an idle server is reconciled. It limits how late a manual power change is detected."""
     graceful: float = _SERVER.graceful_timeout
-    """How long an operating system may take to shut down before power is cut."""
+    """Maximum time for the shutdown of an operating system. Then power is cut."""
     power: float = _SERVER.power_timeout
-    """How long any power change may take before the server goes to Error."""
+    """Maximum time for a power change. Then the server enters Error."""
     boot_config: float = _SERVER.boot_config_timeout
-    """How long the boot server may take to have an image ready; a first download can be large."""
+    """Maximum time until the boot server has an image ready. The first download of an image can be large."""
     discovery: float = _SERVER.discovery_timeout
-    """How long a machine may take from power-on to the probe's report; large servers train memory for minutes."""
+    """Maximum time from power-on to the report of the probe. Large servers train their memory for minutes."""
     claim_boot: float = _SERVER.claim_boot_timeout
-    """How long a machine may take from power-on to fetching the tenant's Ignition."""
+    """Maximum time from power-on until the machine fetches the Ignition of the claim."""
     race_window: float = _SERVER.race_window
-    """How long a boot is not believed while no DHCP lease of the machine is known, lest another party was served: the
-    time machines need from power-on to asking for their script. No wait where the DHCP server reports hosts' leases."""
+    """Time after which a boot of a machine without a known DHCP lease is accepted, because another client could have
+    been served: the time that machines need from power-on to the request of their script. Not used if the DHCP server
+    reports the leases of hosts."""
     boot_retry: float = _SERVER.boot_retry
-    """Pause before the second network boot; it doubles with each failure."""
+    """Pause before the second network boot. It doubles with each failure."""
     bmc: float = _SERVER.bmc_timeout
-    """How long a BMC may be unreachable before its server goes to Error."""
+    """Maximum time that a BMC may be unreachable. Then its server enters Error."""
     maintenance: float = MaintenanceSettings.overdue
-    """How long a maintenance may hold a server before its condition Overdue says so; it ends when it is deleted."""
+    """Time after which a maintenance has the condition Overdue. A maintenance ends when it is deleted."""
 
 
 @dataclass(frozen=True)
 class Election:
-    """Which of several managers acts, by a Lease in `namespace` (`metalctl manager --leader-elect`).
+    """Leader election of several managers, by a Lease in `namespace` (`metalctl manager --leader-elect`).
 
-    leaseDuration > renewDeadline > retryPeriod. What is between the first two is what a leader that is cut off from the
-    API has for stopping: requests to BMCs that are under way end, or are given up.
+    leaseDuration > renewDeadline > retryPeriod. The difference of the first two is the time that a leader without
+    connection to the API server has to stop: running requests to BMCs end or are cancelled.
     """
 
     lease: str = "metal-operator"
-    """Name of the Lease; managers of the same fleet share it."""
+    """Name of the Lease. Managers of the same fleet share it."""
     lease_duration: float = 10.0
-    """How long a leader that died silently keeps the others waiting; whole seconds. With this the next one acts after
-    10 to 12 s, and an API server that restarts within 5 s moves nothing."""
+    """Time in whole seconds after which a silent leader is replaced. With this default the next manager acts after 10
+    to 12 s, and a restart of the API server within 5 s has no effect."""
     renew_deadline: float = 7.0
-    """How long a leader acts after its last renewal; 3 s less than the others wait, for slow requests, odd clocks."""
+    """Maximum time that a leader acts after its last renewal. 3 s shorter than leaseDuration, for slow requests and
+    clock skew."""
     retry_period: float = 1.5
-    """How often the leader renews and the others look: four renewals may fail before the leader stops."""
+    """Interval at which the leader renews the Lease and the others check it. A leader stops after four failed
+    renewals."""
     drain: float = 1.5
-    """How long work in progress may go on after SIGTERM before the Lease is given back; the next leader waits."""
+    """Maximum time of work in progress after SIGTERM, before the Lease is released."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that can be set."""
+    """Options of the control plane."""
 
     api_group: str = METAL_GROUP
-    """API group of the kinds; a distribution may use another one, such as metal.openkcm.dev."""
+    """API group of the kinds. A distribution may use another one, such as metal.openkcm.dev."""
     boot_group: str = BOOT_GROUP
     """API group of IPXEBootConfig."""
     namespace: str = "metal-system"
-    """Namespace of what belongs to the control plane itself: discovery boots, inventories."""
+    """Namespace of the objects of the control plane itself, such as boot configurations of the probe and reports."""
     mac_prefixes_file: str = ""
-    """YAML file that says which MAC prefixes are BMCs, with their factory credentials; empty finds no BMCs by DHCP."""
+    """YAML file with the MAC prefixes of BMCs and their factory credentials. Empty disables the enrolment of BMCs by
+    DHCP."""
     dns_record_template: str = ""
-    """YAML file with the object that each BMC gets for its DNS name, with fields such as `{{ .Hostname }}` and
-    `{{ .IP }}`; empty writes none."""
+    """YAML file with the object that is created for the DNS name of each BMC, with fields such as `{{ .Hostname }}` and
+    `{{ .IP }}`. Empty creates none."""
     probe_image: str = ""
-    """OCI reference of the operating system image for discovery; without it servers wait in Discovery."""
+    """OCI reference of the probe image, which servers boot in state Discovery and for sanitization. Without it
+    servers wait in Discovery."""
     boot_attempts: int = _SERVER.boot_attempts
-    """How many network boots may fail in a row before the server goes to Error."""
+    """Maximum number of consecutive failed network boots. Then the server enters Error."""
     listen: Listen = field(default_factory=Listen)
-    """Where the control plane listens."""
+    """Listen addresses."""
     advertise: Advertise = field(default_factory=Advertise)
-    """How machines reach it."""
+    """Base URLs for machines."""
     bmc: BMCOptions = field(default_factory=BMCOptions)
-    """How BMCs are spoken to."""
+    """Connections to BMCs."""
     registries: Registries = field(default_factory=Registries)
-    """Where images come from."""
+    """Registries of images."""
     sanitization: Sanitization = field(default_factory=Sanitization)
-    """What becomes of tenants' data."""
+    """Sanitization after a claim."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     """Deadlines and intervals."""
     election: Election = field(default_factory=Election)
-    """Which of several managers acts."""
+    """Leader election."""
 
     @property
     def boot_url(self) -> str:
-        """Base URL of the boot server as machines see it, without a slash at its end."""
+        """Base URL of the boot server for machines, without a trailing slash."""
         return (self.advertise.boot or f"http://{self.listen.boot}").rstrip("/")
 
     @property
     def registry_url(self) -> str:
-        """Base URL of the registry as machines see it, without a slash at its end."""
+        """Base URL of the registry for machines, without a trailing slash."""
         return (self.advertise.registry or f"http://{self.listen.registry}").rstrip("/")
 
     @property
     def event_url(self) -> str:
-        """Base URL of the event receiver as BMCs see it, without a slash at its end; empty where there is none."""
+        """Base URL of the event receiver for BMCs, without a trailing slash; empty without a receiver."""
         listening = f"http://{self.listen.events}" if self.listen.events else ""
         return (self.advertise.events or listening).rstrip("/") if listening else ""
 
     def dns_template(self) -> Template | None:
-        """The template of DNS records, read from its file. Raises yamltree.Invalid with file, line and fix."""
+        """Read the template of DNS records. Raises yamltree.Invalid with file, line and fix."""
         return load_template(Path(self.dns_record_template)) if self.dns_record_template else None
 
     def bmc_settings(self) -> BMCSettings:
-        """What the BMC reconciler needs of all this."""
+        """Return the settings of the BMC reconciler."""
         b = self.bmc
         return BMCSettings(
             namespace=self.namespace, interval=b.check_interval, auto_reset=b.auto_reset, reset_after=b.reset_after,
@@ -208,7 +217,7 @@ class Config:
         )  # fmt: skip
 
     def server_settings(self, probe_bundle: bytes) -> ServerSettings:
-        """What the Server reconciler needs of all this."""
+        """Return the settings of the Server reconciler."""
         t, s = self.timeouts, self.sanitization
         return ServerSettings(
             namespace=self.namespace, probe_image=self.probe_image, registry_url=self.registry_url,

@@ -196,7 +196,7 @@ async def _opened_and_closed(path: Path) -> None:
         await journal.close()
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """The error names the path."""
     with pytest.raises(JournalError, match=r"missing/state.db: cannot be opened"):
         asyncio.run(SqliteJournal(tmp_path / "missing" / "state.db").open())

@@ -1,4 +1,4 @@
-"""metalctl console against an SSH server in this process that plays a BMC."""
+"""metalctl console against an SSH server in this process in the role of a BMC."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ QUIET = "console of s1 at 127.0.0.1; ~. ends it\nconsole of s1 closed\n"
 
 @dataclass
 class FakeBMC(asyncssh.SSHServer):
-    """Knows one account; its console repeats what is typed, and ends at Ctrl-D."""
+    """Has one account. Its console echoes keys and ends at Ctrl-D."""
 
     port: int = 0
     logins: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class FakeBMC(asyncssh.SSHServer):
         return (username, password) == ("root", PASSWORD)
 
     async def console(self, process: "asyncssh.SSHServerProcess[bytes]") -> None:
-        """One session."""
+        """Serve one session."""
         self.commands.append(process.command)
         process.stdout.write(b"login: ")
         while (typed := await self._read(process)) and b"\x04" not in typed:
@@ -85,7 +85,7 @@ def keys() -> list[asyncssh.SSHKey]:
 
 
 async def rack(b: Bench, port: int, *, password: str = PASSWORD, protocol: str = "SSH", **status: Any) -> None:
-    """A server, its BMC, and the BMC's credentials."""
+    """Create a server, its BMC and its BMCSecret."""
     spec = {
         "access": {"ip": "127.0.0.1"}, "bmcSecretRef": {"name": "b1"}, "protocol": {"name": "Redfish", "port": 443},
         "consoleProtocol": {"name": protocol, "port": port},
@@ -99,7 +99,7 @@ async def rack(b: Bench, port: int, *, password: str = PASSWORD, protocol: str =
 
 
 async def inline(b: Bench, port: int) -> None:
-    """A server with a BMC of its own, without an object for it."""
+    """Create a server with spec.bmc, without a BMC object."""
     spec = {
         "address": "127.0.0.1", "bmcSecretRef": {"name": "b1"}, "protocol": {"name": "Redfish", "port": 443},
         "consoleProtocol": {"name": "SSH", "port": port},
@@ -110,7 +110,7 @@ async def inline(b: Bench, port: int) -> None:
 
 
 class Typist:
-    """A terminal at which somebody types once it said `login: `: the text, and when that was repeated the last keys."""
+    """A terminal whose user types a text after `login: `, and the last keys after the echo of the text."""
 
     def __init__(self, text: bytes, last: bytes) -> None:
         self._text, self._last, self.shown, self._more = text, last, b"", asyncio.Event()
@@ -141,7 +141,7 @@ class Typist:
 
 
 async def typed(b: Bench, last: bytes, *args: str, text: bytes = b"") -> tuple[int, str, str]:
-    """Exit code, screen and stderr of a console at which somebody types."""
+    """Return exit code, screen and stderr of a console session with typed keys."""
     typist = Typist(text, last)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(terminal, "Terminal", lambda: typist)
@@ -149,8 +149,8 @@ async def typed(b: Bench, last: bytes, *args: str, text: bytes = b"") -> tuple[i
     return done.code, typist.shown.decode(), done.err
 
 
-async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
-    """Keys go there and output comes back, until ~.; the first key seen is in the BMC's status from then on."""
+async def test_the_console_pins_the_first_host_key(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
+    """Keys are sent and output is shown until ~.; the first host key is pinned in the status of the BMC."""
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await rack(b, fake.port, manufacturer="Dell Inc.")
         cast = tmp_path / "boot.cast"
@@ -162,7 +162,7 @@ async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, k
     assert fake.sizes[0] == (80, 24)
     assert bmc.status.ssh_host_key.sha256 == keys[0].get_fingerprint()
     assert bmc.status.ssh_host_key.since is not None
-    assert f"the host key of BMC b1 is {keys[0].get_fingerprint()} from now on" in err
+    assert f"pinned the host key of BMC b1: {keys[0].get_fingerprint()}" in err
     assert (again, "from now on" in quiet) == (0, False)
     header, *events = [json.loads(line) for line in cast.read_text().splitlines()]
     assert (header["version"], header["title"]) == (2, "console s1")
@@ -174,14 +174,15 @@ async def test_the_console_is_opened_with_the_key_written_down(tmp_path: Path, k
 async def test_another_host_key_is_refused_before_the_password_is_sent(
     new: int, tmp_path: Path, keys: list[asyncssh.SSHKey]
 ) -> None:
-    """Also one of another kind. Both fingerprints are told, and the way out; the status keeps what was refused."""
+    """A different key, also of another type, is rejected; the message has both fingerprints and the way out, the status
+    the rejected key."""
     first, second = keys[0].get_fingerprint(), keys[new].get_fingerprint()
     async with bench(tmp_path) as b, ssh(keys[new]) as fake:
         await rack(b, fake.port, sshHostKey={"sha256": first})
         code, _, err = await typed(b, b"")
         bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
     assert (code, fake.logins) == (1, [])
-    assert f"{first} is known, {second} was shown" in err, err
+    assert f"{first} is pinned, {second} was presented" in err, err
     assert "kubectl annotate bmcs b1 metal.ironcore.dev/operation=accept-host-key" in err
     assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (first, second)
 
@@ -189,7 +190,7 @@ async def test_another_host_key_is_refused_before_the_password_is_sent(
 async def test_the_trusted_host_key_takes_the_refused_one_out_of_the_status(
     tmp_path: Path, keys: list[asyncssh.SSHKey]
 ) -> None:
-    """Whoever answered there for a while is gone."""
+    """When the pinned key is presented again, the rejected key is removed from the status."""
     first = keys[0].get_fingerprint()
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await rack(b, fake.port, sshHostKey={"sha256": first, "refused": "SHA256:other"})
@@ -202,7 +203,7 @@ async def test_the_trusted_host_key_takes_the_refused_one_out_of_the_status(
 async def test_a_server_with_its_own_bmc_keeps_the_host_key_in_its_status(
     tmp_path: Path, keys: list[asyncssh.SSHKey]
 ) -> None:
-    """It has no BMC object; the way out is the same, on the Server."""
+    """Without a BMC object, the key is pinned in the status of the Server, with the same way out."""
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await inline(b, fake.port)
         code, _, err = await typed(b, b"~.")
@@ -218,7 +219,7 @@ async def test_a_server_with_its_own_bmc_keeps_the_host_key_in_its_status(
 async def test_a_host_key_that_was_pinned_meanwhile_is_the_one_that_counts(
     tmp_path: Path, keys: list[asyncssh.SSHKey]
 ) -> None:
-    """A controller and a console come first at the same time: one of them wins, and both hold to it."""
+    """If a controller pins another key concurrently, the console uses that one."""
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await rack(b, fake.port)
 
@@ -233,50 +234,50 @@ async def test_a_host_key_that_was_pinned_meanwhile_is_the_one_that_counts(
             code, _, err = await typed(b, b"")
         bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
     assert (code, fake.logins) == (1, [])
-    assert "SHA256:controller is known" in err
+    assert "SHA256:controller is pinned" in err
     assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (
         "SHA256:controller", keys[0].get_fingerprint(),
     )  # fmt: skip
 
 
 async def written(b: Bench, pin: dict[str, str]) -> None:
-    """What a controller writes."""
+    """Write the status as a controller does."""
     await b.live.client.patch_status(KINDS.bmc, "b1", {"status": {"sshHostKey": pin}})
 
 
 async def test_a_refused_login_names_the_secret_and_is_tried_once(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
-    """For fear of a lock-out; the password is in no message."""
+    """A rejected login is not repeated; the message names the BMCSecret and not the password."""
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await rack(b, fake.port, password="wrong horse")
         code, _, err = await typed(b, b"")
     assert (code, fake.logins) == (1, ["root:wrong horse"])
-    assert "refused user name and password of BMCSecret b1" in err
+    assert "rejected user name and password of BMCSecret b1" in err
     assert "horse" not in err
 
 
-async def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
-    """A protocol that is not spoken, a BMC that is not there, nobody who listens."""
+async def test_obstacles_have_a_message(tmp_path: Path) -> None:
+    """An unsupported protocol, a missing BMC and a closed port each have a message."""
     async with bench(tmp_path) as b:
         await rack(b, 623, protocol="IPMI")
         ipmi = await b.run("console", "s1")
         await b.live.client.patch(KINDS.bmc, "b1", {"spec": {"consoleProtocol": {"name": "SSH", "port": 1}}})
         closed = await b.run("console", "s1")
         await b.live.client.delete(KINDS.bmc, "b1")
-        gone, nobody = await b.run("console", "s1"), await b.run("console", "s9")
-    assert (ipmi.code, "only SSH is spoken here" in ipmi.err) == (1, True)
+        gone, missing = await b.run("console", "s1"), await b.run("console", "s9")
+    assert (ipmi.code, "only SSH is supported" in ipmi.err) == (1, True)
     assert (closed.code, "no SSH at 127.0.0.1 port 1" in closed.err) == (1, True)
     assert (gone.code, "BMC b1 does not exist" in gone.err) == (1, True)
-    assert nobody.code == 3
+    assert missing.code == 3
 
 
 def test_ssh_is_loaded_only_when_a_console_is_opened() -> None:
-    """Neither --help nor any other command pays for it."""
+    """--help and other commands do not import the SSH library."""
     code = "import sys, metal.cli.console.command, metal.cli.support.completing; sys.exit('asyncssh' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def portions(keys: bytes, cuts: list[int]) -> list[bytes]:
-    """The keys in portions."""
+    """Split keys into portions."""
     edges = sorted({0, len(keys), *(cut % (len(keys) + 1) for cut in cuts)})
     return [keys[a:b] for a, b in pairwise(edges)]
 
@@ -286,7 +287,7 @@ _KEYS = st.lists(st.sampled_from([b"~", b".", b"?", b"\r", b"\n", b"a", b"\xff"]
 
 @given(_KEYS, st.lists(st.integers(0, 20), max_size=5))
 def test_keys_mean_the_same_in_any_portions(keys: bytes, cuts: list[int]) -> None:
-    """A terminal gives single keys, a paste many at once."""
+    """Single keys and pasted text are interpreted alike."""
     whole, escape, sent, ends = Escape().feed(keys), Escape(), b"", False
     for portion in portions(keys, cuts):
         found = escape.feed(portion)
@@ -305,14 +306,14 @@ def test_keys_mean_the_same_in_any_portions(keys: bytes, cuts: list[int]) -> Non
     ],
 )  # fmt: skip
 def test_the_escape_is_one_at_the_beginning_of_a_line(keys: bytes, sent: bytes, ends: bool) -> None:
-    """As in ssh; anywhere else a tilde is a tilde."""
+    """As in ssh, a tilde elsewhere in a line is sent."""
     found = Escape().feed(keys)
     assert (found.send, found.ends) == (sent, ends)
 
 
 @given(st.text(max_size=30), st.lists(st.integers(0, 100), max_size=6))
-def test_a_recording_plays_what_was_shown(tmp_path_factory: pytest.TempPathFactory, text: str, cuts: list[int]) -> None:
-    """However the characters are cut into portions."""
+def test_a_recording_has_the_output(tmp_path_factory: pytest.TempPathFactory, text: str, cuts: list[int]) -> None:
+    """A recording has the output, however characters are split into portions."""
     path = tmp_path_factory.mktemp("cast") / "x.cast"
     recording = Recording(path, "t", (80, 24), datetime(2026, 1, 1, tzinfo=UTC), lambda: 1.5)
     for portion in portions(text.encode("utf-8", "surrogatepass"), cuts):
@@ -329,7 +330,7 @@ def test_a_recording_plays_what_was_shown(tmp_path_factory: pytest.TempPathFacto
 
 
 async def test_a_terminal_is_raw_while_the_session_lasts(tmp_path: Path, keys: list[asyncssh.SSHKey]) -> None:
-    """Ctrl-C goes to the other side instead of ending metalctl; afterwards the terminal is as it was."""
+    """Ctrl-C is sent to the BMC; afterwards the terminal has its previous settings."""
     ours, theirs = os.openpty()
     before = termios.tcgetattr(theirs)
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
@@ -355,7 +356,7 @@ async def test_a_terminal_is_raw_while_the_session_lasts(tmp_path: Path, keys: l
 
 
 async def screen(ours: int, text: bytes) -> bytes:
-    """What is shown until this is."""
+    """Read the screen until it shows a text."""
     loop, shown = asyncio.get_running_loop(), b""
     async with asyncio.timeout(40):
         while text not in shown:

@@ -1,4 +1,4 @@
-"""metalctl backup and restore: against a control plane that runs, and on the folder of one that does not."""
+"""metalctl backup and restore, against a running control plane and on the folder of a stopped one."""
 
 import asyncio
 import signal
@@ -22,22 +22,23 @@ pytestmark = pytest.mark.life
 
 
 def metalctl(*args: str) -> Result:
-    """A run in this process."""
+    """Run a command in this process."""
     return CliRunner().invoke(main, list(args))
 
 
 async def names(live: Live) -> list[str]:
-    """ConfigMaps of the default namespace."""
+    """Return the names of the ConfigMaps in the default namespace."""
     return [found.metadata.name for found in (await live.client.list(CONFIG_MAP, "default")).items]
 
 
 async def make(live: Live, name: str) -> None:
-    """A ConfigMap."""
+    """Create a ConfigMap."""
     await live.client.create(CONFIG_MAP, {"metadata": {"name": name, "namespace": "default"}})
 
 
-async def test_a_copy_is_taken_and_put_back_while_the_api_works(tmp_path: Path) -> None:
-    """What was removed since the copy is back, what was made since is gone, and the command says how much."""
+async def test_a_backup_is_restored_while_the_api_is_running(tmp_path: Path) -> None:
+    """Objects removed since the backup are restored, objects created since are removed, and the command prints the
+    counts."""
     copy = tmp_path / "copy.db"
     async with api(tmp_path / "data") as live:
         await make(live, "kept")
@@ -54,8 +55,8 @@ async def test_a_copy_is_taken_and_put_back_while_the_api_works(tmp_path: Path) 
         assert await names(live) == ["kept"]
 
 
-async def test_without_yes_nobody_is_asked_where_nobody_sits(tmp_path: Path) -> None:
-    """In a script, a restore without --yes changes nothing, says what it would have done, and how to do it."""
+async def test_a_restore_without_a_terminal_needs_yes(tmp_path: Path) -> None:
+    """Without a terminal, a restore without --yes changes nothing and names --yes."""
     copy = tmp_path / "copy.db"
     async with api(tmp_path / "data") as live:
         await live.metalctl("backup", str(copy))
@@ -63,11 +64,11 @@ async def test_without_yes_nobody_is_asked_where_nobody_sits(tmp_path: Path) -> 
         code, out, err = await live.metalctl("restore", str(copy))
         assert (code, await names(live)) == (1, ["new"])
         assert "0 objects to write, 1 to remove" in out
-        assert "give --yes" in err
+        assert "use --yes" in err
 
 
 async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
-    """It ends with 0 and the figures."""
+    """A dry run prints the counts and ends with 0."""
     copy = tmp_path / "copy.db"
     async with api(tmp_path / "data") as live:
         await live.metalctl("backup", str(copy))
@@ -77,18 +78,18 @@ async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
         assert "0 objects to write, 1 to remove" in out
 
 
-async def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
-    """The sentence names it; its content stays."""
+async def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    """The message names the existing file, which is unchanged."""
     copy = tmp_path / "copy.db"
     copy.write_text("dear")
     async with api(tmp_path / "data") as live:
         code, _, err = await live.metalctl("backup", str(copy))
     assert (code, copy.read_text()) == (1, "dear")
-    assert "is there already; name another file" in err
+    assert "exists; choose another file" in err
 
 
-async def test_a_file_that_somebody_laid_in_the_way_gets_nothing(tmp_path: Path) -> None:
-    """In a folder that others write to, a draft of a known name would be theirs to read, or a link to what is ours."""
+async def test_a_planted_file_or_link_does_not_receive_the_backup(tmp_path: Path) -> None:
+    """In a folder that others can write to, no predictable draft or link receives the backup."""
     ours, laid = tmp_path / "ours", tmp_path / ".copy.db.part"
     ours.write_text("precious")
     laid.symlink_to(ours)
@@ -98,32 +99,32 @@ async def test_a_file_that_somebody_laid_in_the_way_gets_nothing(tmp_path: Path)
     assert laid.is_symlink()
 
 
-async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The sentence names the file and says what is wrong with it."""
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """The message names the file and the error."""
     async with api(tmp_path / "data") as live:
         code, _, err = await live.metalctl("backup", str(tmp_path / "nowhere" / "copy.db"))
     assert code == 1
     assert "No such file or directory" in err
 
 
-async def test_a_file_that_is_no_copy_is_refused(tmp_path: Path) -> None:
-    """The API's own words reach the user, and nothing changes."""
+async def test_a_file_that_is_no_backup_is_rejected(tmp_path: Path) -> None:
+    """The message of the API server is printed, and nothing changes."""
     file = tmp_path / "letter"
     file.write_text("not a database " * 100)
     async with api(tmp_path / "data") as live:
         await make(live, "kept")
         code, _, err = await live.metalctl("restore", str(file), "--yes")
         assert (code, await names(live)) == (1, ["kept"])
-    assert "the API refused: the copy: damaged" in err
+    assert "the API server rejected the request: the copy: damaged" in err
 
 
-def test_an_api_that_does_not_answer_is_said(tmp_path: Path) -> None:
-    """With the way out."""
+def test_an_unreachable_api_server_is_reported(tmp_path: Path) -> None:
+    """The message has the way out."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_bytes(asyncio.run(_kubeconfig_of_the_past(tmp_path)))
     result = metalctl("backup", str(tmp_path / "copy.db"), "--kubeconfig", str(kubeconfig))
     assert result.exit_code == 1
-    assert "the API did not answer" in result.output
+    assert "the API server did not answer" in result.output
     assert not (tmp_path / "copy.db").exists()
 
 
@@ -152,7 +153,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def crashed(tmp_path: Path) -> Path:
-    """The data folder of an API that was killed with SIGKILL."""
+    """Return the data folder of an API that was killed with SIGKILL."""
     data = tmp_path / "data"
     process = subprocess.Popen([sys.executable, "-c", _KILLED, str(data)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -170,8 +171,8 @@ async def _found(data: Path) -> tuple[list[str], int]:
     return [item.metadata.name for item in listed.items], int(listed.resource_version)
 
 
-def test_a_crashed_folder_is_copied_and_begun_anew_elsewhere(crashed: Path, tmp_path: Path) -> None:
-    """Everything acknowledged before the crash is in the copy, and another folder can begin with it."""
+def test_a_crashed_folder_is_backed_up_and_restored_elsewhere(crashed: Path, tmp_path: Path) -> None:
+    """Everything acknowledged before the crash is in the backup, and another folder can start with it."""
     copy, other = tmp_path / "copy.db", tmp_path / "other"
     assert metalctl("backup", str(copy), "--data", str(crashed)).exit_code == 0
     assert metalctl("restore", str(copy), "--data", str(other)).exit_code == 0
@@ -179,7 +180,7 @@ def test_a_crashed_folder_is_copied_and_begun_anew_elsewhere(crashed: Path, tmp_
 
 
 def test_a_folder_keeps_what_a_restore_replaced(crashed: Path, tmp_path: Path) -> None:
-    """The former objects are beside it, and versions go on increasing."""
+    """The previous objects are stored beside the database, and versions continue to increase."""
     empty = tmp_path / "empty.db"
     backup.save(empty, 1, [])
     before = asyncio.run(_found(crashed))[1]
@@ -196,7 +197,7 @@ def test_a_folder_keeps_what_a_restore_replaced(crashed: Path, tmp_path: Path) -
 def test_a_restore_that_dies_before_it_replaced_anything_has_lost_nothing(
     crashed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was written last stands in the write-ahead log, which goes before the database does."""
+    """The write-ahead log is written to the database before it is replaced."""
     empty = tmp_path / "empty.db"
     backup.save(empty, 1, [])
 
@@ -210,7 +211,7 @@ def test_a_restore_that_dies_before_it_replaced_anything_has_lost_nothing(
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
-    """Another metalctl has it: neither copied nor replaced behind its back."""
+    """A folder that another metalctl uses is neither backed up nor replaced."""
     asyncio.run(_found(tmp_path / "data"))
     copy = tmp_path / "copy.db"
     backup.save(copy, 1, [])

@@ -1,4 +1,4 @@
-"""`metalctl evidence` against an API that runs: what there is, and whether it holds."""
+"""`metalctl evidence` against a running API: list, show, verify."""
 
 import json
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Live]:
 
 
 async def write(live: Live, name: str, *, server: str = "s1", verdict: Verdict | None = None) -> None:
-    """Evidence; signed when there is a verdict, else still running."""
+    """Create evidence, signed if it has a result, else running."""
     spec = {"serverRef": {"name": server}, "policy": "Clear", "claimUID": "c", "systemUUID": "u", "bootWindow": "b"}
     made = await live.client.create(KINDS.evidence, {"metadata": {"name": name}, "spec": spec})
     status = {"phase": "Running", "drives": msgspec.to_builtins((erased(slot="Bay 3"),))}
@@ -41,8 +41,8 @@ async def write(live: Live, name: str, *, server: str = "s1", verdict: Verdict |
         await record.conclude(live.client, KINDS, made, verdict, key, NOW, firmware)
 
 
-async def test_list_shows_what_became_of_each_server(live: Live) -> None:
-    """A row each, the oldest first; --server chooses, -o json is for programs."""
+async def test_list_shows_each_evidence(live: Live) -> None:
+    """The list has a row for each evidence, oldest first; --server filters it, and -o json prints objects."""
     await write(live, "s1-a", verdict=Verdict())
     await write(live, "s2-b", server="s2", verdict=OWED)
     code, out, _ = await live.run("evidence", "list")
@@ -55,17 +55,17 @@ async def test_list_shows_what_became_of_each_server(live: Live) -> None:
     assert (only["kind"], only["metadata"]["name"]) == ("SanitizationEvidence", "s2-b")
 
 
-async def test_an_empty_list_says_when_there_will_be_some(live: Live) -> None:
-    """No table without rows."""
-    assert (await live.run("evidence", "list"))[1].startswith("no evidence yet")
+async def test_an_empty_list_is_explained(live: Live) -> None:
+    """An empty list prints a sentence instead of a table."""
+    assert (await live.run("evidence", "list"))[1].startswith("no evidence found")
 
 
-async def test_show_tells_of_each_drive(live: Live) -> None:
-    """Serial number, slot, method, and how much was read back."""
+async def test_show_lists_each_drive(live: Live) -> None:
+    """The output has serial number, slot, method and samples of each drive."""
     await write(live, "s1-a", verdict=OWED)
     code, out, _ = await live.run("evidence", "show", "s1-a")
     assert code == 0
-    assert "owed: drive sda (serial S1) is missing" in out
+    assert "open: drive sda (serial S1) is missing" in out
     assert "firmware: ClearTPM Succeeded" in out
     (row,) = [line for line in out.splitlines() if "Overwrite" in line]
     assert all(word in row for word in ("S1", "Bay 3", "Succeeded", "Clear", "8, 0 differ"))
@@ -74,8 +74,8 @@ async def test_show_tells_of_each_drive(live: Live) -> None:
 
 
 @pytest.mark.behaviour("Cleanup", "`metalctl evidence show` prints percent and remaining time of each drive.")
-async def test_show_tells_how_far_a_drive_is(live: Live) -> None:
-    """Percent and the time that is left; only percent where nobody can tell the time yet."""
+async def test_show_has_the_progress_of_a_drive(live: Live) -> None:
+    """The output has the percentage, and the remaining time if it is known."""
     await write(live, "s1-a")
     running = (
         erased("S1", result="Running", percent=43, seconds_left=3700),
@@ -92,18 +92,18 @@ async def test_show_tells_how_far_a_drive_is(live: Live) -> None:
     assert "left" not in second
 
 
-async def test_show_of_what_is_not_there_says_how_to_find_some(live: Live) -> None:
-    """Exit code 1."""
+async def test_show_of_missing_evidence_names_the_list(live: Live) -> None:
+    """A missing evidence is an error with exit code 1."""
     code, _, err = await live.run("evidence", "show", "nothing")
     assert (code, "metalctl evidence list" in err) == (1, True)
 
 
-async def test_verify_holds_with_the_key_of_the_api_and_with_a_file(live: Live, tmp_path: Path) -> None:
-    """Of all that has a verdict; what is still running is no failure."""
+async def test_verify_accepts_the_key_of_the_api_and_a_key_file(live: Live, tmp_path: Path) -> None:
+    """All completed evidence is verified; running evidence is no failure."""
     await write(live, "s1-a", verdict=Verdict())
     await write(live, "s1-b")
     code, out, _ = await live.run("evidence", "verify")
-    assert (code, "s1-a: holds" in out, "s1-b" in out, "1 signatures hold" in out) == (0, True, False, True)
+    assert (code, "s1-a: valid" in out, "s1-b" in out, "1 signatures are valid" in out) == (0, True, False, True)
     (pem,) = (await live.client.get(CONFIG_MAP, "key-public", NS)).data.values()
     file = tmp_path / "key.pem"
     file.write_text(pem)
@@ -113,16 +113,16 @@ async def test_verify_holds_with_the_key_of_the_api_and_with_a_file(live: Live, 
 
 
 async def test_verify_ends_with_1_when_something_was_changed(live: Live) -> None:
-    """And names which, and why."""
+    """The message names the changed evidence and the reason."""
     await write(live, "s1-a", verdict=OWED)
     await live.client.patch_status(KINDS.evidence, "s1-a", {"status": {"owed": None, "phase": "Succeeded"}})
     code, out, err = await live.run("evidence", "verify")
     assert (code, "s1-a: it was changed after it was signed" in out) == (1, True)
-    assert "1 of 1 signatures do not hold" in err
+    assert "1 of 1 signatures are not valid" in err
 
 
 async def test_verify_ends_with_1_for_a_key_that_is_not_trusted(live: Live, tmp_path: Path) -> None:
-    """Also when the API has the key: a file goes before it."""
+    """A key file takes precedence over the keys in the API."""
     await write(live, "s1-a", verdict=Verdict())
     file = tmp_path / "other.pem"
     file.write_text(SigningKey.new().public.pem)
@@ -131,14 +131,14 @@ async def test_verify_ends_with_1_for_a_key_that_is_not_trusted(live: Live, tmp_
 
 
 async def test_verify_of_evidence_without_a_verdict_ends_with_1_when_it_was_asked_for(live: Live) -> None:
-    """Whoever names it wants to rely on it."""
+    """Named evidence must be completed."""
     await write(live, "s1-b")
     code, out, _ = await live.run("evidence", "verify", "s1-b")
     assert (code, "s1-b: it is not signed" in out) == (1, True)
 
 
 async def test_a_file_that_is_no_key_is_a_wrong_command_line(live: Live, tmp_path: Path) -> None:
-    """Exit code 2, and a sentence."""
+    """An invalid key file is a usage error with exit code 2."""
     file = tmp_path / "x.pem"
     file.write_text("x")
     code, _, err = await live.run("evidence", "verify", "--public-key", str(file))

@@ -1,4 +1,4 @@
-"""metalctl move as a process: its plan, what it prints for programs, and how it refuses."""
+"""metalctl move as a process: its plan, its JSON output, and its errors."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ ENDPOINT = {"metadata": {"name": "e1"}, "spec": {"macAddress": "00:00:5e:00:53:0
 
 
 async def test_a_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path) -> None:
-    """What would be moved, by kind; afterwards neither home is paused."""
+    """The plan counts objects by kind; neither side is paused afterwards."""
     async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
         await here.client.create(live.KINDS.endpoint, ENDPOINT)
         code, out, err = await here.metalctl(
@@ -27,7 +27,7 @@ async def test_a_dry_run_prints_the_plan_and_changes_nothing(tmp_path: Path) -> 
 
 
 async def test_objects_move_with_yes_and_the_result_is_json(tmp_path: Path) -> None:
-    """Without a manager on either side there is nobody to wait for."""
+    """Without managers the move waits for none."""
     async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
         await here.client.create(live.KINDS.endpoint, ENDPOINT)
         code, out, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes", "-o", "json")
@@ -38,7 +38,7 @@ async def test_objects_move_with_yes_and_the_result_is_json(tmp_path: Path) -> N
 
 
 async def test_a_home_that_is_not_empty_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    """Exit code 1, and no traceback."""
+    """A target with objects is an error with exit code 1."""
     async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
         await there.client.create(live.KINDS.endpoint, ENDPOINT)
         code, _, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes")
@@ -48,38 +48,38 @@ async def test_a_home_that_is_not_empty_is_refused_with_a_sentence(tmp_path: Pat
 
 
 async def test_an_api_is_not_moved_into_itself(tmp_path: Path) -> None:
-    """Source and target are told apart by the UID of the manager's namespace."""
+    """Source and target are distinguished by the UID of the namespace of the manager."""
     async with live.api(tmp_path / "a") as here:
         code, _, err = await here.metalctl("move", "--to-kubeconfig", str(here.kubeconfig), "--yes")
         assert code == 1
         assert "the same API" in err
 
 
-async def test_nothing_moves_when_nobody_can_be_asked(tmp_path: Path) -> None:
-    """A script that forgot --yes is told so; the question would name the source by its address."""
+async def test_a_move_without_a_terminal_needs_yes(tmp_path: Path) -> None:
+    """Without a terminal, a move without --yes fails and names --yes; the question has the URL of the source."""
     async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
         await here.client.create(live.KINDS.endpoint, ENDPOINT)
         code, _, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig))
         assert code == 1
-        assert "nothing was changed; give --yes to move without a question" in err
+        assert "nothing was changed; use --yes to move without confirmation" in err
         assert (await there.client.list(live.KINDS.endpoint)).items == ()
 
 
 async def test_status_says_that_the_objects_were_moved(tmp_path: Path) -> None:
-    """Whoever still looks at the old home is told where they are, on stderr; the new home says nothing of it."""
+    """`metalctl status` of the source names the target on stderr; that of the target prints no warning."""
     async with live.api(tmp_path / "a") as here, live.api(tmp_path / "b") as there:
         await here.client.create(live.KINDS.endpoint, ENDPOINT)
         await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes")
         table, programs = await here.metalctl("status"), await here.metalctl("status", "-o", "json")
         new = await there.metalctl("status")
-    moved = f"these objects are not valid any more: they were moved to {there.kubeconfig}\n"
+    moved = f"these objects are no longer valid: they were moved to {there.kubeconfig}\n"
     assert (table[0], table[2]) == (0, moved)
     assert programs == (0, "[]\n", moved)
     assert (new[0], new[2]) == (0, "")
 
 
 def test_one_target_is_needed_and_only_one(tmp_path: Path) -> None:
-    """Exit code 2 for a wrong command line."""
+    """No target or two targets are a usage error with exit code 2."""
     result = CliRunner().invoke(main, ["move", "--yes"])
     assert result.exit_code == 2
     assert "exactly one of --to-kubeconfig and --to-data" in result.output

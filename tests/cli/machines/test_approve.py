@@ -1,4 +1,4 @@
-"""metalctl approve, against an API whose manager the test plays."""
+"""metalctl approve against an API without a manager."""
 
 from pathlib import Path
 
@@ -9,19 +9,19 @@ from tests.cli.live import KINDS
 
 
 @pytest.mark.behaviour("ServerMaintenance", "`metalctl approve` approves the maintenance of a claim.")
-async def test_an_owner_approves_what_is_asked_of_a_claim(tmp_path: Path) -> None:
-    """What for is told; again it is approved already; a claim that nobody asks is refused."""
+async def test_an_owner_approves_a_pending_maintenance(tmp_path: Path) -> None:
+    """The reason is printed; a second approval says so; a claim without a pending maintenance is an error."""
     needed, approved, reason = (KINDS.key(f"maintenance-{word}") for word in ("needed", "approved", "reason"))
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web")
-        nobody_asks = await b.run("approve", "web")
+        nothing_pending = await b.run("approve", "web")
         marks = {"labels": {needed: "true"}, "annotations": {reason: "new DIMM"}}
         await b.live.client.patch(KINDS.claim, "web", {"metadata": marks}, "default")
         asked_for = await b.run("why", "claim/web")
         done, again = await b.run("approve", "web"), await b.run("approve", "web", "-o", "json")
         answered = await b.run("why", "claim/web")
         missing = await b.run("approve", "other")
-    assert (nobody_asks.code, "no maintenance of its server asks claim web" in nobody_asks.err) == (1, True)
+    assert (nothing_pending.code, "claim web has no maintenance to approve" in nothing_pending.err) == (1, True)
     assert "Its server needs maintenance (new DIMM), not approved." in asked_for.out
     assert "metalctl approve web" in asked_for.out
     assert (done.code, done.out) == (0, "serverclaim/web approved: new DIMM\n"), done.err

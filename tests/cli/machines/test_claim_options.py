@@ -1,4 +1,4 @@
-"""What files and words of a command line become: manifests, selectors, tolerations, references."""
+"""Parsing of manifests, selectors, tolerations and references."""
 
 from typing import Any
 
@@ -31,8 +31,8 @@ PART = st.one_of(
 
 
 @given(st.lists(PART, min_size=1, max_size=4).map(",".join), st.dictionaries(NAME, NAME, max_size=4))
-def test_a_claim_selects_what_the_words_select(words: str, labels: dict[str, str]) -> None:
-    """The LabelSelector and kubectl's syntax mean the same servers."""
+def test_a_selector_has_the_meaning_of_kubectl(words: str, labels: dict[str, str]) -> None:
+    """The LabelSelector and kubectl's syntax select the same servers."""
     made = Selector().convert(words, None, None)
     assert selectors.from_object(made).matches(labels) == selector_syntax.parse(words).matches(labels)
 
@@ -40,10 +40,10 @@ def test_a_claim_selects_what_the_words_select(words: str, labels: dict[str, str
 @given(
     NAME, st.none() | NAME, st.sampled_from(["", "NoBind", "Evict"]), NAME, NAME, st.sampled_from(["NoBind", "Evict"])
 )
-def test_a_toleration_covers_what_it_says(
+def test_a_toleration_matches_its_taints(
     key: str, value: str | None, effect: str, other: str, taint_value: str, taint_effect: str
 ) -> None:
-    """The key; the value where one is given; the effect where one is given."""
+    """A toleration matches the key, and the value and the effect if they are set."""
     words = key + (f"={value}" if value is not None else "") + (f":{effect}" if effect else "")
     made: Tolerated = Tolerated(**Toleration().convert(words, None, None))
     for taint in (Taint(key=key, value=taint_value, effect=taint_effect), Taint(key=other, value=value or "")):
@@ -61,7 +61,7 @@ OBJECT = st.fixed_dictionaries({
 
 @given(st.lists(OBJECT, min_size=1, max_size=4), st.booleans())
 def test_files_give_their_objects_in_order(objects: list[Any], listed: bool) -> None:
-    """In documents of their own or in a List; empty documents are nothing."""
+    """Documents and Lists are read in order; empty documents are skipped."""
     text = yaml.safe_dump({"kind": "List", "items": objects}) if listed else "---\n" + yaml.safe_dump_all(objects)
     assert [one.obj for one in manifests.documents(text, "x")] == objects
 
@@ -69,7 +69,7 @@ def test_files_give_their_objects_in_order(objects: list[Any], listed: bool) -> 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- a", "x: an object is a mapping"),
+        ("- a", "x: an object must be a mapping"),
         ("{kind: A, apiVersion: v1}", "metadata.name is missing"),
         ("{kind: A, apiVersion: v1, metadata: {name: 1}}", "quote numbers"),
         ("{kind: A, apiVersion: 1}", "apiVersion is missing"),
@@ -77,8 +77,8 @@ def test_files_give_their_objects_in_order(objects: list[Any], listed: bool) -> 
         ("a: b\n  c: d", "x line 2: not YAML"),
     ],
 )
-def test_what_is_no_object_is_told_with_its_place(text: str, complaint: str) -> None:
-    """The file, the document, the line, the field."""
+def test_an_invalid_object_is_reported_with_its_place(text: str, complaint: str) -> None:
+    """The error names the file, the document, the line and the field."""
     with pytest.raises(click.UsageError, match=complaint):
         list(manifests.documents(text, "x"))
 
@@ -99,24 +99,24 @@ KNOWN = (kind("things", "g", "th"), kind("worlds"), kind("things", "other"))
     ],
 )  # fmt: skip
 def test_words_name_kinds_and_objects(words: tuple[str, ...], names: list[str]) -> None:
-    """By each of a kind's names; the first group wins; a category is all of its kinds."""
+    """Every name of a kind works; the first group takes precedence; a category stands for all of its kinds."""
     assert [str(one) for one in references.read(KNOWN, words)] == names
 
 
 @pytest.mark.parametrize("words", [("th,worlds", "a"), ("th/a", "b"), ("th/",), ("th/a/b",), ("/a",)])
-def test_words_that_name_nothing_certain_are_refused(words: tuple[str, ...]) -> None:
-    """A wrong command line."""
+def test_ambiguous_references_are_rejected(words: tuple[str, ...]) -> None:
+    """Ambiguous references are usage errors."""
     with pytest.raises(click.UsageError):
         references.read(KNOWN, words)
 
 
-def test_a_kind_that_is_not_there_is_missing() -> None:
-    """With what is near."""
+def test_a_missing_kind_has_suggestions() -> None:
+    """The error suggests similar kinds."""
     with pytest.raises(Missing, match="did you mean worlds"):
         find(KNOWN, "wolrds")
 
 
-def test_an_object_of_another_version_is_told_by_name() -> None:
-    """Instead of a traceback."""
+def test_an_undecodable_object_is_reported_by_name() -> None:
+    """An object that cannot be decoded is an error with its name, not a traceback."""
     with pytest.raises(click.ClickException, match="s1 cannot be read"):
         decoded({"metadata": {"name": "s1"}, "key": 1}, Tolerated)

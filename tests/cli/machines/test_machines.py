@@ -1,4 +1,4 @@
-"""claim, release, power, cordon, park, maintain: against an API whose manager the tests play."""
+"""claim, release, power, cordon, park, maintain against an API without a manager."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def seen(b: Bench, kind: Any, name: str, check: Callable[[Any], bool]) -> Any:
-    """The object once it is as asked for."""
+    """Return the object when a condition holds."""
     namespace = "default" if kind.namespaced else ""
     page = await b.live.client.list(kind, namespace)
     found = [obj for obj in page.items if obj.metadata.name == name and check(obj)]
@@ -43,7 +43,7 @@ def asked(operation: str) -> Callable[[Server], bool]:
 
 
 async def take(b: Bench, name: str, operation: str, **status: Any) -> None:
-    """What a manager does with an operation."""
+    """Remove an operation annotation as a manager does."""
     await seen(b, KINDS.server, name, asked(operation))
     await b.live.client.patch_status(KINDS.server, name, {"status": status})
     await b.live.client.patch(KINDS.server, name, {"metadata": {"annotations": {OPERATION: None}}})
@@ -56,18 +56,18 @@ async def with_manager(command: Any, manager: Any) -> Outcome:
 
 
 async def test_power_of_a_claimed_server_is_changed_in_its_claim(tmp_path: Path) -> None:
-    """It says so first; asked for again it says that the claim wants it already."""
+    """The change of the claim is announced; a second request says that the power is already set."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web", powerState="On")
         done = await b.run("power", "off", "s1")
-        assert done.err == "the power of s1 is its claim's: spec.power of claim default/web becomes Off\n"
-        assert done.out == "server/s1 power Off asked for through claim default/web\n"
+        assert done.err == "setting spec.power of claim default/web, which controls the power of s1, to Off\n"
+        assert done.out == "server/s1 power Off requested in claim default/web\n"
         assert (await b.live.client.get(KINDS.claim, "web", "default")).spec.power == "Off"
-        assert (await b.run("power", "off", "s1")).out.endswith("is what claim default/web wants already\n")
+        assert (await b.run("power", "off", "s1")).out.endswith("is already set in claim default/web\n")
 
 
 async def test_power_waits_for_the_machine_and_shows_what_is_awaited(tmp_path: Path) -> None:
-    """Progress on stderr, a line for a change where there is no terminal; the server for programs on stdout."""
+    """Progress is on stderr, one line for each change without a terminal; -o prints the server on stdout."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web", powerState="On", waitingFor="power Off (the claim's power)")
 
@@ -80,22 +80,22 @@ async def test_power_waits_for_the_machine_and_shows_what_is_awaited(tmp_path: P
         late = await b.run("power", "on", "s1", "--wait", "--timeout", "1s")
     assert late.code == 4
     assert "server/s1: waiting for power Off (the claim's power)\n" in late.err
-    assert "not done within 1s; it still waits for power Off (the claim's power)" in late.err
+    assert "not completed within 1s; still waiting for power Off (the claim's power)" in late.err
 
 
 @pytest.mark.parametrize(
     ("spec", "state", "sentence"),
     [
-        ({}, "Available", "server s1 is not claimed, so it is kept off"),
-        ({}, "Parked", "server s1 is parked, and nobody here touches it"),
+        ({}, "Available", "server s1 is not claimed and therefore powered off"),
+        ({}, "Parked", "server s1 is parked; the operator does not control its power"),
         ({"serverMaintenanceRef": {"namespace": "ops", "name": "dimm"}}, "Maintenance", "is in maintenance ops/dimm"),
-        ({"serverClaimRef": {"namespace": "default", "name": "gone"}}, "Reserved", "gone or being deleted"),
+        ({"serverClaimRef": {"namespace": "default", "name": "gone"}}, "Reserved", "is deleted or being deleted"),
     ],
 )
-async def test_power_that_is_no_claims_is_refused(
+async def test_power_that_no_claim_controls_is_rejected(
     spec: dict[str, Any], state: str, sentence: str, tmp_path: Path
 ) -> None:
-    """With whose it is, and what to do; for a reset, too."""
+    """The error names what controls the power and what to do, for reset too."""
     async with bench(tmp_path) as b:
         await b.server("s1", spec, state=state)
         for action in ("on", "reset"):
@@ -103,13 +103,13 @@ async def test_power_that_is_no_claims_is_refused(
             assert (refused.code, sentence in refused.err) == (1, True), refused.err
 
 
-async def test_several_servers_fail_one_by_one(tmp_path: Path) -> None:
-    """The others are done; each failure has its line, and different ones the exit code 1."""
+async def test_servers_fail_independently(tmp_path: Path) -> None:
+    """The other servers are processed; each failure has a line, and different failures have exit code 1."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web")
         await b.server("s2", state="Available")
         done = await b.run("power", "off", "s1", "s2", "s3")
-    assert done.out == "server/s1 power Off asked for through claim default/web\n"
+    assert done.out == "server/s1 power Off requested in claim default/web\n"
     assert (done.code, done.err.count("Error: ")) == (1, 2)
 
 
@@ -118,15 +118,15 @@ async def test_several_servers_fail_one_by_one(tmp_path: Path) -> None:
     [((), "graceful-restart-server"), (("--hard",), "hard-restart-server"), (("--cycle",), "power-cycle-server")],
 )
 async def test_a_reset_is_an_operation_of_the_server(options: tuple[str, ...], operation: str, tmp_path: Path) -> None:
-    """With --wait it ends when the manager took it."""
+    """With --wait the command ends when the manager has removed the annotation."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web", powerState="On")
         done = await with_manager(b.run("power", "reset", "s1", *options, "--wait"), take(b, "s1", operation))
-    assert (done.code, done.out) == (0, f"server/s1 {operation} done\n")
+    assert (done.code, done.out) == (0, f"server/s1 {operation} completed\n")
 
 
 async def test_an_operation_that_the_manager_refuses_fails_with_its_sentence(tmp_path: Path) -> None:
-    """The Event says why; one of an earlier operation says nothing of this one."""
+    """The message of the Event is the error; an Event of an earlier operation is ignored."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web")
         await b.event("s1", "ParkedOperationDropped", "an older one")
@@ -141,8 +141,8 @@ async def test_an_operation_that_the_manager_refuses_fails_with_its_sentence(tmp
     assert (done.code, "is not supported" in done.err) == (1, True)
 
 
-async def test_retry_says_where_a_server_goes_on(tmp_path: Path) -> None:
-    """The state that it was interrupted in."""
+async def test_retry_shows_the_resulting_state(tmp_path: Path) -> None:
+    """The output has the state of the server after the retry."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Error")
         done = await with_manager(b.run("retry", "s1", "--wait"), take(b, "s1", "retry", state="Discovery"))
@@ -151,31 +151,31 @@ async def test_retry_says_where_a_server_goes_on(tmp_path: Path) -> None:
 
 
 async def test_an_operation_does_not_replace_another(tmp_path: Path) -> None:
-    """The one before is named."""
+    """The error names the pending operation."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web")
         assert (await b.run("power", "off", "s1", "--force")).code == 0
         refused = await b.run("power", "reset", "s1")
-    assert (refused.code, "force-off-server was asked for before" in refused.err) == (1, True)
+    assert (refused.code, "operation force-off-server is pending" in refused.err) == (1, True)
 
 
-async def test_power_status_says_whose_it_is(tmp_path: Path) -> None:
-    """A row for each server: power, owner, state, since, what is awaited."""
+async def test_power_status_shows_the_owner(tmp_path: Path) -> None:
+    """Each row has power, owner, state, age and wait."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web", powerState="On")
         await b.server("s2", state="Available", powerState="Off", waitingFor="power Off")
         table = await b.run("power", "status")
         named = await b.run("power", "status", "s2", "-o", "name")
     assert [line.split()[:4] for line in table.out.splitlines()] == [
-        ["SERVER", "POWER", "WHOSE", "STATE"],
+        ["SERVER", "POWER", "OWNER", "STATE"],
         ["s1", "On", "claim", "default/web"],
-        ["s2", "Off", "nobody's", "Available"],
+        ["s2", "Off", "none", "Available"],
     ]  # fmt: skip
     assert named.out == "server.metal.ironcore.dev/s2\n"
 
 
-async def test_a_claim_takes_its_ignition_along(tmp_path: Path) -> None:
-    """The Secret is the claim's own, so that it goes with it; selector and tolerations are as kubectl has them."""
+async def test_a_claim_owns_its_ignition(tmp_path: Path) -> None:
+    """The claim owns the Secret; selector and tolerations have kubectl's syntax."""
     file = tmp_path / "web.ign"
     file.write_text(IGNITION)
     async with bench(tmp_path / "data") as b:
@@ -202,7 +202,7 @@ async def test_a_claim_takes_its_ignition_along(tmp_path: Path) -> None:
 
 
 async def test_a_claim_that_cannot_be_made_leaves_no_secret(tmp_path: Path) -> None:
-    """The name is taken: exit code 1, and the first claim's Secret stays."""
+    """A name that exists is an error with exit code 1, and the Secret of the existing claim is kept."""
     file = tmp_path / "web.ign"
     file.write_text(IGNITION)
     async with bench(tmp_path / "data") as b:
@@ -221,36 +221,40 @@ async def test_a_claim_that_cannot_be_made_leaves_no_secret(tmp_path: Path) -> N
         (("--tolerate", "k:Always"), "it is NoBind or Evict"),
         (("--tolerate", "=v"), "names no taint"),
         (("--wait", "--timeout", "soon"), "is no duration"),
+        (("--server", "s1", "-l", "a=b"), "cannot be combined"),
+        (("-l", "a>3"), "supports only"),
+        (("-l", "a=b,"), "ends with a comma"),
+        (("--tolerate", "k:Always"), "use NoBind or Evict"),
+        (("--tolerate", "=v"), "has no key"),
+        (("--wait", "--timeout", "soon"), "is not a duration"),
     ],
 )
-async def test_a_wish_that_makes_no_sense_is_a_wrong_command_line(
-    args: tuple[str, ...], complaint: str, tmp_path: Path
-) -> None:
-    """Nothing is created."""
+async def test_invalid_options_are_usage_errors(args: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
+    """Invalid options are usage errors, and nothing is created."""
     async with bench(tmp_path) as b:
         wrong = await b.run("claim", "web", "--image", "x/os:1", *args)
         assert (wrong.code, complaint in " ".join(wrong.err.split())) == (2, True), wrong.err
         assert (await b.live.client.list(KINDS.claim)).items == ()
 
 
-async def test_an_ignition_that_is_none_is_told_before_anything_is_made(tmp_path: Path) -> None:
-    """With the place in it."""
+async def test_an_invalid_ignition_is_reported_before_anything_is_created(tmp_path: Path) -> None:
+    """The error names the place in the Ignition, and nothing is created."""
     async with bench(tmp_path) as b:
         wrong = await b.run(
             "claim", "web", "--image", "x", "--ignition", "-", stdin='{"ignition": {"version": "2.0.0"}}'
         )
-        assert (wrong.code, "standard input is no Ignition config" in wrong.err) == (2, True)
+        assert (wrong.code, "standard input is not an Ignition config" in wrong.err) == (2, True)
 
 
-async def test_a_server_that_is_not_there_is_claimed_by_nobody(tmp_path: Path) -> None:
-    """A mistyped name is told at once."""
+async def test_a_missing_server_is_not_claimed(tmp_path: Path) -> None:
+    """A misspelled server name is an error before anything is created."""
     async with bench(tmp_path) as b:
         missing = await b.run("claim", "--server", "s9", "--image", "x/os:1")
         assert (missing.code, (await b.live.client.list(KINDS.claim)).items) == (3, ())
 
 
 async def test_claim_waits_until_the_image_runs(tmp_path: Path) -> None:
-    """What the claim waits for is told; a name is given where none is."""
+    """Progress shows what the claim waits for; a missing name is generated."""
     async with bench(tmp_path) as b:
 
         async def manager() -> None:
@@ -288,8 +292,8 @@ async def seen_any(b: Bench) -> Any:
     raise AssertionError("the watch ended")
 
 
-async def test_waiting_ends_where_no_waiting_helps(tmp_path: Path) -> None:
-    """A claim in the manager's own namespace gets no server, ever."""
+async def test_a_wait_that_cannot_succeed_ends(tmp_path: Path) -> None:
+    """A claim in the namespace of the manager is never bound, so that --wait fails at once."""
     async with bench(tmp_path) as b:
 
         async def manager() -> None:
@@ -303,11 +307,11 @@ async def test_waiting_ends_where_no_waiting_helps(tmp_path: Path) -> None:
             await status(b, "web", {"conditions": [reserved]})
 
         done = await with_manager(b.run("claim", "web", "--image", "x/os:1", "--wait"), manager())
-    assert (done.code, "claim web gets no server: it is the manager's" in done.err) == (1, True)
+    assert (done.code, "claim web cannot bind a server: it is the manager's" in done.err) == (1, True)
 
 
 async def test_release_waits_until_the_server_is_free(tmp_path: Path) -> None:
-    """The claim goes first, then the tenant's traces."""
+    """The wait ends when the claim is deleted and the server is sanitized."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web", powerState="On")
         uid = (await b.live.client.get(KINDS.claim, "web", "default")).metadata.uid
@@ -327,23 +331,23 @@ async def test_release_waits_until_the_server_is_free(tmp_path: Path) -> None:
         assert (await b.run("release", "web")).code == 3
 
 
-async def test_cordon_is_said_once(tmp_path: Path) -> None:
-    """And again that it is so already."""
+async def test_a_second_cordon_changes_nothing(tmp_path: Path) -> None:
+    """A second cordon says that the server is already cordoned."""
     async with bench(tmp_path) as b:
         await b.server("s1")
         assert (await b.run("cordon", "s1")).out == "server/s1 cordoned\n"
         assert (await b.live.client.get(KINDS.server, "s1")).spec.unclaimable
-        assert (await b.run("cordon", "s1")).out == "server/s1 is cordoned already\n"
+        assert (await b.run("cordon", "s1")).out == "server/s1 already cordoned\n"
         assert (await b.run("uncordon", "s1", "-o", "json")).json["spec"]["unclaimable"] is False
 
 
 async def test_park_waits_for_the_state(tmp_path: Path) -> None:
-    """And unpark for any other."""
+    """park waits for the state Parked, and unpark for any other state."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Available")
         parked = await with_manager(b.run("park", "s1", "--wait"), take(b, "s1", "park", state="Parked"))
         assert (parked.code, parked.out) == (0, "server/s1 parked\n"), parked.err
-        assert (await b.run("park", "s1")).out == "server/s1 is parked already\n"
+        assert (await b.run("park", "s1")).out == "server/s1 already parked\n"
         back = await with_manager(b.run("unpark", "s1", "--wait"), take(b, "s1", "unpark", state="Available"))
         assert (back.code, back.out) == (0, "server/s1 unparked\n"), back.err
 
@@ -356,17 +360,17 @@ async def forget_maintenances(b: Bench) -> None:
         await b.live.client.delete(CRD, MAINTENANCES)
 
 
-async def test_maintain_says_when_the_api_has_no_maintenances(tmp_path: Path) -> None:
-    """Exit code 3, and what to do."""
+async def test_maintain_reports_a_missing_kind(tmp_path: Path) -> None:
+    """An API server without the kind is an error with exit code 3 and a way out."""
     async with bench(tmp_path) as b:
         await forget_maintenances(b)
         await b.server("s1")
         missing = await b.run("maintain", "s1", "--reason", "new DIMM")
-    assert (missing.code, "this API does not know ServerMaintenance" in missing.err) == (3, True)
+    assert (missing.code, "the API server has no kind ServerMaintenance" in missing.err) == (3, True)
 
 
 async def test_a_maintenance_begins_and_ends(tmp_path: Path) -> None:
-    """It has the server's name, policy and reason; --power changes it later; --end deletes it."""
+    """The maintenance has the name of the server, a policy and a reason; --power changes it; --end deletes it."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Available")
         args = ("maintain", "s1", "--reason", "new DIMM", "--policy", "Enforced", "--priority", "7", "--power", "off")
@@ -376,7 +380,9 @@ async def test_a_maintenance_begins_and_ends(tmp_path: Path) -> None:
         changed = await b.run("maintain", "s1", "--power", "on")
         assert changed.out == "servermaintenance/s1 changed\n"
         ended = await b.run("maintain", "s1", "--end", "--wait")
-        assert (ended.code, ended.out) == (0, "servermaintenance/s1 deleted; the server is out of it\n"), ended.err
+        assert (ended.code, ended.out) == (0, "servermaintenance/s1 deleted; the server has left maintenance\n"), (
+            ended.err
+        )
         again = await b.run("maintain", "s1", "--end")
         assert (again.code, "has no maintenance in namespace default" in again.err) == (3, True)
         assert (await b.run("maintain", "s1")).code == 2

@@ -1,4 +1,4 @@
-"""What `metalctl status` says of BMCs that gave no server."""
+"""The lines of `metalctl status` about BMCs and Endpoints without a Server."""
 
 from typing import Any
 
@@ -20,15 +20,15 @@ def _endpoint(name: str, **status: Any) -> Endpoint:
     return Endpoint(metadata=ObjectMeta(name=name), status=EndpointStatus(**status))
 
 
-def test_nothing_is_said_when_everything_has_its_server() -> None:
-    """A BMC that a Server names, an Endpoint that is ready, one that is no BMC."""
+def test_enrolled_objects_are_not_listed() -> None:
+    """A BMC with a Server, a ready Endpoint and an ignored Endpoint are not listed."""
     server = Server(metadata=ObjectMeta(name="s"), spec=ServerSpec(bmc_ref=LocalRef(name="a")))
     endpoints = [_endpoint("e", state="Ready"), _endpoint("f", state="Ignored")]
     assert unenrolled([_bmc("a", state="Enabled")], endpoints, [server]) == []
 
 
 def test_each_is_named_with_its_reason() -> None:
-    """What it waits for; else what its conditions say; else its state."""
+    """The reason is the wait, else a message of a condition, else the state."""
     refused = Condition(type="Ready", status="False", message="credentials refused")
     fine = Condition(type="Reset", status="True", message="never shown")
     bmcs = [_bmc("b", conditions=(fine, refused)), _bmc("a", waiting_for="an address"), _bmc("c")]
@@ -43,7 +43,7 @@ def test_each_is_named_with_its_reason() -> None:
 
 
 def test_five_are_named_and_the_rest_is_counted() -> None:
-    """A thousand unreachable BMCs do not scroll the table away."""
+    """At most five objects are named, so that many unreachable BMCs do not hide the table."""
     lines = unenrolled([_bmc(f"b{n:04}") for n in range(1000)], [], [])
     assert lines[0] == "1000 BMCs have no server yet: kubectl get bmcs"
     assert lines[5].startswith("  b0004: ")

@@ -1,4 +1,4 @@
-"""--wait ends as soon as a server is in Error: with what failed, where to read more, and exit code 1."""
+"""--wait ends when a server enters Error, with the failure, a hint and exit code 1."""
 
 from pathlib import Path
 from typing import Any
@@ -20,25 +20,25 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def fail(b: Bench, failure: dict[str, str]) -> None:
-    """What a manager writes of server s1."""
+    """Write a failure of server s1 as a manager does."""
     body = {"status": {"state": "Error", "failure": failure, "since": "2026-01-01T00:00:00Z"}}
     await b.live.client.patch_status(KINDS.server, "s1", body)
 
 
 async def free(b: Bench) -> None:
-    """The server can be claimed again."""
+    """Write a server that can be claimed."""
     body = {"status": {"state": "Available", "tenant": None, "failure": None, "waitingFor": None}}
     await b.live.client.patch_status(KINDS.server, "s1", body)
 
 
 def refused(done: Outcome, *words: str) -> None:
-    """It failed with these words."""
+    """Assert that the command failed with these texts."""
     assert done.code == 1, done.err
     assert [word for word in (*words, "metalctl why server/s1") if word not in done.err] == [], done.err
 
 
 async def held(b: Bench, **status: Any) -> str:
-    """Server s1 with its tenant, claim web; the claim's UID."""
+    """Create server s1 bound to claim web; return the UID of the claim."""
     await b.claimed("s1", "web", powerState="On")
     uid = (await b.live.client.get(KINDS.claim, "web", "default")).metadata.uid
     await b.live.client.patch_status(KINDS.server, "s1", {"status": {"tenant": uid, **status}})
@@ -46,7 +46,7 @@ async def held(b: Bench, **status: Any) -> str:
 
 
 async def gone(b: Bench) -> None:
-    """Return once there is no claim."""
+    """Wait until the claim is deleted."""
     page = await b.live.client.list(KINDS.claim)
     if page.items:
         async for event in b.live.client.watch(KINDS.claim, resource_version=page.resource_version):
@@ -55,7 +55,7 @@ async def gone(b: Bench) -> None:
 
 
 async def test_a_claim_whose_server_fails_is_waited_for_no_longer(tmp_path: Path) -> None:
-    """Its condition Ready says so; the claim stays, and goes on when its server does."""
+    """The condition Ready ends the wait; the claim is kept."""
     async with bench(tmp_path) as b:
 
         async def manager() -> None:
@@ -67,12 +67,12 @@ async def test_a_claim_whose_server_fails_is_waited_for_no_longer(tmp_path: Path
 
         done = await with_manager(b.run("claim", "web", "--image", "x/os:1", "--wait"), manager())
         kept = await b.live.client.get(KINDS.claim, "web", "default")
-    refused(done, "claim web waits for server s1, which is in Error: 5 network boots failed. It goes on when")
+    refused(done, "claim web waits for server s1, which is in Error: 5 network boots failed. It continues when")
     assert kept.metadata.deletion_timestamp is None
 
 
-async def test_a_release_ends_when_the_erasure_is_owed(tmp_path: Path) -> None:
-    """The server is not free, and waiting changes nothing."""
+async def test_a_release_ends_when_the_sanitization_fails(tmp_path: Path) -> None:
+    """A sanitization that failed ends the wait, because the server does not become free."""
     async with bench(tmp_path) as b:
         await held(b)
 
@@ -84,8 +84,8 @@ async def test_a_release_ends_when_the_erasure_is_owed(tmp_path: Path) -> None:
     refused(done, "server s1 is in Error: SanitizationOwed: drive S1 (Bay 4) is locked")
 
 
-async def test_a_failure_that_the_release_ends_is_no_failure_of_the_release(tmp_path: Path) -> None:
-    """A server whose tenant's boot failed leaves Error for its cleanup once the claim is gone."""
+async def test_an_earlier_failure_does_not_end_a_release(tmp_path: Path) -> None:
+    """An earlier failure of the server does not end the wait: the release resolves it."""
     async with bench(tmp_path) as b:
         await held(b, state="Error", failure=TORN, since="2026-01-01T00:00:00Z", waitingFor="somebody")
 
@@ -98,7 +98,7 @@ async def test_a_failure_that_the_release_ends_is_no_failure_of_the_release(tmp_
 
 
 async def test_a_retry_that_leaves_the_server_in_error_failed(tmp_path: Path) -> None:
-    """The manager took it, and has nowhere to go on from."""
+    """A retry without effect is an error."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Error", failure=TORN)
         done = await with_manager(b.run("retry", "s1", "--wait"), take(b, "s1", "retry"))
@@ -106,7 +106,7 @@ async def test_a_retry_that_leaves_the_server_in_error_failed(tmp_path: Path) ->
 
 
 async def test_parking_a_server_that_fails_is_not_waited_for(tmp_path: Path) -> None:
-    """It would be parked as soon as it is out of Error, which may be never."""
+    """A server in Error is not parked, so that the wait ends."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Available")
 
@@ -119,7 +119,7 @@ async def test_parking_a_server_that_fails_is_not_waited_for(tmp_path: Path) -> 
 
 
 async def test_a_maintenance_that_fails_is_waited_for_no_longer(tmp_path: Path) -> None:
-    """At its beginning the maintenance says so; on the way out it is the server."""
+    """The failure is reported by the maintenance at its start, and by the server at its end."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Available")
 

@@ -1,4 +1,4 @@
-"""get, describe, apply and delete: the everyday part of kubectl, without kubectl."""
+"""get, describe, apply and delete without kubectl."""
 
 import asyncio
 import re
@@ -28,14 +28,14 @@ metadata: {name: two, namespace: other}
 
 @asynccontextmanager
 async def bench(folder: Path) -> AsyncIterator[Bench]:
-    """With a second namespace."""
+    """Start an API with a second namespace."""
     async with fresh(folder) as found:
         await found.live.client.create(NAMESPACE, {"metadata": {"name": "other"}})
         yield found
 
 
 async def test_get_prints_the_columns_of_the_api(tmp_path: Path) -> None:
-    """The same columns as kubectl; wide has more; a kind answers to each of its names."""
+    """The columns are those of kubectl; wide has more; a kind is found by each of its names."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Available", powerState="Off", serialNumber="SN7")
         plain, wide = await b.run("get", "servers"), await b.run("get", "servers", "s1", "-o", "wide")
@@ -54,7 +54,7 @@ def _ageless(table: str) -> list[str]:
 
 
 async def test_a_category_shows_every_kind_that_has_objects(tmp_path: Path) -> None:
-    """Names say their kind then, and namespaces have a column of their own with -A."""
+    """Names have a prefix with their kind; with -A there is a column with the namespace."""
     async with bench(tmp_path) as b:
         await b.server("s1")
         await b.claim("c1")
@@ -66,7 +66,7 @@ async def test_a_category_shows_every_kind_that_has_objects(tmp_path: Path) -> N
 
 
 async def test_get_shows_how_far_an_erasure_is(tmp_path: Path) -> None:
-    """In words for everybody; percent and time left in columns of their own with -o wide."""
+    """The wait has the progress in words; -o wide has columns for percentage and remaining time."""
     progress = {"percent": 41, "timeLeft": "2h10m", "message": "0 of 2 drives erased, about 2h10m left"}
     waiting = f"the drives to be erased: 41 %, {progress['message']}"
     async with bench(tmp_path) as b:
@@ -81,7 +81,7 @@ async def test_get_shows_how_far_an_erasure_is(tmp_path: Path) -> None:
 
 
 async def test_objects_come_as_json_yaml_and_names(tmp_path: Path) -> None:
-    """One object alone, several in a List; without the managedFields that nobody reads."""
+    """One object is printed alone, several as a List, without managedFields."""
     async with bench(tmp_path) as b:
         await b.server("s1")
         await b.server("s2")
@@ -94,8 +94,8 @@ async def test_objects_come_as_json_yaml_and_names(tmp_path: Path) -> None:
         assert names.out == "server.metal.ironcore.dev/s1\nserver.metal.ironcore.dev/s2\n"
 
 
-async def test_what_is_not_there_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
-    """3 for a name and for a kind, with a hint; nothing found at all is no failure."""
+async def test_missing_names_and_kinds_have_exit_code_3(tmp_path: Path) -> None:
+    """A missing name or kind is exit code 3 with a hint; an empty list is no error."""
     async with bench(tmp_path) as b:
         missing, unknown, nothing = (
             await b.run("get", "servers", "nope"),
@@ -109,7 +109,7 @@ async def test_what_is_not_there_has_an_exit_code_of_its_own(tmp_path: Path) -> 
 
 
 async def test_labels_select(tmp_path: Path) -> None:
-    """In kubectl's syntax; together with names they are a wrong command line."""
+    """Selectors have kubectl's syntax; with names they are a usage error."""
     async with bench(tmp_path) as b:
         for name, rack in (("s1", "r1"), ("s2", "r2")):
             await b.server(name)
@@ -119,7 +119,7 @@ async def test_labels_select(tmp_path: Path) -> None:
 
 
 async def test_a_watch_prints_each_change(tmp_path: Path) -> None:
-    """First what is, then a row below the same header for every change; Ctrl-C ends it, which is no failure."""
+    """The current objects are printed, then a row for each change; Ctrl-C ends the watch with 0."""
     async with bench(tmp_path) as b:
         await b.server("s1", state="Initial")
         process = await b.live.process("get", "srv", "-w")
@@ -139,7 +139,7 @@ async def test_a_watch_prints_each_change(tmp_path: Path) -> None:
 
 
 async def test_describe_shows_conditions_and_events_and_hides_secrets(tmp_path: Path) -> None:
-    """What happened is told beside what is; of a Secret only the length of each value."""
+    """Events are shown with the object; of a Secret only the length of each value."""
     async with bench(tmp_path) as b:
         condition = {
             "type": "Ready", "status": "False", "reason": "PowerOn", "message": "power On (boot)",
@@ -158,8 +158,8 @@ async def test_describe_shows_conditions_and_events_and_hides_secrets(tmp_path: 
     assert "password: (20 characters, hidden)" in hidden.out
 
 
-async def test_apply_says_what_became_of_each_object(tmp_path: Path) -> None:
-    """created, unchanged, configured; several documents; a time stays the text that it is."""
+async def test_apply_prints_the_result_for_each_object(tmp_path: Path) -> None:
+    """Each object is created, unchanged or configured; files can have several documents; timestamps stay text."""
     async with bench(tmp_path) as b:
         created = await b.run("apply", "-f", "-", stdin=CONFIG)
         assert created.out == "configmap/one created\nconfigmap/two created\n", created.err
@@ -173,7 +173,7 @@ async def test_apply_says_what_became_of_each_object(tmp_path: Path) -> None:
 
 
 async def test_apply_refuses_with_the_place_and_the_field(tmp_path: Path) -> None:
-    """Files that are no objects are a wrong command line; what the API refuses names file and document."""
+    """Invalid files are usage errors; an error of the API server names file and document."""
     async with bench(tmp_path) as b:
         broken = await b.run("apply", "-f", "-", stdin="kind: ConfigMap\nmetadata: {name: x}\n")
         wrong = await b.run("apply", "-f", "-", stdin=CONFIG.replace("\ndata:", "\ndada:"))
@@ -189,8 +189,8 @@ async def test_apply_refuses_with_the_place_and_the_field(tmp_path: Path) -> Non
     assert (garbled.code, "not YAML" in garbled.err) == (2, True)
 
 
-async def test_a_file_may_bring_a_kind_and_objects_of_it(tmp_path: Path) -> None:
-    """The CRD comes first."""
+async def test_a_file_can_have_a_crd_and_its_objects(tmp_path: Path) -> None:
+    """A file can have a CRD and objects of its kind."""
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
     names = {"kind": "Thing", "plural": "things", "singular": "thing"}
     spec = {"group": "example.com", "names": names, "scope": "Cluster", "versions": [version]}
@@ -205,8 +205,8 @@ async def test_a_file_may_bring_a_kind_and_objects_of_it(tmp_path: Path) -> None
         assert (await b.run("get", "things", "-o", "name")).out == "thing.example.com/t\n"
 
 
-async def test_fields_of_others_are_taken_over_only_when_asked_to(tmp_path: Path) -> None:
-    """The conflict names who owns the field, and the way out."""
+async def test_fields_of_other_managers_need_force_conflicts(tmp_path: Path) -> None:
+    """A conflict names the owner of the field and --force-conflicts."""
     async with bench(tmp_path) as b:
         await b.run("apply", "-f", "-", stdin=CONFIG)
         mine = {"metadata": {"name": "one", "namespace": "default"}, "data": {"when": "never"}}
@@ -217,7 +217,7 @@ async def test_fields_of_others_are_taken_over_only_when_asked_to(tmp_path: Path
 
 
 async def test_delete_takes_names_and_files(tmp_path: Path) -> None:
-    """With --wait it ends when they are gone; several failures are all told."""
+    """With --wait it ends when the objects no longer exist; every failure is printed."""
     async with bench(tmp_path) as b:
         await b.run("apply", "-f", "-", stdin=CONFIG)
         assert (await b.run("delete", "configmap/one", "--wait")).out == "configmap/one deleted\n"
@@ -229,12 +229,12 @@ async def test_delete_takes_names_and_files(tmp_path: Path) -> None:
         assert (await b.run("delete", "-f", "-", "--ignore-not-found", stdin=CONFIG)).code == 0
 
 
-async def test_a_deletion_that_somebody_holds_up_times_out(tmp_path: Path) -> None:
-    """Exit code 4, and who holds it."""
+async def test_a_deletion_with_a_finalizer_times_out(tmp_path: Path) -> None:
+    """A finalizer makes --wait end with exit code 4 and its name."""
     async with bench(tmp_path) as b:
         held = {"metadata": {"name": "held", "namespace": "default", "finalizers": ["example.com/hold"]}}
         await b.live.client.create(CONFIG_MAP, held)
         late = await b.run("delete", "configmap", "held", "--wait", "--timeout", "1s")
     assert late.code == 4
     assert "configmap/held: waiting for its deletion (finalizers example.com/hold)" in late.err
-    assert "not done within 1s" in late.err
+    assert "not completed within 1s" in late.err

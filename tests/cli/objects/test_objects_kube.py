@@ -1,4 +1,4 @@
-"""get, describe, apply and delete against a kube-apiserver: the same words as against the embedded API."""
+"""get, describe, apply and delete against a kube-apiserver, with the same texts as with the embedded API."""
 
 import json
 from collections.abc import Iterator
@@ -32,14 +32,15 @@ NAMES = ["namespace/by-hand", "server.metal.ironcore.dev/by-hand", "serverclaim.
 
 @pytest.fixture
 def cluster() -> Iterator[KubeCluster]:
-    """One of its own: what it installs under the real names would be in the way of others, and theirs in its own."""
+    """Start a kube-apiserver for these tests, which install CRDs under the real names."""
     with running() as started:
         yield started
 
 
 @pytest.mark.kube
 async def test_objects_are_the_same_on_a_cluster(cluster: KubeCluster, tmp_path: Path) -> None:
-    """Our CRDs, kinds by every name, categories, selectors, tables, dry runs, exit codes, waiting for a deletion."""
+    """CRDs, names of kinds, categories, selectors, tables, dry runs, exit codes and waits work as with the embedded
+    API."""
     file = tmp_path / "objects.yaml"
     file.write_text(OBJECTS)
     async with HTTPClient(load(cluster.kubeconfig)) as client:

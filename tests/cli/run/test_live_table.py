@@ -1,4 +1,4 @@
-"""The live table of `metalctl up` on a terminal. Seconds here are real ones."""
+"""The live table of `metalctl up` on a terminal, in real time."""
 
 import asyncio
 import os
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.life
 
 
 class Terminal:
-    """What a program wrote to a terminal of 40 lines and 160 columns."""
+    """Output of a program on a terminal of 40 lines and 160 columns."""
 
     def __init__(self, master: int) -> None:
         self._master, self.text = master, ""
         self._more = asyncio.Event()
 
     def read(self) -> None:
-        """Take what is there. A terminal whose last program has ended answers EIO on Linux."""
+        """Read the available output. After the end of the program, Linux answers EIO."""
         try:
             data = os.read(self._master, 1 << 16)
         except OSError:
@@ -36,7 +36,7 @@ class Terminal:
         self._more.set()
 
     async def shows(self, text: str) -> None:
-        """Until it does, for at most 15 s."""
+        """Wait until a text is shown, for at most 15 s."""
         try:
             async with asyncio.timeout(15):
                 while text not in self.text:
@@ -48,7 +48,7 @@ class Terminal:
 
 @asynccontextmanager
 async def on_terminal(command: list[str | Path]) -> AsyncIterator[tuple[asyncio.subprocess.Process, Terminal]]:
-    """The program and its terminal; killed at the end when it still runs."""
+    """Start a program on a terminal, and kill it at the end if it is still running."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (40, 160))
     terminal = Terminal(master)
@@ -67,7 +67,7 @@ async def on_terminal(command: list[str | Path]) -> AsyncIterator[tuple[asyncio.
 
 
 async def test_a_terminal_shows_servers_until_ctrl_c(tmp_path: Path) -> None:
-    """A table, the greeting below it, log lines in a file; the cursor is back when it ends."""
+    """A table with the greeting below it is shown, logs go to a file, and the cursor is restored at the end."""
     up = Up(tmp_path, 1)
     async with on_terminal(up.command) as (process, terminal):
         await terminal.shows("WAITING FOR")
@@ -76,7 +76,7 @@ async def test_a_terminal_shows_servers_until_ctrl_c(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(process.wait(), 10) == 0
         assert time.monotonic() - begun < 3
-        await terminal.shows("everything is kept in")
+        await terminal.shows("all state is stored in")
     assert f"kubectl --kubeconfig {up.data}/kubeconfig get servers -w" in terminal.text.replace("\r\n", "")
     assert terminal.text.rfind("\x1b[?25h") > terminal.text.rfind("\x1b[?25l") >= 0
     assert '"event"' in (up.data / "log").read_text()

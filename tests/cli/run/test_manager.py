@@ -1,4 +1,4 @@
-"""`metalctl manager` as a process of its own, against an API that listens. Seconds here are real ones."""
+"""`metalctl manager` as a process against an API that listens, in real time."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.life
 
 
 class Managed:
-    """A `metalctl manager` and what it printed."""
+    """A running `metalctl manager` and its output."""
 
     def __init__(self, folder: Path, kubeconfig: Path, *options: str, election: str = "") -> None:
         folder.mkdir()
@@ -52,7 +52,7 @@ class Managed:
         await self.process.wait()
 
     async def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Exit code, and the seconds that it took."""
+        """Return the exit code after SIGTERM, and the seconds until the end."""
         assert self.process is not None
         begun = time.monotonic()
         self.process.send_signal(how)
@@ -60,7 +60,7 @@ class Managed:
         return code, time.monotonic() - begun
 
     async def code(self) -> int:
-        """Exit code of one that ends by itself."""
+        """Return the exit code of a manager that ends without a signal."""
         assert self.process is not None
         return await asyncio.wait_for(self.process.wait(), 20)
 
@@ -68,7 +68,7 @@ class Managed:
         return self.log.read_text()
 
     async def probe(self, path: str) -> tuple[int, str]:
-        """Status and text; 0 while nobody listens."""
+        """Return status and text of a probe; 0 while the port is closed."""
         return await asyncio.to_thread(self._probe, path)
 
     def _probe(self, path: str) -> tuple[int, str]:
@@ -81,7 +81,7 @@ class Managed:
         except OSError as exc:
             return 0, str(exc)
 
-    async def until(self, wanted: tuple[int, str], path: str = "/readyz") -> None:
+    async def wait_for(self, wanted: tuple[int, str], path: str = "/readyz") -> None:
         async with asyncio.timeout(20):
             while True:
                 if await self.probe(path) == wanted:
@@ -97,15 +97,16 @@ QUICK = "election:\n  leaseDuration: 2\n  renewDeadline: 1.5\n  retryPeriod: 300
 
 
 async def test_of_two_managers_one_leads_and_the_other_takes_over_at_once(tmp_path: Path) -> None:
-    """Both are ready, and say as what; SIGTERM gives the Lease back, ends with 0, and the standby leads."""
+    """Both are ready as leader and standby; after SIGTERM the leader releases the Lease and exits with 0, and the
+    standby leads."""
     async with api(tmp_path / "api") as live, Managed(tmp_path / "a", live.kubeconfig, election=QUICK) as first:
-        await first.until((200, "ok leader"))
+        await first.wait_for((200, "ok leader"))
         async with Managed(tmp_path / "b", live.kubeconfig, election=QUICK) as second:
-            await second.until((200, "ok standby"))
+            await second.wait_for((200, "ok standby"))
             held = await _lease(live)
             code, took = await first.end()
             begun = time.monotonic()
-            await second.until((200, "ok leader"))
+            await second.wait_for((200, "ok leader"))
             assert (code, time.monotonic() - begun < 3, took < 3) == (0, True, True)
             taken = await _lease(live)
             assert held.spec.holder_identity != taken.spec.holder_identity
@@ -116,11 +117,11 @@ async def test_of_two_managers_one_leads_and_the_other_takes_over_at_once(tmp_pa
 
 
 async def test_without_election_it_leads_at_once_and_logs_json_where_asked(tmp_path: Path) -> None:
-    """No Lease is made, and it is the leader in its metrics; each line of the log is an object."""
+    """No Lease is created, the metrics report the leader, and each log line is a JSON object."""
     async with api(tmp_path / "api") as live:
         options = ("--no-leader-elect", "--log-format", "json")
         async with Managed(tmp_path / "a", live.kubeconfig, *options) as manager:
-            await manager.until((200, "ok leader"))
+            await manager.wait_for((200, "ok leader"))
             status, metrics = await manager.probe("/metrics")
             assert (await manager.end(signal.SIGINT))[0] == 0
         assert status == 200
@@ -133,7 +134,7 @@ async def test_without_election_it_leads_at_once_and_logs_json_where_asked(tmp_p
 
 
 async def test_missing_kinds_end_it_with_the_way_out(tmp_path: Path) -> None:
-    """An API without the CRDs is named, with what to apply; code 1."""
+    """Without the CRDs the manager exits with 1 and names what to apply."""
     server = EmbeddedAPI(tmp_path / "api", system_clock)
     await server.start()
     try:
@@ -147,19 +148,19 @@ async def test_missing_kinds_end_it_with_the_way_out(tmp_path: Path) -> None:
         await server.stop()
 
 
-async def test_an_api_that_is_away_is_waited_for(tmp_path: Path) -> None:
-    """It listens for probes, says that it is starting, and is ready when the API has come; SIGTERM ends it before."""
+async def test_the_manager_waits_for_the_api_server(tmp_path: Path) -> None:
+    """The probe reports `starting` until the API server answers, then ready; SIGTERM ends the wait."""
     port = free_ports(1)[0]
     server = EmbeddedAPI(tmp_path / "api", system_clock)
     await server.start()
     await server.listen(port=port)
     await server.stop()
     async with Managed(tmp_path / "a", server.kubeconfig) as manager:
-        await manager.until((503, "starting"))
+        await manager.wait_for((503, "starting"))
         assert (await manager.probe("/healthz"))[0] == 200
         code, took = await manager.end()
         assert (code, took < 3) == (0, True)
-    assert "the API does not answer yet" in manager.printed()
+    assert "API server does not answer yet" in manager.printed()
 
 
 @pytest.mark.parametrize(
@@ -167,13 +168,13 @@ async def test_an_api_that_is_away_is_waited_for(tmp_path: Path) -> None:
     [
         (Forbidden("servers is forbidden"), "servers is forbidden; give this account the rights of config/rbac"),
         (NotFound("servers.metal: no"), "servers.metal: no; the CRDs are missing"),
-        (Unauthorized("who?"), "does not accept who we are"),
+        (Unauthorized("who?"), "rejected the credentials"),
         (PermissionError(13, "Permission denied", "/data"), "/data: Permission denied; give this user access"),
         (OSError(98, "address in use"), "address in use; change listen in the configuration"),
     ],
 )
 def test_every_failure_has_a_way_out(error: Exception, words: str) -> None:
-    """One sentence says what to do."""
+    """Each error has a sentence with the way out."""
     assert words in sentence(error)
 
 
@@ -185,16 +186,16 @@ def test_every_failure_has_a_way_out(error: Exception, words: str) -> None:
         ("election:\n  lease: A\n", "write a DNS name"),
     ],
 )
-def test_times_that_would_let_two_lead_are_refused(text: str, words: str, tmp_path: Path) -> None:
-    """The command line is wrong: code 2, before anything is started."""
+def test_election_times_that_allow_two_leaders_are_rejected(text: str, words: str, tmp_path: Path) -> None:
+    """Invalid election times are a usage error with exit code 2."""
     config = tmp_path / "config.yaml"
     config.write_text(text)
     result = CliRunner().invoke(main, ["manager", "--config", str(config)])
     assert (result.exit_code, words in result.output) == (2, True)
 
 
-def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Code 2, and the file."""
+def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
+    """A missing kubeconfig is an error with exit code 2 and the file name."""
     result = CliRunner().invoke(main, ["manager", "--kubeconfig", str(tmp_path / "none")])
     assert result.exit_code == 2
     assert f"{tmp_path / 'none'}: No such file or directory" in result.output

@@ -1,4 +1,4 @@
-"""`metalctl up --fleet` as somebody runs it: a process, a kubeconfig, real sockets. Seconds here are real ones."""
+"""`metalctl up --fleet` as a process with a kubeconfig and sockets, in real time."""
 
 import asyncio
 import signal
@@ -66,7 +66,7 @@ class Up:
         raise AssertionError(f"it ended without {text!r}: {''.join(seen)}")
 
     async def end(self, how: signal.Signals) -> float:
-        """Seconds until the process was gone."""
+        """Stop the process, and return the seconds until its end."""
         assert self.process is not None
         begun = time.monotonic()
         self.process.send_signal(how)
@@ -75,7 +75,7 @@ class Up:
 
 
 def free_ports(count: int) -> list[int]:
-    """Free a moment ago, on the address that is asked about."""
+    """Return ports that were free on the address."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))
@@ -87,7 +87,7 @@ def free_ports(count: int) -> list[int]:
 
 @asynccontextmanager
 async def running(up: Up) -> AsyncIterator[HTTPClient]:
-    """Up and, whatever happens, ended."""
+    """Start a process, and end it afterwards."""
     client = await up.start()
     try:
         yield client
@@ -97,8 +97,8 @@ async def running(up: Up) -> AsyncIterator[HTTPClient]:
             await up.end(signal.SIGKILL)
 
 
-async def until(read: Callable[[], Any], check: Callable[[Any], bool], *, within: float = 15.0) -> Any:
-    """Ask again until the answer passes."""
+async def wait_for(read: Callable[[], Any], check: Callable[[Any], bool], *, within: float = 15.0) -> Any:
+    """Repeat a request until the answer passes a check."""
     end = time.monotonic() + within
     while True:
         try:
@@ -136,20 +136,20 @@ def all_available(count: int) -> Callable[[list[Server]], bool]:
 
 @pytest.mark.behaviour("Registry and probe", "`metalctl up` brings the first server to Available within ten seconds.")
 async def test_the_first_server_is_available_within_ten_seconds(tmp_path: Path) -> None:
-    """From process start: the promise of the README."""
+    """The first server is Available within ten seconds of the start of the process."""
     begun = time.monotonic()
     async with running(Up(tmp_path, 8)) as client:
-        await until(lambda: servers(client), lambda found: any(s.status.state == "Available" for s in found))
+        await wait_for(lambda: servers(client), lambda found: any(s.status.state == "Available" for s in found))
         assert time.monotonic() - begun < 10
 
 
-async def test_ctrl_c_ends_it_and_everything_is_as_it_was(tmp_path: Path) -> None:
-    """Claimed, booted and idle servers are the same after a restart, and nothing was booted again."""
+async def test_state_survives_ctrl_c_and_a_restart(tmp_path: Path) -> None:
+    """After a restart, claimed, booted and idle servers are unchanged and were not booted again."""
     up = Up(tmp_path, 3)
     async with running(up) as client:
-        await until(lambda: servers(client), all_available(3))
+        await wait_for(lambda: servers(client), all_available(3))
         await claim_one(client, up)
-        await until(lambda: client.get(KINDS.claim, "c1", "default"), ready)
+        await wait_for(lambda: client.get(KINDS.claim, "c1", "default"), ready)
         before = await servers(client)
         assert await up.end(signal.SIGINT) < 3
         assert up.process is not None
@@ -160,25 +160,25 @@ async def test_ctrl_c_ends_it_and_everything_is_as_it_was(tmp_path: Path) -> Non
         assert outline(after) == outline(before)
         assert [s.status.boot_window for s in after] == [s.status.boot_window for s in before]
         await client.delete(KINDS.claim, "c1", "default")
-        await until(lambda: servers(client), all_available(3))
+        await wait_for(lambda: servers(client), all_available(3))
         assert await up.end(signal.SIGTERM) < 3
 
 
 async def test_a_killed_process_loses_no_machine(tmp_path: Path) -> None:
-    """Killed in the middle of a claim's boot, started again: the claim gets its system."""
+    """After SIGKILL during the boot of a claim and a restart, the claim is booted."""
     up = Up(tmp_path, 2)
     async with running(up) as client:
-        await until(lambda: servers(client), all_available(2))
+        await wait_for(lambda: servers(client), all_available(2))
         await claim_one(client, up)
-        await until(lambda: servers(client), lambda found: any(s.status.power_state == "On" for s in found))
+        await wait_for(lambda: servers(client), lambda found: any(s.status.power_state == "On" for s in found))
         await asyncio.sleep(0.1)
         await up.end(signal.SIGKILL)
     async with running(up) as client:
-        await until(lambda: client.get(KINDS.claim, "c1", "default"), ready, within=40)
+        await wait_for(lambda: client.get(KINDS.claim, "c1", "default"), ready, within=40)
 
 
-async def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
-    """And nothing is left running."""
+async def test_a_port_in_use_is_reported_with_the_way_out(tmp_path: Path) -> None:
+    """A port in use is an error with a way out, and no process keeps running."""
     up = Up(tmp_path, 1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", up.ports[5]))

@@ -1,4 +1,4 @@
-"""What a shell gets while somebody types."""
+"""Shell completion."""
 
 import asyncio
 import subprocess
@@ -19,7 +19,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def offers(kubeconfig: Path | str, line: str) -> list[str]:
-    """What bash is offered for the last word of a line (an empty one where it ends with a space)."""
+    """Return the candidates of bash for the last word of a line."""
     _, *words, last = line.split(" ")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(kubeconfig))
@@ -29,7 +29,7 @@ async def offers(kubeconfig: Path | str, line: str) -> list[str]:
 
 
 async def test_commands_kinds_and_names_are_offered(tmp_path: Path) -> None:
-    """Names are those of the API that the line reaches; kinds have every name that they answer to."""
+    """Names are read from the API server of the line; kinds are completed by all their names."""
     async with bench(tmp_path) as b:
         await b.server("rack1-a")
         await b.server("rack1-b")
@@ -50,13 +50,13 @@ async def test_commands_kinds_and_names_are_offered(tmp_path: Path) -> None:
 
 
 async def test_without_an_api_nothing_is_offered() -> None:
-    """And nothing is said that would spoil the line."""
+    """Without an API server there are no candidates and no error output."""
     assert await offers("/nonexistent", "metalctl cordon r") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_the_script_is_printed(shell: str) -> None:
-    """It asks metalctl itself; bash can read it."""
+    """The script calls metalctl, and bash can parse it."""
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0
     assert f"_METALCTL_COMPLETE={shell}_complete" in result.output
@@ -66,7 +66,7 @@ def test_the_script_is_printed(shell: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_and_a_place_in_the_documentation(name: str) -> None:
-    """docs/metalctl.md has a line for each; those on objects and servers tell their exit codes."""
+    """Every command has --help, and docs/metalctl.md lists it."""
     result = CliRunner().invoke(main, [name, "--help"])
     assert result.exit_code == 0, result.output
     page = (Path(__file__).parents[3] / "docs" / "metalctl.md").read_text()

@@ -1,4 +1,4 @@
-"""The data folder: whose it is, which API group it belongs to, and what a failed start leaves of it."""
+"""The data folder: its lock, its API group, and what a failed start leaves in it."""
 
 import errno
 import stat
@@ -16,13 +16,13 @@ ELSEWHERE = "192.0.2.1:8443"
 
 
 def up(data: Path | str, *args: str) -> tuple[int, str]:
-    """Exit code and everything printed, in one line."""
+    """Return exit code and output as one line."""
     result = CliRunner().invoke(main, ["up", "--data", str(data), *args])
     return result.exit_code, " ".join(result.output.split())
 
 
 def test_another_api_group_on_the_same_folder_is_refused(tmp_path: Path) -> None:
-    """Its objects would be invisible, and claimed machines be taken for new ones."""
+    """A folder with objects of another API group is rejected, because its objects would be invisible."""
     with locked(tmp_path) as folder:
         folder.keep_group("metal.ironcore.dev")
         folder.keep_group("metal.ironcore.dev")
@@ -33,7 +33,7 @@ def test_another_api_group_on_the_same_folder_is_refused(tmp_path: Path) -> None
 
 
 def test_up_refuses_another_api_group_and_keeps_everything(tmp_path: Path) -> None:
-    """Exit code 1, and a sentence with both ways out."""
+    """`metalctl up` exits with 1, and the message has both ways out."""
     (tmp_path / "group").write_text("metal.ironcore.dev\n")
     (tmp_path / "state.db").write_text("mine")
     code, text = up(tmp_path, "--api-group", "metal.openkcm.dev")
@@ -44,7 +44,7 @@ def test_up_refuses_another_api_group_and_keeps_everything(tmp_path: Path) -> No
 
 
 def test_a_folder_that_cannot_be_made_is_named_with_the_way_out() -> None:
-    """Not `[Errno 2]`."""
+    """The error names the folder and has no errno."""
     code, text = up("/proc/nothing-here")
     assert code == 1
     assert "the folder /proc/nothing-here cannot be used" in text
@@ -54,20 +54,20 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_way_out() -> None:
 
 @pytest.mark.parametrize("there", [False, True])
 def test_an_address_of_another_machine_is_refused_and_leaves_nothing(there: bool, tmp_path: Path) -> None:
-    """A new folder disappears again; an empty one is empty again."""
+    """A folder that the failed start created is removed, and an empty one stays empty."""
     data = tmp_path / "data"
     if there:
         data.mkdir()
     code, text = up(data, "--api-listen", ELSEWHERE)
     assert code == 1
-    assert "no interface of this machine has that address" in text
+    assert "no network interface of this machine has that address" in text
     assert "--api-listen" in text
     assert data.exists() is there
     assert not there or not list(data.iterdir())
 
 
 def test_a_failed_start_keeps_a_folder_that_had_something_in_it(tmp_path: Path) -> None:
-    """It may be somebody's control plane."""
+    """A folder with content is not changed."""
     (tmp_path / "mine").write_text("x")
     assert up(tmp_path, "--api-listen", ELSEWHERE)[0] == 1
     assert (tmp_path / "mine").read_text() == "x"
@@ -75,7 +75,7 @@ def test_a_failed_start_keeps_a_folder_that_had_something_in_it(tmp_path: Path) 
 
 
 def test_undo_does_not_follow_links_out_of_the_folder(tmp_path: Path) -> None:
-    """A link is removed, not what it leads to."""
+    """A link is removed, and its target is not."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("x")
@@ -93,14 +93,14 @@ def test_undo_does_not_follow_links_out_of_the_folder(tmp_path: Path) -> None:
     [
         (
             PermissionError(errno.EACCES, "Permission denied", "/data/state.db"),
-            "/data/state.db: Permission denied; give",
+            "/data/state.db: Permission denied; grant",
         ),
         (OSError(errno.EACCES, "bind on port 80: denied"), "ports below 1024"),
-        (OSError(errno.EADDRINUSE, "taken"), "stop the program that has it"),
+        (OSError(errno.EADDRINUSE, "taken"), "stop the program that uses it"),
         (Unusable("say this"), "say this"),
         (OSError("plain"), "plain"),
     ],
 )
 def test_every_expected_failure_has_its_sentence(exc: Exception, way_out: str) -> None:
-    """With the way out that fits."""
+    """Each expected failure has a message with the way out."""
     assert way_out in sentence(exc)

@@ -1,4 +1,4 @@
-"""What people see of servers."""
+"""The table of servers."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,7 +18,7 @@ def _server(name: str, **status: object) -> Server:
 
 
 def test_a_row_says_state_since_power_claim_and_wait() -> None:
-    """One row holds what an operator asks first."""
+    """A row has state, age, power, claim and wait."""
     server = Server(
         metadata=ObjectMeta(name="a"),
         spec=ServerSpec(server_claim_ref=ObjectRef(namespace="default", name="c")),
@@ -39,14 +39,14 @@ def test_a_row_says_state_since_power_claim_and_wait() -> None:
 
 
 def test_programs_get_null_for_what_is_not_known() -> None:
-    """No wait, no deadline; never an empty string where a time belongs."""
+    """A missing wait or time is null in JSON."""
     (row,) = rows([_server("a")], NOW)
     found = row.as_json()
     assert (found["since"], found["deadline"], found["waitName"]) == (None, None, "")
 
 
 def test_rows_are_sorted_and_unknowns_are_words() -> None:
-    """A server without status is Initial, its power Unknown."""
+    """A server without status is Initial, and its power Unknown."""
     found = rows([_server("b"), _server("a")], NOW)
     assert [(r.server, r.state, r.power) for r in found] == [("a", "Initial", "Unknown"), ("b", "Initial", "Unknown")]
 
@@ -56,12 +56,12 @@ def test_rows_are_sorted_and_unknowns_are_words() -> None:
     [(0, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172800, "2d"), (-5, "0s")],
 )
 def test_ages_read_like_those_of_kubectl(seconds: int, text: str) -> None:
-    """Seconds below two minutes, minutes below two hours, and so on; a clock that went back is 0s."""
+    """Ages have kubectl's units; an age in the future is 0s."""
     assert age(NOW - timedelta(seconds=seconds), NOW) == text
 
 
 def test_a_table_with_a_limit_counts_the_rest() -> None:
-    """A terminal of twenty lines does not scroll with a thousand servers."""
+    """With a limit, the remaining servers are counted."""
     console = Console(width=100, record=True, file=None, quiet=True)
     table = render(rows([_server(f"s{n:04}") for n in range(1000)], NOW), limit=3)
     console = Console(width=100, record=True)
@@ -80,19 +80,19 @@ def _names(found: list[Server], limit: int) -> list[str]:
     return [line.split()[0] for line in capture.get().splitlines()[1:] if line.strip()]
 
 
-def test_what_needs_somebody_is_not_hidden_by_a_small_screen() -> None:
-    """Rows in Error come first, then those that wait; by name when everything fits."""
+def test_urgent_rows_come_first_on_a_small_screen() -> None:
+    """With a limit, servers in Error come first, then waiting ones; without need the order is by name."""
     found = [_server(f"a{n}", state="Available") for n in range(5)]
     found += [_server("x", state="Discovery", waiting_for="w"), _server("z", state="Error", waiting_for="e")]
     assert _names(found, 3) == ["z", "x", "a0", "…"]
     assert _names(found, 7) == ["a0", "a1", "a2", "a3", "a4", "x", "z"]
 
 
-def test_what_others_wrote_is_shown_as_it_is() -> None:
-    """An image that a tenant called [/x] is no markup, and a BMC's words do not move the cursor."""
+def test_markup_and_control_characters_have_no_effect() -> None:
+    """Markup in image names and control characters in BMC messages have no effect."""
     console = Console(width=120, record=True)
     server = _server("a", state="Error", waiting_for="image [/x] [red]y \x1b]0;z\x07 w\nv")
     console.print(render(rows([server], NOW)))
-    told = console.export_text()
-    assert "image [/x] [red]y  ]0;z  w v" in told
-    assert "\x1b" not in told
+    shown = console.export_text()
+    assert "image [/x] [red]y  ]0;z  w v" in shown
+    assert "\x1b" not in shown

@@ -1,4 +1,4 @@
-"""metalctl why: nothing that the controllers say is unknown to it, and its sentences are those that help."""
+"""metalctl why: it knows every wait and reason of the controllers, and repeats the way out that a message names."""
 
 import ast
 from collections.abc import Iterator
@@ -18,10 +18,11 @@ from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import ClaimBoot, Failure, Server, ServerSpec, ServerStatus, State, Wait
 from metal.bmc import errors as bmc_errors
 from metal.bmc.errors import BMCError
-from metal.cli.objects.events import Happening
+from metal.cli.objects.events import EventSummary
 from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
-from metal.cli.why.knowledge import CLAIMS, FAILURES, MISFITS, WAITS
+from metal.cli.why.advice import CLAIMS, FAILURES, MISFITS, WAITS
+from metal.cli.why.remedies import remedies
 from metal.controllers.server.bmc.bmc_errors import _MENDABLE
 from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
@@ -33,7 +34,7 @@ HOUSE = Path(controllers.__file__).parent
 
 
 def calls(files: list[Path], name: str) -> Iterator[tuple[ast.Call, str]]:
-    """Every call of a function or method of this name, and the file."""
+    """Return every call of a function or method of this name, and its file."""
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and name in (getattr(node.func, "attr", ""), getattr(node.func, "id", "")):
@@ -41,7 +42,7 @@ def calls(files: list[Path], name: str) -> Iterator[tuple[ast.Call, str]]:
 
 
 def literals(files: list[Path], name: str, at: int = 0) -> set[str]:
-    """The argument at this place of each such call, where it is written out."""
+    """Return the argument at this position of each such call, where it is a literal."""
     found = (call.args[at] for call, _ in calls(files, name) if len(call.args) > at)
     return {node.value for node in found if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
@@ -79,7 +80,7 @@ def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
 
 
 def test_every_reason_of_a_claim_has_its_sentence() -> None:
-    """Why it has no server, and what else it says that is not as it should be."""
+    """The reasons of misfits and of conditions with status False are known."""
     assert literals(CLAIM, "Misfit") <= set(MISFITS)
     said = {
         call.args[2].value
@@ -100,7 +101,7 @@ def _lasting(kind: type[BMCError]) -> str:
     st.sampled_from([*WAITS.values(), *FAILURES.values(), *MISFITS.values(), *CLAIMS.values()]), st.text(max_size=20)
 )
 def test_advice_can_be_given_for_any_name(advice: Any, name: str) -> None:
-    """Each is a sentence without a full stop, with no place left open."""
+    """Each advice is a sentence without a full stop and without an unfilled placeholder."""
     assert advice.meaning
     assert not advice.meaning.endswith(".")
     assert "{" not in advice.way_out.format(name=name, claim=name).replace(name, "")
@@ -115,16 +116,16 @@ def server(name: str = "s1", spec: dict[str, Any] | None = None, **status: Any) 
     )
 
 
-def text(story: Any) -> str:
-    return "\n".join(story.lines(NOW))
+def text(explanation: Any) -> str:
+    return "\n".join(explanation.lines(NOW))
 
 
 def minutes(count: int) -> datetime:
     return NOW + timedelta(minutes=count)
 
 
-def test_a_wait_is_told_with_its_deadline_and_what_to_do() -> None:
-    """What is awaited, since when, until when, what that means, and how far the boot is."""
+def test_a_wait_is_explained_with_its_deadline_and_the_way_out() -> None:
+    """The explanation has the wait, its start and deadline, its meaning, the progress of the boot and the advice."""
     window = BootWindow(
         id="x", purpose="Discovery", image="probe:1", config_ref=ObjectRef(namespace="n", name="c"),
         opened_at=minutes(-5), expires_at=minutes(25), script_served_at=minutes(-4), client_address="192.0.2.7",
@@ -134,42 +135,97 @@ def test_a_wait_is_told_with_its_deadline_and_what_to_do() -> None:
         state="Discovery", since=minutes(-9), waiting_for="the machine to fetch its Ignition", boot_attempts=2,
         wait=Wait(for_="ProbeReport", since=minutes(-5), until=minutes(25)), boot_window=window,
     )  # fmt: skip
-    happened = [Happening("Warning", "NetworkBootFailed", "network boot 2 failed: it went off", 1, minutes(-6))]
-    story = of_server.explain(found, happened, KINDS, NOW)
-    assert text(story).splitlines() == [
+    recorded = [EventSummary("Warning", "NetworkBootFailed", "network boot 2 failed: it went off", 1, minutes(-6))]
+    explanation = of_server.explain(found, recorded, KINDS, NOW)
+    assert text(explanation).splitlines() == [
         "server/s1",
         "  It is Discovery since 9m, power Off.",
         "  It waits for the machine to fetch its Ignition, since 5m, until 12:25:00 UTC (in 25m0s).",
-        "  That is: the machine boots the probe over the network, which reports what is in it.",
+        "  Meaning: the machine boots the probe image over the network; the probe reports the hardware.",
         "  Tried:",
-        "    2 network boots failed in a row.",
-        "    A network boot (Discovery, probe:1) was opened 5m ago, 192.0.2.7 got its script 4m ago; "
-        "it is ScriptServed now.",
-        "  Happened:",
+        "    2 consecutive network boots failed.",
+        "    A network boot (Discovery, probe:1) started 5m ago, the script was served to 192.0.2.7 4m ago; "
+        "its phase is ScriptServed.",
+        "  Events:",
         "    6m ago: NetworkBootFailed: network boot 2 failed: it went off",
         "  What you can do:",
-        "    watch it boot: metalctl console s1. If it never asks for its script: does DHCP send it to iPXE?",
+        "    watch the boot: metalctl console s1. If no script is requested, check that DHCP directs it to iPXE",
     ]
-    assert story.as_json()["wait"]["until"] == "2026-01-01T12:25:00Z"
+    assert explanation.as_json()["wait"]["until"] == "2026-01-01T12:25:00Z"
 
 
-def test_a_failure_is_told_once_with_a_way_out() -> None:
-    """What was interrupted, why, and what lets it go on."""
+def test_a_failure_is_explained_once_with_a_way_out() -> None:
+    """The explanation has the interrupted state, the reason and the advice of the tables."""
     failure = Failure(state="Reserved", reason="BMCAuthenticationFailed", message="the BMC refused the password")
     found = server(state="Error", failure=failure, wait=Wait(for_="Repair"), waiting_for="BMCAuthenticationFailed: …")
-    story = of_server.explain(found, [], KINDS, NOW)
-    assert text(story).count("the BMC refused the password") == 1
-    assert "It failed in Reserved, BMCAuthenticationFailed" in text(story)
-    assert story.advice[0] == "correct the BMCSecret; it goes on by itself"
-    assert story.advice[1].endswith("metalctl retry s1")
+    explanation = of_server.explain(found, [], KINDS, NOW)
+    assert text(explanation).count("the BMC refused the password") == 1
+    assert "It failed in Reserved, BMCAuthenticationFailed" in text(explanation)
+    assert explanation.advice[0] == "correct the BMCSecret"
+    assert explanation.advice[1].endswith("metalctl retry s1")
 
 
-def test_hands_that_are_off_are_told() -> None:
-    """An ignored, a parked, a cordoned server, one that nobody has looked at yet."""
+@pytest.mark.parametrize(
+    ("waiting_for", "way_out"),
+    [
+        (
+            "the boot configuration ns/s1 to be ready: no probe image is configured: set probeImage in the "
+            "configuration of the control plane",
+            "set probeImage in the configuration of the control plane",
+        ),
+        (
+            "the boot configuration ns/s1 to be ready: spec.image is empty: name the OCI image that is to be booted",
+            "name the OCI image that is to be booted",
+        ),
+    ],
+)
+def test_the_advice_repeats_the_way_out_that_the_cause_names(waiting_for: str, way_out: str) -> None:
+    """A wait whose cause names the way out has no other advice."""
+    found = server(state="Discovery", waiting_for=waiting_for, wait=Wait(for_="BootConfiguration", since=NOW))
+    assert of_server.explain(found, [], KINDS, NOW).advice == [way_out]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("", []),
+        ("the BMC to answer: connection refused", []),
+        ("power On (as the claim wants)", []),
+        ("the BMC to answer: Name or service not known", []),
+        ("the BMC to answer: Connect call failed", []),
+        (
+            "to go on: kubectl annotate servers s1 a/operation=retry",
+            ["to go on: kubectl annotate servers s1 a/operation=retry"],
+        ),
+        (
+            "a drive failed. Repair or remove the drive; to accept it: kubectl annotate",
+            ["Repair or remove the drive", "to accept it: kubectl annotate"],
+        ),
+        (
+            "image changed. To have it booted, once, set spec.bootGeneration to 2",
+            ["To have it booted, once, set spec.bootGeneration to 2"],
+        ),
+    ],
+)
+def test_instructions_are_found_in_a_message(message: str, expected: list[str]) -> None:
+    """An instruction begins with an imperative, or with "to", and ends with its clause."""
+    assert remedies(message) == expected
+
+
+@given(st.text())
+def test_any_message_has_a_list_of_instructions(message: str) -> None:
+    """Arbitrary text never fails, and no instruction is empty or repeated."""
+    found = remedies(message)
+    assert all(found)
+    assert len(set(found)) == len(found)
+
+
+def test_a_server_that_is_not_managed_says_so() -> None:
+    """An ignored, a parked, a cordoned and a new server each have their sentence and advice."""
     ignored = server()
     ignored = Server(metadata=ObjectMeta(name="s1", annotations={KINDS.key("operation"): "ignore"}), spec=ignored.spec)
-    assert "Nobody manages it" in text(of_server.explain(ignored, [], KINDS, NOW))
-    assert "Is a manager running?" in text(of_server.explain(server(state=""), [], KINDS, NOW))
+    assert "It is not managed" in text(of_server.explain(ignored, [], KINDS, NOW))
+    assert "Check that a manager is running" in text(of_server.explain(server(state=""), [], KINDS, NOW))
     assert "metalctl unpark s1" in text(of_server.explain(server(state="Parked"), [], KINDS, NOW))
     assert "metalctl uncordon s1" in text(of_server.explain(server(spec={"unclaimable": True}), [], KINDS, NOW))
     assert "can be claimed" in text(of_server.explain(server(), [], KINDS, NOW))
@@ -179,16 +235,16 @@ def test_hands_that_are_off_are_told() -> None:
     st.sampled_from([*State, ""]), st.sampled_from([*WAITS, "Unheard", ""]), st.sampled_from([*FAILURES, "Unheard"]),
     st.booleans(),
 )  # fmt: skip
-def test_every_server_has_a_story(state: str, wait: str, failure: str, timed: bool) -> None:
-    """Whatever it is and waits for, also what this version has not heard of; programs get the same."""
+def test_every_server_has_an_explanation(state: str, wait: str, failure: str, timed: bool) -> None:
+    """Every state, wait and failure is explained, also unknown ones; the JSON output has the same subject."""
     moment = NOW if timed else None
     found = server(
         state=state, since=moment, waiting_for="x" if wait else "", failure=Failure(reason=failure, message="m"),
         wait=Wait(for_=wait, since=moment, until=moment) if wait else None,
     )  # fmt: skip
-    story = of_server.explain(found, [], KINDS, NOW)
-    assert text(story).startswith("server/s1\n  It is ")
-    assert story.as_json()["subject"] == "server/s1"
+    explanation = of_server.explain(found, [], KINDS, NOW)
+    assert text(explanation).startswith("server/s1\n  It is ")
+    assert explanation.as_json()["subject"] == "server/s1"
 
 
 def claim(**spec: Any) -> ServerClaim:
@@ -200,9 +256,9 @@ def claim(**spec: Any) -> ServerClaim:
 
 
 def test_a_claim_without_server_counts_every_reason() -> None:
-    """How many servers, one of them, and what would have to change; and what each part of the selector leaves."""
+    """Each reason has a number of servers, an example and an advice; each requirement counts its servers."""
     zone = LabelSelectorRequirement(key="zone", operator="In", values=("a", "b"))
-    wish = claim(server_selector=LabelSelector(match_labels={"rack": "r7"}, match_expressions=(zone,)))
+    unbound = claim(server_selector=LabelSelector(match_labels={"rack": "r7"}, match_expressions=(zone,)))
     labels = {"rack": "r7", "zone": "a"}
     servers = [
         server("s1", {"labels": {"rack": "r8", "zone": "a"}}), server("s2", {"labels": {"rack": "r9"}}),
@@ -210,17 +266,17 @@ def test_a_claim_without_server_counts_every_reason() -> None:
         server("s4", {"labels": labels, "taints": (Taint(key="gpu"),)}),
         server("s5", {"labels": labels}, state="Discovery"),
     ]  # fmt: skip
-    story = of_claim.explain(wish, servers, [], KINDS, NOW)
-    told = text(story)
+    explanation = of_claim.explain(unbound, servers, [], KINDS, NOW)
+    shown = text(explanation)
     assert "metalctl release other -n team" in of_claim.explain(claim(), [_held()], [], KINDS, NOW).advice[0]
-    assert "2 servers do not fit: labels or name do not match (NoMatch), such as s1." in told
-    assert "1 server does not fit: marked unclaimable (Cordoned), such as s3." in told
-    assert "1 server does not fit: taint gpu is not tolerated (Tainted), such as s4." in told
-    assert "Its selector's rack in (r7): 3 servers of 5." in told
-    assert "Its selector's zone in (a,b): 4 servers of 5." in told
-    assert "metalctl uncordon s3" in story.advice
-    assert "wait; metalctl why server/s5 says what for" in story.advice
-    assert sum(entry["count"] for entry in story.as_json()["servers"]) == 5
+    assert "2 servers do not fit: labels or name do not match (NoMatch), such as s1." in shown
+    assert "1 server does not fit: marked unclaimable (Cordoned), such as s3." in shown
+    assert "1 server does not fit: taint gpu is not tolerated (Tainted), such as s4." in shown
+    assert "The requirement rack in (r7) of its selector matches 3 servers of 5." in shown
+    assert "The requirement zone in (a,b) of its selector matches 4 servers of 5." in shown
+    assert "metalctl uncordon s3" in explanation.advice
+    assert "see what a server waits for: metalctl why server/s5" in explanation.advice
+    assert sum(entry["count"] for entry in explanation.as_json()["servers"]) == 5
 
 
 def _held() -> Server:
@@ -228,68 +284,68 @@ def _held() -> Server:
 
 
 def test_a_claim_that_names_a_server_is_about_that_one() -> None:
-    """The others are none of its business; one that is not there is said not to be."""
+    """Only the named server is explained; a missing one is reported."""
     servers = [server("s1", {"unclaimable": True}), server("s2")]
-    told = text(of_claim.explain(claim(server_ref=LocalRef(name="s1")), servers, [], KINDS, NOW))
-    assert "1 server does not fit: marked unclaimable (Cordoned), such as s1." in told
-    assert "s2" not in told
+    shown = text(of_claim.explain(claim(server_ref=LocalRef(name="s1")), servers, [], KINDS, NOW))
+    assert "1 server does not fit: marked unclaimable (Cordoned), such as s1." in shown
+    assert "s2" not in shown
     assert "There is no server s9." in text(
         of_claim.explain(claim(server_ref=LocalRef(name="s9")), servers, [], KINDS, NOW)
     )
 
 
-def test_a_claim_that_asks_for_another_boot_is_told_how_to_withdraw_it() -> None:
-    """And one whose image changed how to ask for it; programs get both numbers."""
+def test_a_claim_that_requests_another_boot_names_how_to_withdraw_it() -> None:
+    """A claim whose image changed names how to request a boot; the JSON output has both generations."""
     asks = _booted("Ready", "NetworkBootRequested", "waits for power Off", asked=2)
     changed = _booted("Current", "ChangedAfterBoot", "set spec.bootGeneration to 2", asked=1)
     assert "set spec.bootGeneration of c1 to its status.bootGeneration" in asks.advice[0]
     assert "waits for power Off" in text(asks)
     assert asks.facts["bootGeneration"] == {"asked": 2, "answered": 1}
-    assert "set spec.bootGeneration of c1 as it says" in changed.advice[0]
-    assert "Its last network boot answered spec.bootGeneration 1" in text(changed)
+    assert changed.advice[0] == "set spec.bootGeneration to 2"
+    assert "Its last network boot was for spec.bootGeneration 1" in text(changed)
 
 
 def _booted(type: str, reason: str, message: str, *, asked: int) -> Any:
-    """The story of a bound claim that has had its boot 1."""
+    """Return the explanation of a bound claim that has booted for generation 1."""
     said = (Condition(type=type, status="False", reason=reason, message=message),)
     status = ServerClaimStatus(phase="Bound", boot_generation=1, conditions=said)
     obj = ServerClaim(metadata=ObjectMeta(name="c1"), spec=ServerClaimSpec(boot_generation=asked), status=status)
     return of_claim.explain(obj, [], [], KINDS, NOW)
 
 
-def test_a_server_whose_claim_asks_for_another_boot_says_so() -> None:
-    """As soon as it has taken note of it."""
+def test_a_server_whose_claim_requests_another_boot_says_so() -> None:
+    """The request appears once the Server has recorded it."""
     boot = ClaimBoot(claim_uid="u", image="os:1", booted_at=NOW, boot_generation=1, requested_generation=2)
-    told = text(of_server.explain(server(state="Reserved", claim_boot=boot), [], KINDS, NOW))
-    assert "asks for another network boot (bootGeneration 2)" in told
-    assert "os:1 booted" in told
+    shown = text(of_server.explain(server(state="Reserved", claim_boot=boot), [], KINDS, NOW))
+    assert "requests another network boot (bootGeneration 2)" in shown
+    assert "os:1 booted" in shown
 
 
-def test_a_server_that_fits_is_told_too() -> None:
-    """The manager has not come by yet."""
+def test_a_server_that_fits_is_counted_too() -> None:
+    """A server that fits is named while the manager has not bound it yet."""
     assert "1 server fits, such as s1" in text(of_claim.explain(claim(), [server()], [], KINDS, NOW))
 
 
 @pytest.mark.parametrize("word", ["server", "servers/", "bmc/x", "/x"])
 async def test_why_takes_a_server_or_a_claim(word: str, tmp_path: Path) -> None:
-    """Anything else is a wrong command line."""
+    """Any other argument is a usage error."""
     async with bench(tmp_path) as b:
         wrong = await b.run("why", word)
     assert (wrong.code, "write server/NAME or claim/NAME" in wrong.err) == (2, True)
 
 
-async def test_why_of_a_bound_claim_tells_of_its_server(tmp_path: Path) -> None:
-    """For people and for programs; what happened to both is told."""
+async def test_why_of_a_bound_claim_explains_its_server(tmp_path: Path) -> None:
+    """Both outputs explain the claim and its server, with the Events of both."""
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web", waitingFor="power On", wait={"for": "PowerOn"})
         await b.event("s1", "ForcedOff", "power is cut")
-        people, programs = await b.run("why", "claim/web"), await b.run("why", "claim/web", "-o", "json")
-        nobody = await b.run("why", "server/s9")
-    assert people.code == 0, people.err
-    assert "claim/web\n  It is Bound." in people.out
-    assert "server/s1\n  It is Reserved" in people.out
-    assert "ForcedOff: power is cut" in people.out
-    (story,) = programs.json
-    assert story["parts"][0]["wait"]["name"] == "PowerOn"
-    assert story["parts"][0]["events"][0]["reason"] == "ForcedOff"
-    assert nobody.code == 3
+        text_output, json_output = await b.run("why", "claim/web"), await b.run("why", "claim/web", "-o", "json")
+        missing = await b.run("why", "server/s9")
+    assert text_output.code == 0, text_output.err
+    assert "claim/web\n  It is Bound." in text_output.out
+    assert "server/s1\n  It is Reserved" in text_output.out
+    assert "ForcedOff: power is cut" in text_output.out
+    (explanation,) = json_output.json
+    assert explanation["parts"][0]["wait"]["name"] == "PowerOn"
+    assert explanation["parts"][0]["events"][0]["reason"] == "ForcedOff"
+    assert missing.code == 3

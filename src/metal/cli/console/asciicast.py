@@ -1,4 +1,4 @@
-"""Recordings of terminal sessions in asciicast v2: a header, then one line for each piece of output."""
+"""Records terminal sessions in asciicast v2: a header, then one line for each piece of output."""
 
 import codecs
 import json
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class Recording:
-    """Writes what was shown, never what was typed: that may be a password. `elapsed` gives seconds since the start."""
+    """Writes the output, never the typed keys, which may be a password. `elapsed` returns seconds since the start."""
 
     def __init__(
         self, path: Path, title: str, size: tuple[int, int], started: datetime, elapsed: Callable[[], float]
     ) -> None:
-        """Raises FileExistsError and other OSErrors: a recording replaces nothing, and is its owner's alone."""
+        """Create the file with mode 0600. Raises FileExistsError and other OSErrors."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115 - closed by close()
         self._elapsed = elapsed
@@ -26,15 +26,15 @@ class Recording:
         })  # fmt: skip
 
     def shown(self, data: bytes) -> None:
-        """Record output; a character may be split between two portions."""
+        """Record output; a character may be split between two calls."""
         self._event("o", self._decoder.decode(data))
 
     def resized(self, size: tuple[int, int]) -> None:
-        """Record another size of the terminal, columns and rows."""
+        """Record a new size of the terminal, columns and rows."""
         self._event("r", f"{size[0]}x{size[1]}")
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the remaining output and close the file."""
         self._event("o", self._decoder.decode(b"", final=True))
         self._file.close()
 

@@ -19,37 +19,40 @@ from metal.kube.meta.clock import system_clock
 @click.argument("server", metavar="SERVER", type=SERVER)
 @click.option(
     "--command", "typed", default=None,
-    help="What opens the console at the BMC's shell; by its manufacturer when not given. Empty: the shell itself.",
+    help="Command that opens the console in the shell of the BMC. Default by manufacturer; empty: the shell.",
 )  # fmt: skip
 @click.option(
-    "--record", type=click.Path(path_type=Path, dir_okay=False), default=None, help="New file for an asciicast v2."
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Record the output into a new file (asciicast v2).",
 )
 @on_api
-async def command(desk: CommandContext, server: str, typed: str | None, record: Path | None) -> None:
-    """Open a server's serial console over SSH to its BMC. `~.` at the beginning of a line ends it.
+async def command(ctx: CommandContext, server: str, typed: str | None, record: Path | None) -> None:
+    """Open the serial console of a server over SSH to its BMC. `~.` at the beginning of a line ends the session.
 
-    Protocol and port are spec.consoleProtocol of the BMC (or spec.bmc.consoleProtocol of the Server), SSH on port 22
-    without one; the login is that of the BMCSecret. The BMC's host key is that of status.sshHostKey, where the first
-    one is written; another one is refused before the password is sent, until operation=accept-host-key. A recording
-    holds what was shown, not what was typed.
+    Protocol and port are spec.consoleProtocol of the BMC (or spec.bmc.consoleProtocol of the Server), by default SSH on
+    port 22. The login is that of the BMCSecret. The SSH host key is pinned in status.sshHostKey at first use; a
+    different key is rejected before the password is sent, until it is accepted with operation=accept-host-key. A
+    recording has the output, not the typed keys.
     """
     from metal.cli.console.target import find
 
-    way = await find(desk, await target(desk, server))
-    await _converse(desk, server, way, way.command if typed is None else typed, record)
+    console = await find(ctx, await target(ctx, server))
+    await _run_session(ctx, server, console, console.command if typed is None else typed, record)
 
 
-async def _converse(desk: CommandContext, server: str, way: Any, opens: str, record: Path | None) -> None:
+async def _run_session(ctx: CommandContext, server: str, console: Any, opens: str, record: Path | None) -> None:
     from metal.cli.console import session
     from metal.cli.console.terminal import Terminal
 
-    async with session.connected(desk, way) as connection:
+    async with session.connected(ctx, console) as connection:
         terminal = Terminal()
         with _recording(record, server, terminal.size()) as recording:
             process = await connection.create_process(
                 opens or None, term_type="xterm-256color", term_size=terminal.size(), encoding=None
             )
-            click.echo(f"console of {server} at {way.address}; ~. ends it", err=True)
+            click.echo(f"console of {server} at {console.address}; ~. ends it", err=True)
             live = session.Session(process, terminal, recording)
             with terminal.raw(live.resize):
                 await live.run()
@@ -64,9 +67,9 @@ def _recording(path: Path | None, server: str, size: tuple[int, int]) -> Iterato
         yield None
         return
     loop = asyncio.get_running_loop()
-    begun = loop.time()
+    started = loop.time()
     try:
-        recording = Recording(path, f"console {server}", size, system_clock(), lambda: loop.time() - begun)
+        recording = Recording(path, f"console {server}", size, system_clock(), lambda: loop.time() - started)
     except OSError as exc:
         raise click.UsageError(f"--record {path}: {exc.strerror}; choose another file") from None
     with closing(recording):

@@ -9,7 +9,7 @@ _TILDE, _DOT, _QUESTION = b"~.?"
 
 @dataclass(frozen=True)
 class Typed:
-    """What became of a few keys: bytes for the other side, whether the session ends, whether help was asked for."""
+    """Result of some keys: bytes to send, whether the session ends, whether help was requested."""
 
     send: bytes
     ends: bool = False
@@ -17,14 +17,14 @@ class Typed:
 
 
 class Escape:
-    """Finds escapes in what is typed; keys may come in any portions."""
+    """Finds escape sequences in the keys, which may arrive in any portions."""
 
     def __init__(self) -> None:
         self._at_start = True
         self._pending = False
 
     def feed(self, keys: bytes) -> Typed:
-        """What the keys mean. Nothing behind the end of the session is sent."""
+        """Interpret keys. Nothing after the end of the session is sent."""
         send, help = bytearray(), False
         for key in keys:
             if self._pending:

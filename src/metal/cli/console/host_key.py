@@ -1,7 +1,7 @@
-"""The SSH host key that the status of a BMC holds, for consoles as for controllers (controllers.hostkey).
+"""The SSH host key that is pinned in the status of a BMC, for consoles as for controllers.
 
-At first use the key is read without a login and written there; another one is refused before the password is sent, and
-the status says so until somebody accepts it.
+At first use the key is read without a login and written to the status. A different key is rejected before the password
+is sent, and recorded in the status until it is accepted (operation accept-host-key).
 """
 
 from collections.abc import Callable
@@ -13,75 +13,81 @@ from metal.api.bmc import Pin
 from metal.bmc.errors import BMCError, BMCHostKeyChanged
 from metal.bmc.ssh import SSHShell
 from metal.cli.console.target import ConsoleTarget
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import failure
-from metal.cli.support.plain import Obj
 from metal.controllers.shared.host_key import ACCEPT
 from metal.kube.client.errors import ApiError, Conflict
 from metal.kube.meta.clock import system_clock
 
 CONNECT = 10.0
-"""Seconds that a BMC may take to show its key."""
+"""Timeout in seconds for reading the host key of a BMC."""
 _TRIES = 5
-"""Writes of a status that controllers write, too."""
+"""Attempts to patch a status that controllers patch at the same time."""
 
 
-async def pinned(desk: CommandContext, way: ConsoleTarget) -> str:
-    """SHA-256 of the key that the BMC must have. Raises click.ClickException and ApiError."""
-    known = _pin(way.keeper)
+async def pinned(ctx: CommandContext, console: ConsoleTarget) -> str:
+    """Return the SHA-256 of the pinned key, pinning it at first use. Raises click.ClickException and ApiError."""
+    known = _pin(console.keeper)
     if known is not None:
         return known.sha256
-    first = Pin(sha256=await _presented(way), since=system_clock().replace(microsecond=0))
-    pin = await _update(desk, way, lambda known: known or first)
+    first = Pin(sha256=await _presented(console), since=system_clock().replace(microsecond=0))
+    pin = await _update(ctx, console, lambda known: known or first)
     if pin == first:
-        click.echo(f"the host key of {_name(way)} is {first.sha256} from now on", err=True)
+        click.echo(f"pinned the host key of {_name(console)}: {first.sha256}", err=True)
     return (pin or first).sha256
 
 
-async def shown(desk: CommandContext, way: ConsoleTarget) -> None:
-    """The pinned key was shown: one that was refused before is not told of any longer. Raises ApiError."""
-    known = _pin(way.keeper)
+async def shown(ctx: CommandContext, console: ConsoleTarget) -> None:
+    """Clear the rejected key from the status: the BMC presents the pinned one. Raises ApiError."""
+    known = _pin(console.keeper)
     if known is not None and known.refused:
-        await _update(desk, way, lambda pin: _refusing(pin, ""))
+        await _update(ctx, console, lambda pin: _refusing(pin, ""))
 
 
-async def changed(desk: CommandContext, way: ConsoleTarget, pin: str, exc: BMCHostKeyChanged) -> click.ClickException:
-    """What to say of another key, which is written down, to be accepted or not."""
-    operation = f"{desk.kinds.key('operation')}={ACCEPT}"
-    out = f"kubectl annotate {way.keeper_kind.plural} {way.keeper['metadata']['name']} {operation}"
+async def changed(
+    ctx: CommandContext, console: ConsoleTarget, pin: str, exc: BMCHostKeyChanged
+) -> click.ClickException:
+    """Record a different key in the status, and return the error with the way to accept it."""
+    operation = f"{ctx.kinds.key('operation')}={ACCEPT}"
+    way_out = f"kubectl annotate {console.keeper_kind.plural} {console.keeper['metadata']['name']} {operation}"
     try:
-        await _update(desk, way, lambda known: _refusing(known, exc.seen))
+        await _update(ctx, console, lambda known: _refusing(known, exc.seen))
     except ApiError as error:
-        out = f"somebody has to write it into its status.sshHostKey first ({failure(error).format_message()})"
+        way_out = f"an administrator must record it in status.sshHostKey ({failure(error).format_message()})"
     return click.ClickException(
-        f"the host key of {_name(way)} has changed: {pin} is known, {exc.seen} was shown. The password was not sent. "
-        f"When the BMC was exchanged or reset: {out}"
+        f"the host key of {_name(console)} has changed: {pin} is pinned, {exc.seen} was presented. The password was "
+        f"not sent. If the BMC was replaced or reset: {way_out}"
     )
 
 
-def unreachable(way: ConsoleTarget, exc: BMCError) -> click.ClickException:
-    """What to say when there is no SSH."""
-    return click.ClickException(f"no SSH at {way.address} port {way.port}: {exc} Is it enabled on the BMC?")
+def unreachable(console: ConsoleTarget, exc: BMCError) -> click.ClickException:
+    """Return the error of a failed SSH connection."""
+    return click.ClickException(
+        f"no SSH at {console.address} port {console.port}: {exc} Check that SSH is enabled on the BMC"
+    )
 
 
-async def _presented(way: ConsoleTarget) -> str:
+async def _presented(console: ConsoleTarget) -> str:
     try:
-        return await SSHShell(connect_timeout=CONNECT).host_key(way.address, way.port)
+        return await SSHShell(connect_timeout=CONNECT).host_key(console.address, console.port)
     except BMCError as exc:
-        raise unreachable(way, exc) from None
+        raise unreachable(console, exc) from None
 
 
-async def _update(desk: CommandContext, way: ConsoleTarget, change: Callable[[Pin | None], Pin | None]) -> Pin | None:
-    """Change the pin as it is in the API by now; others write the status, too. Raises ApiError."""
-    name = way.keeper["metadata"]["name"]
+async def _update(
+    ctx: CommandContext, console: ConsoleTarget, change: Callable[[Pin | None], Pin | None]
+) -> Pin | None:
+    """Patch the pin in the status, again after a conflict. Raises ApiError."""
+    name = console.keeper["metadata"]["name"]
     for left in reversed(range(_TRIES)):
-        keeper = await plain.get(desk.http, way.keeper_kind, name, "")
+        keeper = await dynamic.get(ctx.http, console.keeper_kind, name, "")
         pin = change(_pin(keeper))
         if pin is None or pin == _pin(keeper):
             return pin
         try:
-            await plain.merge(desk.http, way.keeper_kind, name, "", _patch(keeper, pin), status=True)
+            await dynamic.merge(ctx.http, console.keeper_kind, name, "", _patch(keeper, pin), status=True)
             return pin
         except Conflict:
             if not left:
@@ -103,11 +109,11 @@ def _pin(keeper: Obj) -> Pin | None:
 
 
 def _refusing(pin: Pin | None, refused: str) -> Pin | None:
-    """What is trusted by now is not refused."""
+    """Set the rejected key, unless it is the pinned one."""
     if pin is None or pin.sha256 == refused:
         return pin
     return msgspec.structs.replace(pin, refused=refused)
 
 
-def _name(way: ConsoleTarget) -> str:
-    return f"{way.keeper['kind']} {way.keeper['metadata']['name']}"
+def _name(console: ConsoleTarget) -> str:
+    return f"{console.keeper['kind']} {console.keeper['metadata']['name']}"

@@ -1,4 +1,4 @@
-"""One session on a console: connect with the host key that is known, then pass keys and output on."""
+"""A console session: connects with the pinned host key, then forwards keys and output."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,53 +18,55 @@ from metal.cli.console.terminal import Local
 from metal.cli.support.context import CommandContext
 
 _ALIVE = 15.0
-"""Seconds of silence after which the BMC is asked whether it is still there; three times, then the session ends."""
+"""Interval in seconds of SSH keepalives; three unanswered ones end the session."""
 _LOGIN = 40.0
-"""Seconds that a BMC may take from the first packet to the login."""
+"""Timeout in seconds for connecting and logging in."""
 _PORTION = 65536
 
 
 @asynccontextmanager
-async def connected(desk: CommandContext, way: ConsoleTarget) -> AsyncIterator[asyncssh.SSHClientConnection]:
-    """A connection that was logged in, to the host key that is pinned. Raises click.ClickException and ApiError."""
-    access = ShellAccess(way.address, way.port, way.username, way.password, await host_key.pinned(desk, way))
+async def connected(ctx: CommandContext, console: ConsoleTarget) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """Connect and log in to the BMC with the pinned host key. Raises click.ClickException and ApiError."""
+    access = ShellAccess(
+        console.address, console.port, console.username, console.password, await host_key.pinned(ctx, console)
+    )
     try:
         connection = await connect(access, _LOGIN, keepalive=_ALIVE)
     except BMCHostKeyChanged as exc:
-        raise await host_key.changed(desk, way, access.host_key, exc) from None
+        raise await host_key.changed(ctx, console, access.host_key, exc) from None
     except BMCAuthError:
         raise click.ClickException(
-            f"the BMC at {way.address} refused user name and password of BMCSecret {way.secret} over SSH: may this "
-            "account use SSH?"
+            f"the BMC at {console.address} rejected user name and password of BMCSecret {console.secret} over SSH: "
+            "check that this account may use SSH"
         ) from None
     except BMCError as exc:
-        raise host_key.unreachable(way, exc) from None
+        raise host_key.unreachable(console, exc) from None
     async with connection:
-        await host_key.shown(desk, way)
+        await host_key.shown(ctx, console)
         yield connection
 
 
 class Session:
-    """A console that is open. `run` ends when the other side does, or with the escape."""
+    """An open console session. `run` ends when the BMC ends it, or with the escape sequence."""
 
     def __init__(self, process: "asyncssh.SSHClientProcess[bytes]", local: Local, recording: Recording | None) -> None:
         self._process, self._local, self._recording = process, local, recording
 
     def resize(self) -> None:
-        """Tell the other side, and the recording, the size of the terminal."""
+        """Send the size of the terminal to the BMC and to the recording."""
         size = self._local.size()
         self._process.change_terminal_size(*size)
         if self._recording is not None:
             self._recording.resized(size)
 
     async def run(self) -> None:
-        """Pass keys and output on. Raises click.ClickException when the connection breaks."""
+        """Forward keys and output. Raises click.ClickException when the connection breaks."""
         output = asyncio.create_task(self._output())
         keys = asyncio.create_task(self._keys())
         try:
             done, _ = await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
             if keys in done and not await keys:
-                await output  # nothing more will be typed, as from a file: look on
+                await output  # the input has ended, as from a file: keep showing output
             elif output in done:
                 await output
         finally:
@@ -82,7 +84,7 @@ class Session:
             raise click.ClickException(f"the connection broke: {exc.reason}") from None
 
     def _sent(self, keys: bytes) -> bool:
-        """False when the other side has ended; what it said last says why."""
+        """Send keys; return False when the BMC has ended the session. Its last output has the reason."""
         try:
             self._process.stdin.write(keys)
         except (BrokenPipeError, asyncssh.Error):
@@ -90,7 +92,7 @@ class Session:
         return True
 
     async def _keys(self) -> bool:
-        """True when the session was ended here."""
+        """Forward keys; return True when the user ended the session."""
         escape = Escape()
         async with aclosing(self._local.keys()) as typed:
             async for portion in typed:

@@ -1,4 +1,4 @@
-"""Where a server's console is, and who may open it: from Server, BMC, Endpoint and BMCSecret."""
+"""Finds the address and the login of a server's console from Server, BMC, Endpoint and BMCSecret."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,22 +10,22 @@ from metal.api.common import LocalRef
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.cli.machines.targets import Target, decoded
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.controllers.shared.bmc_endpoint import Problem, credentials, endpoint_address
 from metal.kube.client.errors import NotFound
 
 SSH_PORT = 22
-_SPOKEN = ("SSH", "SSHLenovo")
+_SUPPORTED = ("SSH", "SSHLenovo")
 _COMMANDS = {"Dell": "console com2", "HPE": "vsp", "Hewlett Packard": "vsp"}
-"""What opens the serial console at the BMC's shell, by the beginning of the manufacturer's name."""
+"""Command that opens the serial console in the shell of the BMC, by prefix of the manufacturer."""
 _USUAL = "console 1"
 
 
 @dataclass(frozen=True)
 class ConsoleTarget:
-    """A console: address, login, the command that opens it, and the object whose status holds the host key."""
+    """A console: its address, its login, the command that opens it, and the object whose status has the host key."""
 
     address: str
     port: int
@@ -39,7 +39,7 @@ class ConsoleTarget:
 
 @dataclass(frozen=True)
 class _Spec:
-    """What a BMC object or a Server's own spec.bmc says."""
+    """The fields of a BMC object, or of spec.bmc of a Server."""
 
     where: str
     address: str
@@ -51,17 +51,17 @@ class _Spec:
     keeper: Obj
 
 
-async def find(desk: CommandContext, found: Target) -> ConsoleTarget:
-    """The way to the console. Raises click.ClickException that names the object and the fix."""
-    spec = await _spec(desk, found)
+async def find(ctx: CommandContext, found: Target) -> ConsoleTarget:
+    """Return the console of a server. Raises click.ClickException that names the object and the fix."""
+    spec = await _spec(ctx, found)
     protocol = spec.protocol
-    if protocol is not None and protocol.name not in _SPOKEN:
+    if protocol is not None and protocol.name not in _SUPPORTED:
         raise click.ClickException(
-            f"{spec.where} has the console protocol {protocol.name}, and only SSH is spoken here: set "
+            f"{spec.where} has the console protocol {protocol.name}; only SSH is supported: set "
             "consoleProtocol.name to SSH where the BMC has it"
         )
-    address = await _address(desk, spec)
-    login = credentials(spec.secret, await _read(desk, desk.kinds.bmc_secret, spec.secret, BMCSecret))
+    address = await _address(ctx, spec)
+    login = credentials(spec.secret, await _read(ctx, ctx.kinds.bmc_secret, spec.secret, BMCSecret))
     if isinstance(login, Problem):
         raise click.ClickException(login.message)
     port = protocol.port if protocol is not None else SSH_PORT
@@ -71,34 +71,34 @@ async def find(desk: CommandContext, found: Target) -> ConsoleTarget:
     )  # fmt: skip
 
 
-async def _spec(desk: CommandContext, found: Target) -> _Spec:
+async def _spec(ctx: CommandContext, found: Target) -> _Spec:
     server: Server = found.server
     inline, ref = server.spec.bmc, server.spec.bmc_ref
     if ref is not None:
-        obj = await _object(desk, desk.kinds.bmc, ref.name)
+        obj = await _object(ctx, ctx.kinds.bmc, ref.name)
         if obj is None:
             raise click.ClickException(f"BMC {ref.name} does not exist: create it or correct spec.bmcRef")
         bmc: BMC = decoded(obj, BMC)
         address = (bmc.spec.access.ip if bmc.spec.access else "") or ""
-        made_by = bmc.status.manufacturer or server.status.manufacturer
+        manufacturer = bmc.status.manufacturer or server.status.manufacturer
         return _Spec(
             f"BMC {ref.name}", address, bmc.spec.endpoint_ref, bmc.spec.bmc_secret_ref.name, bmc.spec.console_protocol,
-            made_by, desk.kinds.bmc, obj,
+            manufacturer, ctx.kinds.bmc, obj,
         )  # fmt: skip
     if inline is None:
-        raise click.ClickException(f"server {found.name} says nothing of its BMC: set spec.bmcRef or spec.bmc")
+        raise click.ClickException(f"server {found.name} has no BMC: set spec.bmcRef or spec.bmc")
     return _Spec(
         f"server {found.name}", inline.address, inline.endpoint_ref, inline.bmc_secret_ref.name,
-        inline.console_protocol, server.status.manufacturer, desk.kinds.server, found.obj,
+        inline.console_protocol, server.status.manufacturer, ctx.kinds.server, found.obj,
     )  # fmt: skip
 
 
-async def _address(desk: CommandContext, spec: _Spec) -> str:
+async def _address(ctx: CommandContext, spec: _Spec) -> str:
     if spec.address:
         return spec.address
     if spec.endpoint is None:
         raise click.ClickException(f"{spec.where} has no address: set it")
-    endpoint = await _read(desk, desk.kinds.endpoint, spec.endpoint.name, Endpoint)
+    endpoint = await _read(ctx, ctx.kinds.endpoint, spec.endpoint.name, Endpoint)
     address = endpoint_address(spec.endpoint.name, endpoint)
     if isinstance(address, Problem):
         raise click.ClickException(address.message)
@@ -111,14 +111,14 @@ def _command(protocol: ConsoleProtocol | None, manufacturer: str) -> str:
     return next((command for name, command in _COMMANDS.items() if manufacturer.startswith(name)), _USUAL)
 
 
-async def _read(desk: CommandContext, kind: Any, name: str, struct: type[Any]) -> Any:
-    obj = await _object(desk, kind, name) if name else None
+async def _read(ctx: CommandContext, kind: Any, name: str, struct: type[Any]) -> Any:
+    obj = await _object(ctx, kind, name) if name else None
     return None if obj is None else decoded(obj, struct)
 
 
-async def _object(desk: CommandContext, kind: Any, name: str) -> Obj | None:
+async def _object(ctx: CommandContext, kind: Any, name: str) -> Obj | None:
     try:
-        return await plain.get(desk.http, kind, name, "")
+        return await dynamic.get(ctx.http, kind, name, "")
     except NotFound as exc:
         if not exc.details.get("name"):
             raise

@@ -1,4 +1,4 @@
-"""This side of a session: the keys of a terminal, its screen, and its size."""
+"""The local side of a session: the keys, the screen and the size of the terminal."""
 
 import asyncio
 import contextlib
@@ -16,18 +16,18 @@ _PORTION = 4096
 
 
 class Local(Protocol):
-    """What a session needs of this side."""
+    """What a session requires of the local terminal."""
 
     def size(self) -> tuple[int, int]:
         """Columns and rows."""
         ...
 
     def keys(self) -> AsyncGenerator[bytes, None]:
-        """What is typed; ends when there will be no more."""
+        """Yield the typed keys until the input ends."""
         ...
 
     def show(self, data: bytes) -> None:
-        """Put output on the screen, as it is."""
+        """Write output to the screen unchanged."""
         ...
 
 
@@ -38,12 +38,12 @@ class Terminal:
         self._in, self._out = sys.stdin.fileno(), sys.stdout.fileno()
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows; 80 and 24 where there is no terminal."""
+        """Columns and rows; 80 and 24 without a terminal."""
         found = shutil.get_terminal_size((80, 24))
         return found.columns, found.lines
 
     async def keys(self) -> AsyncGenerator[bytes, None]:
-        """What is typed. An input that cannot be waited for, such as a file, is read at once."""
+        """Yield the typed keys. An input that cannot be polled, such as a file, is read at once."""
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         try:
             loop.add_reader(self._in, ready.set)
@@ -65,14 +65,14 @@ class Terminal:
             loop.remove_reader(self._in)
 
     def show(self, data: bytes) -> None:
-        """Write all of it."""
+        """Write all data."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._out, rest) :]
 
     @contextlib.contextmanager
     def raw(self, on_resize: Callable[[], None]) -> Iterator[None]:
-        """Every key goes to the other side, Ctrl-C too, while the block runs; nothing changes without a terminal."""
+        """Put the terminal into raw mode, so that Ctrl-C is sent too. No effect without a terminal."""
         if not os.isatty(self._in):
             yield
             return

@@ -16,10 +16,9 @@ from rich.table import Table
 from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds, kinds
 from metal.api.sanitization import DriveErasure, EvidencePhase, Result, SanitizationEvidence
-from metal.cli.machines.status import WIDE
 from metal.cli.support.connection import connect, connection_options
 from metal.cli.support.durations import spoken
-from metal.cli.support.table import age, printable
+from metal.cli.support.table import WIDE, age, printable
 from metal.evidence.keys import LABEL, public_keys
 from metal.evidence.signing import KeyUnusable, PublicKey, SignatureInvalid, load_public, verify
 from metal.kube.client.errors import ApiError, NotFound, Unavailable
@@ -31,14 +30,14 @@ _OUTPUT = click.option("-o", "--output", type=click.Choice(["table", "json"]), d
 _SERVER = click.option("--server", default="", metavar="NAME", help="Only evidence of this server.")
 _PUBLIC = click.option(
     "--public-key", "public_key", type=click.Path(path_type=Path, dir_okay=False, exists=True), default=None,
-    help="File with the public key (PEM) that is trusted, instead of those that the API holds.",
+    help="File with the trusted public key (PEM). Defaults to the public keys in the API.",
 )  # fmt: skip
-_NAMESPACE = click.option("--namespace", default="metal-system", show_default=True, help="The managers' own namespace.")
+_NAMESPACE = click.option("--namespace", default="metal-system", show_default=True, help="Namespace of the managers.")
 
 
 @click.group("evidence")
 def command() -> None:
-    """What became of the data that tenants left on servers' drives.
+    """List, show and verify the evidence of the sanitization of servers.
 
     \b
     Examples:
@@ -53,16 +52,16 @@ def command() -> None:
 @_OUTPUT
 @connection_options
 def list_command(server: str, output: str, kubeconfig: Path | None, context: str | None, api_group: str) -> None:
-    """Show all evidence, the oldest first: server, policy, phase, drives, and what is owed.
+    """List all evidence, oldest first: server, policy, phase, drives, and open tasks.
 
-    With -o json: a list of the objects as the API has them.
+    With -o json: a list of the objects.
     """
     names = kinds(api_group)
     found = _ask(kubeconfig, context, api_group, lambda client: _evidence(client, names, (), server))
     if output == "json":
         click.echo(json.dumps([_plain(one, names) for one in found], indent=2))
     elif not found:
-        click.echo("no evidence yet: it begins when a machine erases its drives after a claim")
+        click.echo("no evidence found: it is created when the drives of a server are erased after a claim")
     else:
         _print(_overview(found, system_clock()))
 
@@ -72,7 +71,7 @@ def list_command(server: str, output: str, kubeconfig: Path | None, context: str
 @_OUTPUT
 @connection_options
 def show_command(name: str, output: str, kubeconfig: Path | None, context: str | None, api_group: str) -> None:
-    """Show one piece of evidence, drive by drive. With -o json: the object as the API has it."""
+    """Show one evidence with each drive. With -o json: the object."""
     names = kinds(api_group)
     (one,) = _ask(kubeconfig, context, api_group, lambda client: _evidence(client, names, (name,), ""))
     if output == "json":
@@ -80,7 +79,7 @@ def show_command(name: str, output: str, kubeconfig: Path | None, context: str |
         return
     status = one.status
     click.echo(f"{one.metadata.name}: server {one.spec.server_ref.name}, policy {one.spec.policy}, {_phase(one)}")
-    for title, lines in (("owed", status.owed), ("remarks", status.remarks)):
+    for title, lines in (("open", status.owed), ("remarks", status.remarks)):
         for line in lines:
             click.echo(f"{title}: {printable(line)}")
     for reset in status.firmware:
@@ -99,12 +98,12 @@ def verify_command(
     chosen: tuple[str, ...], server: str, public_key: Path | None, namespace: str, output: str,
     kubeconfig: Path | None, context: str | None, api_group: str,
 ) -> None:  # fmt: skip
-    """Check signatures: of the evidence that is named, or of all that has a verdict.
+    """Verify the signatures of the named evidence, or of all completed evidence.
 
-    Trust --public-key FILE more than the API: whoever can change evidence there may change keys, too. With -o json: a
-    list of objects with name, server, holds, keyID and problem.
+    Use --public-key FILE where possible: a client that can change evidence in the API can usually change keys too. With
+    -o json: a list of objects with name, server, holds, keyID and problem.
 
-    Exit codes: 0 every signature holds, 1 one does not (or there is none), 2 the command line is wrong.
+    Exit codes: 0 all signatures are valid, 1 a signature is invalid or missing, 2 usage error.
     """
     names = kinds(api_group)
     given = None if public_key is None else _load(public_key)
@@ -119,11 +118,11 @@ def verify_command(
         click.echo(json.dumps([one.as_json() for one in checked], indent=2))
     else:
         for one in checked:
-            click.echo(f"{one.name}: {one.problem or f'holds, signed with {one.key}'}")
+            click.echo(f"{one.name}: {one.problem or f'valid, signed with {one.key}'}")
     if broken := sum(bool(one.problem) for one in checked):
-        raise click.ClickException(f"{broken} of {len(checked)} signatures do not hold")
+        raise click.ClickException(f"{broken} of {len(checked)} signatures are not valid")
     if output == "table":
-        click.echo(f"{len(checked)} signatures hold")
+        click.echo(f"{len(checked)} signatures are valid")
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ async def _one(client: Client, names: Kinds, name: str) -> SanitizationEvidence:
     try:
         return await client.get(names.evidence, name)
     except NotFound:
-        raise click.ClickException(f"there is no evidence {name}; `metalctl evidence list` names all") from None
+        raise click.ClickException(f"evidence {name} not found; `metalctl evidence list` shows all") from None
 
 
 def _ask(kubeconfig: Path | None, context: str | None, group: str, read: Callable[[Client], Awaitable[T]]) -> T:
@@ -192,11 +191,13 @@ def _ask(kubeconfig: Path | None, context: str | None, group: str, read: Callabl
     try:
         return asyncio.run(asked())
     except NotFound:
-        raise click.ClickException(f"the API has no kinds of group {group}; give --api-group") from None
+        raise click.ClickException(f"the API server has no kinds of group {group}; set --api-group") from None
     except Unavailable as exc:
-        raise click.ClickException(f"the API did not answer: {exc.message}. Is `metalctl up` running?") from None
+        raise click.ClickException(
+            f"the API server did not answer: {exc.message}. Check that `metalctl up` is running"
+        ) from None
     except ApiError as exc:
-        raise click.ClickException(f"the API refused: {exc.message}") from None
+        raise click.ClickException(f"the API server rejected the request: {exc.message}") from None
 
 
 def _plain(evidence: SanitizationEvidence, names: Kinds) -> dict[str, Any]:
@@ -209,7 +210,7 @@ def _phase(evidence: SanitizationEvidence) -> str:
 
 
 def _overview(found: list[SanitizationEvidence], now: datetime) -> Table:
-    table = _table("NAME", "SERVER", "POLICY", "PHASE", "DRIVES", "ENDED", "OWED")
+    table = _table("NAME", "SERVER", "POLICY", "PHASE", "DRIVES", "ENDED", "OPEN")
     for one in found:
         status = one.status
         table.add_row(
@@ -223,13 +224,13 @@ def _drives(evidence: SanitizationEvidence) -> Table:
     table = _table("DRIVE", "SERIAL", "SLOT", "RESULT", "CLASS", "METHOD", "READ BACK", "MESSAGE")
     for drive in evidence.status.drives:
         read = f"{drive.samples_read}, {drive.samples_differ} differ" if drive.samples_read else "no"
-        told = (drive.name, drive.serial_number, drive.slot, _result(drive), drive.class_, drive.method, read)
-        table.add_row(*map(printable, told), printable(drive.message))
+        cells = (drive.name, drive.serial_number, drive.slot, _result(drive), drive.class_, drive.method, read)
+        table.add_row(*map(printable, cells), printable(drive.message))
     return table
 
 
 def _result(drive: DriveErasure) -> str:
-    """How far it is while it is being erased: machines say how long it takes once they can tell."""
+    """Return the result, with the progress while the drive is being erased."""
     if drive.result != Result.RUNNING:
         return drive.result
     left = "" if drive.seconds_left is None else f", {spoken(timedelta(seconds=drive.seconds_left))} left"

@@ -32,7 +32,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Options:
     """The command line."""
 
     to_kubeconfig: Path | None
@@ -49,21 +49,29 @@ class _Wish:
 
 
 @click.command("move")
-@click.option("--to-kubeconfig", type=_FILE, help="Kubeconfig of the API that gets the objects.")
-@click.option("--to-data", type=_FOLDER, help="Instead: folder of a stopped `metalctl up` that gets the objects.")
-@click.option("--to-context", default=None, help="Context of --to-kubeconfig; its current one by default.")
-@click.option("--data", type=_FOLDER, default=None, help="Instead of --kubeconfig: folder of a stopped `metalctl up`.")
-@click.option("--namespace", default="metal-system", show_default=True, help="The managers' own namespace.")
-@click.option("--dry-run", is_flag=True, help="Check both APIs and print what would be moved; change nothing.")
+@click.option("--to-kubeconfig", type=_FILE, help="Kubeconfig of the target API server.")
+@click.option("--to-data", type=_FOLDER, help="Data folder of a stopped `metalctl up` as the target.")
+@click.option("--to-context", default=None, help="Context of --to-kubeconfig. Defaults to its current context.")
+@click.option(
+    "--data",
+    type=_FOLDER,
+    default=None,
+    help="Data folder of a stopped `metalctl up` as the source, instead of --kubeconfig.",
+)
+@click.option("--namespace", default="metal-system", show_default=True, help="Namespace of the managers.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check both API servers and print what would be moved, without changing anything."
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--yes", is_flag=True, help="Do not ask before the first change.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @connection_options
 def command(**given: Any) -> None:
-    """Move all objects from one API to another: from `metalctl up` into a cluster, or back.
+    """Move all objects from one API server to another: from `metalctl up` into a cluster, or back.
 
-    Managers on both sides stop and say so; objects, status and the Secrets they need are copied and read back; then the
-    managers of the target act, and those of the source stay paused. No machine is switched or booted. Interrupted at
-    any point, the same command goes on; with both sides exchanged it gives an unfinished move up, or moves back.
+    The managers of both sides stop; objects, their status and the Secrets that they need are copied and verified; then
+    the managers of the target start, and those of the source stay paused. No machine is powered or booted. After an
+    interruption, the same command continues; with source and target exchanged it cancels an unfinished move, or moves
+    back.
 
     \b
     Examples:
@@ -71,31 +79,33 @@ def command(**given: Any) -> None:
       metalctl move --kubeconfig .metal/kubeconfig --to-kubeconfig cluster.yaml
       metalctl move --kubeconfig cluster.yaml --to-data .metal
 
-    Exit codes: 0 done, 1 it failed or may not begin (the sentence says why), 2 the command line is wrong.
+    Exit codes: 0 done, 1 failed or not possible (with a message), 2 usage error.
     """
-    wish = _Wish(**given)
-    if (wish.to_kubeconfig is None) == (wish.to_data is None):
-        raise click.UsageError("give exactly one of --to-kubeconfig and --to-data")
-    if wish.data is not None and wish.kubeconfig is not None:
-        raise click.UsageError("give --kubeconfig or --data, not both")
-    names = kinds(wish.api_group)
-    source = _way(wish.kubeconfig, wish.context, wish.data, names, wish.namespace)
-    target = _way(wish.to_kubeconfig, wish.to_context, wish.to_data, names, wish.namespace)
-    show = _Show(wish.output, dry_run=wish.dry_run, yes=wish.yes)
+    options = _Options(**given)
+    if (options.to_kubeconfig is None) == (options.to_data is None):
+        raise click.UsageError("use exactly one of --to-kubeconfig and --to-data")
+    if options.data is not None and options.kubeconfig is not None:
+        raise click.UsageError("--kubeconfig and --data cannot be combined")
+    names = kinds(options.api_group)
+    source = _home(options.kubeconfig, options.context, options.data, names, options.namespace)
+    target = _home(options.to_kubeconfig, options.to_context, options.to_data, names, options.namespace)
+    show = _Output(options.output, dry_run=options.dry_run, yes=options.yes)
     try:
         asyncio.run(_run(source, target, show))
     except Refused as exc:
         raise click.ClickException(str(exc)) from None
     except Unavailable as exc:
-        raise click.ClickException(f"an API did not answer: {exc.message}. Run the same command again") from None
+        raise click.ClickException(f"an API server did not answer: {exc.message}. Run the same command again") from None
     except ApiError as exc:
-        raise click.ClickException(f"an API refused: {exc.message}. Run the same command again") from None
+        raise click.ClickException(
+            f"an API server rejected a request: {exc.message}. Run the same command again"
+        ) from None
     except (Unusable, JournalError, OSError) as exc:
         raise click.ClickException(str(exc)) from None
 
 
-def _way(kubeconfig: Path | None, context: str | None, data: Path | None, names: Kinds, namespace: str) -> Any:
-    """How a home is opened: over its kubeconfig, or in its folder, where nobody else may be meanwhile."""
+def _home(kubeconfig: Path | None, context: str | None, data: Path | None, names: Kinds, namespace: str) -> Any:
+    """Return a context that opens a home: over its kubeconfig, or in its folder, which is locked."""
     if data is not None:
         return _in_folder(data, names, namespace)
     return _over_api(kubeconfig, context, names, namespace)
@@ -106,7 +116,7 @@ async def _over_api(kubeconfig: Path | None, context: str | None, names: Kinds, 
     reached = connection(kubeconfig, context)
     client = HTTPClient(reached)
     try:
-        name = str(kubeconfig or reached.url)  # a default is not what somebody typed: he sees where it leads
+        name = str(kubeconfig or reached.url)  # for a default kubeconfig the URL is clearer
         yield Home(f"{name} ({context})" if context else name, client, names, namespace)
     finally:
         await client.aclose()
@@ -125,18 +135,18 @@ async def _in_folder(folder: Path, names: Kinds, namespace: str) -> AsyncIterato
             await api.stop()
 
 
-class _Show:
-    """What the person or the program that called gets to see."""
+class _Output:
+    """Output for humans, or JSON for programs."""
 
     def __init__(self, output: str, *, dry_run: bool, yes: bool) -> None:
         self.json, self.dry_run, self.yes = output == "json", dry_run, yes
 
     def step(self, sentence: str) -> None:
-        """A step was done."""
+        """Print a completed step."""
         click.echo(sentence, err=self.json)
 
     def plan(self, mover: Mover, found: Inventory) -> None:
-        """What would be moved."""
+        """Print what would be moved."""
         if self.json:
             click.echo(json.dumps({
                 "from": mover.source.name, "to": mover.target.name, "objects": found.counts(),
@@ -147,24 +157,24 @@ class _Show:
         for kind, count in found.counts().items():
             click.echo(f"  {count:6} {kind}")
         for one in found.orphaned():
-            click.echo(f"  {one} loses an owner that does not move")
+            click.echo(f"  {one} loses an owner that is not moved")
 
 
 def _agreed(here: Home, there: Home) -> bool:
     return sys.stdin.isatty() and click.confirm(f"Move all objects from {here.name} to {there.name}?", err=True)
 
 
-async def _run(source: Any, target: Any, show: _Show) -> None:
+async def _run(source: Any, target: Any, show: _Output) -> None:
     async with source as here, target as there:
         mover = Mover(here, there, show.step)
         if show.dry_run:
             show.plan(mover, await mover.plan())
             return
         if not show.yes and not await asyncio.to_thread(_agreed, here, there):
-            raise click.ClickException("nothing was changed; give --yes to move without a question")
+            raise click.ClickException("nothing was changed; use --yes to move without confirmation")
         for home in (here, there):
             for other in await home.other_versions():
-                show.step(f"warning: the manager {other} at {home.name} is of another version than metalctl")
+                show.step(f"warning: the manager {other} at {home.name} has another version than metalctl")
         me = f"{socket.gethostname()}_{uuid.uuid4()}"
         outcome = await alone((here, there), mover.run, identity=me, clock=system_clock)
         if show.json:

@@ -3,14 +3,14 @@
 import click
 
 from metal.api.claim import ServerClaim
-from metal.cli.machines.several import for_each
+from metal.cli.machines.batch import for_each
 from metal.cli.machines.targets import decoded
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.completing import CLAIM
 from metal.cli.support.context import CommandContext, in_namespace
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
-from metal.cli.support.plain import Obj
 from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, is_approved
 
 
@@ -18,31 +18,31 @@ from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, 
 @click.argument("claims", nargs=-1, required=True, metavar="CLAIM...", type=CLAIM)
 @output_option
 @in_namespace
-async def command(desk: CommandContext, claims: tuple[str, ...], output: str | None) -> None:
-    """Let maintenances that wait for it have the servers of your claims; each says what for.
+async def command(ctx: CommandContext, claims: tuple[str, ...], output: str | None) -> None:
+    """Approve the pending maintenances of the servers of claims.
 
-    A machine may be switched off or booted otherwise meanwhile; afterwards it comes back from its own disk, with the
-    power that its claim wants. The approval is for the maintenances that wait now, and ends with the last of them.
+    During a maintenance the machine can be powered off or booted from another image; afterwards it boots from its own
+    disk, with the power of its claim. The approval covers the pending maintenances and ends with the last of them.
     """
 
     async def one(name: str) -> Obj:
-        obj = await plain.get(desk.http, desk.kinds.claim, name, desk.namespace)
-        obj, told = await _approve(desk, obj, decoded(obj, ServerClaim))
+        obj = await dynamic.get(ctx.http, ctx.kinds.claim, name, ctx.namespace)
+        obj, message = await _approve(ctx, obj, decoded(obj, ServerClaim))
         if output is None:
-            click.echo(f"serverclaim/{name} {told}")
+            click.echo(f"serverclaim/{name} {message}")
         return obj
 
     await for_each(claims, one, output)
 
 
-async def _approve(desk: CommandContext, obj: Obj, claim: ServerClaim) -> tuple[Obj, str]:
-    """The claim by now, and what was done. Raises click.ClickException when nothing is to be approved."""
-    meta, key = claim.metadata, desk.kinds.key
+async def _approve(ctx: CommandContext, obj: Obj, claim: ServerClaim) -> tuple[Obj, str]:
+    """Return the updated claim and a message. Raises click.ClickException if there is nothing to approve."""
+    meta, key = claim.metadata, ctx.kinds.key
     reason = meta.annotations.get(key(REASON), "")
     what = f": {reason}" if reason else ""
     if is_approved(claim, key):
-        return obj, f"is approved already{what}"
+        return obj, f"already approved{what}"
     if key(NEEDED) not in meta.labels:
-        raise click.ClickException(f"no maintenance of its server asks claim {meta.name} for anything")
+        raise click.ClickException(f"claim {meta.name} has no maintenance to approve")
     patch = {"metadata": {"uid": meta.uid, "labels": {key(APPROVED): "true"}}}
-    return await plain.merge(desk.http, desk.kinds.claim, meta.name, meta.namespace, patch), f"approved{what}"
+    return await dynamic.merge(ctx.http, ctx.kinds.claim, meta.name, meta.namespace, patch), f"approved{what}"

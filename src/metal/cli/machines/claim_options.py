@@ -1,4 +1,4 @@
-"""What a claim on the command line says: selector, tolerations, Ignition."""
+"""Options of a claim on the command line: selector, tolerations, Ignition."""
 
 import sys
 from pathlib import Path
@@ -8,17 +8,17 @@ import click
 
 from metal.boot.errors import IgnitionError
 from metal.boot.ignition import validate
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.kube.meta.selector_syntax import parse
 from metal.kube.meta.selectors import Operator, Requirement
 
 EFFECTS = ("NoBind", "Evict")
 _MOST = 1024 * 1024
-"""Bytes that a Secret may hold."""
+"""Maximum size of a Secret in bytes."""
 
 
 class Selector(click.ParamType[Obj]):
-    """Labels in kubectl's syntax; a metav1.LabelSelector."""
+    """Label selector in the syntax of kubectl, converted to a metav1.LabelSelector."""
 
     name = "selector"
 
@@ -31,10 +31,10 @@ class Selector(click.ParamType[Obj]):
         except ValueError as exc:
             self.fail(str(exc), param, ctx)
         if not requirements:
-            self.fail("the selector is empty: leave it out, and any server fits", param, ctx)
+            self.fail("the selector is empty: omit it to match any server", param, ctx)
         for requirement in requirements:
             if requirement.operator in (Operator.GREATER, Operator.LESS):
-                self.fail(f"{requirement}: a claim compares with =, !=, in, notin, KEY or !KEY only", param, ctx)
+                self.fail(f"{requirement}: a claim supports only =, !=, in, notin, KEY and !KEY", param, ctx)
         return _label_selector(requirements)
 
 
@@ -52,7 +52,7 @@ def _label_selector(requirements: tuple[Requirement, ...]) -> Obj:
 
 
 class Toleration(click.ParamType[Obj]):
-    """KEY, KEY=VALUE, and :EFFECT behind it; a toleration of the API."""
+    """KEY or KEY=VALUE with an optional :EFFECT, converted to a toleration of the API."""
 
     name = "KEY[=VALUE][:EFFECT]"
 
@@ -62,25 +62,28 @@ class Toleration(click.ParamType[Obj]):
             return value
         rest, colon, effect = value.rpartition(":") if ":" in value else (value, "", "")
         if colon and effect not in EFFECTS:
-            self.fail(f"{value!r} ends with effect {effect!r}: it is {' or '.join(EFFECTS)}", param, ctx)
+            self.fail(f"{value!r} ends with effect {effect!r}: use {' or '.join(EFFECTS)}", param, ctx)
         key, equals, wanted = rest.partition("=")
         if not key:
-            self.fail(f"{value!r} names no taint: write KEY, KEY=VALUE or KEY=VALUE:NoBind", param, ctx)
+            self.fail(f"{value!r} has no key: use KEY, KEY=VALUE or KEY=VALUE:NoBind", param, ctx)
         how = {"operator": "Equal", "value": wanted} if equals else {"operator": "Exists"}
         return {"key": key, **how, **({"effect": effect} if effect else {})}
 
 
 def ignition(file: str) -> str:
-    """The Ignition config in a file (- for standard input). Raises click.UsageError that names place and fix."""
+    """Return the Ignition config in a file (- for standard input). Raises click.UsageError with the place and the
+    fix."""
     name = "standard input" if file == "-" else file
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as exc:
         raise click.UsageError(f"{file} cannot be read: {exc.strerror}") from None
     if len(raw) > _MOST:
-        raise click.UsageError(f"{name} has {len(raw)} bytes; a Secret holds {_MOST}: let Ignition fetch large parts")
+        raise click.UsageError(
+            f"{name} has {len(raw)} bytes; a Secret holds {_MOST}: let Ignition download large parts"
+        )
     try:
         validate(raw)
         return raw.decode()
     except (IgnitionError, UnicodeDecodeError) as exc:
-        raise click.UsageError(f"{name} is no Ignition config (JSON, spec 3): {exc}") from None
+        raise click.UsageError(f"{name} is not an Ignition config (JSON, spec 3): {exc}") from None

@@ -2,45 +2,45 @@
 
 import click
 
-from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import target
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext, on_api
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
-from metal.cli.support.plain import Obj
 
 
 @click.command("cordon", epilog=EXITS)
 @servers_argument
 @output_option
 @on_api
-async def cordon(desk: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
-    """Keep new claims away from servers. A claim that has one keeps it."""
-    await _mark(desk, servers, True, output)
+async def cordon(ctx: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
+    """Mark servers as unclaimable for new claims. Bound claims are not affected."""
+    await _mark(ctx, servers, True, output)
 
 
 @click.command("uncordon", epilog=EXITS)
 @servers_argument
 @output_option
 @on_api
-async def uncordon(desk: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
-    """Let claims have servers again."""
-    await _mark(desk, servers, False, output)
+async def uncordon(ctx: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
+    """Mark servers as claimable."""
+    await _mark(ctx, servers, False, output)
 
 
-async def _mark(desk: CommandContext, servers: tuple[str, ...], unclaimable: bool, output: str | None) -> None:
+async def _mark(ctx: CommandContext, servers: tuple[str, ...], unclaimable: bool, output: str | None) -> None:
     word = "cordoned" if unclaimable else "uncordoned"
 
     async def one(name: str) -> Obj:
-        found = await target(desk, name)
+        found = await target(ctx, name)
         if found.server.spec.unclaimable is unclaimable:
-            obj, told = found.obj, f"is {word} already"
+            obj, message = found.obj, f"already {word}"
         else:
             patch = {"spec": {"unclaimable": unclaimable}}
-            obj, told = await plain.merge(desk.http, desk.kinds.server, found.name, "", patch), word
+            obj, message = await dynamic.merge(ctx.http, ctx.kinds.server, found.name, "", patch), word
         if output is None:
-            click.echo(f"server/{found.name} {told}")
+            click.echo(f"server/{found.name} {message}")
         return obj
 
     await for_each(servers, one, output)

@@ -1,4 +1,4 @@
-"""Operations by annotation: asked for once, taken by the manager, refused with an Event."""
+"""Requests operations by annotation: the manager removes the annotation, and rejects an operation with an Event."""
 
 import asyncio
 from datetime import timedelta
@@ -7,71 +7,72 @@ import click
 
 from metal.cli.machines.targets import Target, target
 from metal.cli.objects import events
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.progress import Progress
-from metal.cli.support.until import until
+from metal.cli.support.waiting import wait_for
 from metal.kube.client.errors import Conflict
 
 REFUSALS = ("UnsupportedOperation", "ParkedOperationDropped", "OperationRefused")
-"""Reasons of Events that say that an operation was not done."""
+"""Reasons of the Events that reject an operation."""
 Refusals = set[tuple[str, int]]
-"""Sentence and count of each such Event; no clock tells which are new, as the API has its own."""
+"""Message and count of each such Event. Times are not compared: the API server has its own clock."""
 _TRIES = 5
-"""How often a server is read again that its manager changes at the same time."""
+"""Attempts to patch a server that its manager changes at the same time."""
 _LOOKS = 4
 _PAUSE = 0.4
-"""Seconds between two looks for such an Event: it is written after the annotation was removed."""
+"""Seconds between two reads of the Events: they are written after the annotation is removed."""
 
 
-async def ask(desk: CommandContext, name: str, operation: str) -> Obj:
-    """Set the annotation, and return the server. Raises click.ClickException while another operation is waiting."""
+async def ask(ctx: CommandContext, name: str, operation: str) -> Obj:
+    """Set the annotation and return the server. Raises click.ClickException while another operation is pending."""
     for _ in range(_TRIES):
-        found = await target(desk, name)
-        _none_waits(desk, found, operation)
+        found = await target(ctx, name)
+        _none_waits(ctx, found, operation)
         version = found.server.metadata.resource_version
-        patch = {"metadata": {"resourceVersion": version, "annotations": {desk.kinds.key("operation"): operation}}}
+        patch = {"metadata": {"resourceVersion": version, "annotations": {ctx.kinds.key("operation"): operation}}}
         try:
-            return await plain.merge(desk.http, desk.kinds.server, name, "", patch)
+            return await dynamic.merge(ctx.http, ctx.kinds.server, name, "", patch)
         except Conflict as exc:
             conflict = exc
     raise conflict
 
 
-def _none_waits(desk: CommandContext, found: Target, operation: str) -> None:
-    waiting = found.server.metadata.annotations.get(desk.kinds.key("operation"))
+def _none_waits(ctx: CommandContext, found: Target, operation: str) -> None:
+    waiting = found.server.metadata.annotations.get(ctx.kinds.key("operation"))
     if waiting not in (None, operation):
         raise click.ClickException(
-            f"server {found.name}: operation {waiting} was asked for before, and the manager did not take it yet. "
-            f"Is one running? metalctl why server/{found.name} tells more"
+            f"server {found.name}: operation {waiting} is pending; the manager has not started it yet. "
+            f"Check that a manager is running. Details: metalctl why server/{found.name}"
         )
 
 
-async def taken(desk: CommandContext, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
-    """The server once the manager took the operation. Raises Late, and click.ClickException when it was refused."""
-    key = desk.kinds.key("operation")
+async def taken(ctx: CommandContext, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
+    """Return the server when the manager has started the operation. Raises TimedOut, or click.ClickException if it
+    rejected it."""
+    key = ctx.kinds.key("operation")
 
     def awaited(obj: Obj | None) -> str:
         if obj is None:
             raise click.ClickException(f"server {name} was deleted")
         wanted = (obj["metadata"].get("annotations") or {}).get(key)
-        return f"the manager to take the operation {wanted}" if wanted else ""
+        return f"the manager to start the operation {wanted}" if wanted else ""
 
-    obj = await until(desk.http, desk.kinds.server, name, "", awaited, timeout, progress)
+    obj = await wait_for(ctx.http, ctx.kinds.server, name, "", awaited, timeout, progress)
     if obj is None:
         raise AssertionError("awaited() refuses an object that is gone")
-    await _not_refused(desk, obj, before)
+    await _not_refused(ctx, obj, before)
     return obj
 
 
-async def refusals(desk: CommandContext, obj: Obj) -> Refusals:
-    """The refusals that were told of a server so far: what comes later is about a later operation."""
-    return {(event.message, event.count) for event in await events.of(desk.http, obj) if event.reason in REFUSALS}
+async def refusals(ctx: CommandContext, obj: Obj) -> Refusals:
+    """Return the rejections recorded so far; later ones belong to a later operation."""
+    return {(event.message, event.count) for event in await events.of(ctx.http, obj) if event.reason in REFUSALS}
 
 
-async def _not_refused(desk: CommandContext, obj: Obj, before: Refusals) -> None:
+async def _not_refused(ctx: CommandContext, obj: Obj, before: Refusals) -> None:
     for _ in range(_LOOKS):
-        for message, _count in await refusals(desk, obj) - before:
+        for message, _count in await refusals(ctx, obj) - before:
             raise click.ClickException(f"server {obj['metadata']['name']}: {message}")
         await asyncio.sleep(_PAUSE)

@@ -6,14 +6,14 @@ import click
 
 from metal.api.server import Server, State
 from metal.cli.machines import operations
-from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import decoded, in_error, target
 from metal.cli.support.context import CommandContext, on_api
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
-from metal.cli.support.plain import Obj
 from metal.cli.support.progress import Progress
-from metal.cli.support.until import Awaited, timeout_option, until, wait_option
+from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option
 
 
 @click.command("park", epilog=EXITS)
@@ -23,13 +23,13 @@ from metal.cli.support.until import Awaited, timeout_option, until, wait_option
 @output_option
 @on_api
 async def park(
-    desk: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
+    ctx: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Take hands off servers: each is shut down once, and then left alone, whoever switches it, until `unpark`.
+    """Stop managing servers: each is shut down once; its power is not controlled until `unpark`.
 
-    A claim keeps its server. An Available or Reserved server is parked; any other as soon as it is one of these.
+    A claim keeps its server. Servers are parked in state Available or Reserved, or as soon as they reach one of these.
     """
-    await _ask(desk, servers, parked=True, wait=wait, timeout=timeout, output=output)
+    await _ask(ctx, servers, parked=True, wait=wait, timeout=timeout, output=output)
 
 
 @click.command("unpark", epilog=EXITS)
@@ -39,31 +39,31 @@ async def park(
 @output_option
 @on_api
 async def unpark(
-    desk: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
+    ctx: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Manage parked servers again: each goes on where it was."""
-    await _ask(desk, servers, parked=False, wait=wait, timeout=timeout, output=output)
+    """Manage parked servers again; each returns to its previous state."""
+    await _ask(ctx, servers, parked=False, wait=wait, timeout=timeout, output=output)
 
 
 async def _ask(
-    desk: CommandContext, servers: tuple[str, ...], *, parked: bool, wait: bool, timeout: timedelta, output: str | None
+    ctx: CommandContext, servers: tuple[str, ...], *, parked: bool, wait: bool, timeout: timedelta, output: str | None
 ) -> None:
     progress, word = Progress(), "park" if parked else "unpark"
 
     async def one(name: str) -> Obj:
-        found = await target(desk, name)
+        found = await target(ctx, name)
         if (found.server.status.state == State.PARKED) is parked:
             if output is None:
-                click.echo(f"server/{found.name} is {word}ed already")
+                click.echo(f"server/{found.name} already {word}ed")
             return found.obj
-        before = await operations.refusals(desk, found.obj)
-        obj = await operations.ask(desk, found.name, word)
+        before = await operations.refusals(ctx, found.obj)
+        obj = await operations.ask(ctx, found.name, word)
         if wait:
-            await operations.taken(desk, found.name, before, timeout, progress)
-            kind = desk.kinds.server
-            obj = await until(desk.http, kind, found.name, "", _is(parked), timeout, progress) or obj
+            await operations.taken(ctx, found.name, before, timeout, progress)
+            kind = ctx.kinds.server
+            obj = await wait_for(ctx.http, kind, found.name, "", _is(parked), timeout, progress) or obj
         if output is None:
-            click.echo(f"server/{found.name} {word}ed" if wait else f"server/{found.name} {word} asked for")
+            click.echo(f"server/{found.name} {word}ed" if wait else f"server/{found.name} {word} requested")
         return obj
 
     await for_each(servers, one, output)

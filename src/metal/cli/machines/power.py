@@ -6,77 +6,79 @@ import click
 
 from metal.api.server import Server
 from metal.cli.machines import operations
-from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import Target, all_servers, claim_of, decoded, in_error, target
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.columns import aligned
 from metal.cli.support.completing import SERVER
 from metal.cli.support.context import CommandContext, each, on_api
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import emit, output_option
-from metal.cli.support.plain import Obj
 from metal.cli.support.progress import Progress
 from metal.cli.support.table import rows
-from metal.cli.support.until import Awaited, timeout_option, until, wait_option
+from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option
 from metal.kube.meta.clock import system_clock
 
 
 @click.group("power")
 def command() -> None:
-    """Switch the machines of claims, restart them, or show their power.
+    """Change or show the power of claimed servers, or restart them.
 
-    Power is the claim's: `on` and `off` change spec.power of the claim that holds the server. An unclaimed server is
-    kept off. In maintenance, power is the maintenance's.
+    The claim controls the power: `on` and `off` set spec.power of the ServerClaim that holds the server. A server
+    without a claim is powered off. In maintenance, the ServerMaintenance controls the power.
     """
 
 
 @command.command("on", epilog=EXITS)
 @servers_argument
-@click.option("--force", is_flag=True, help="Also ask the BMC at once (operation force-on-server).")
+@click.option("--force", is_flag=True, help="Also request it from the BMC at once (operation force-on-server).")
 @wait_option
 @timeout_option
 @output_option
 @on_api
-async def on(desk: CommandContext, servers: tuple[str, ...], **given: object) -> None:
-    """Have the claims of these servers want them on."""
-    await _switch(desk, servers, "On", "force-on-server", **given)  # type: ignore[arg-type]  # click's own types
+async def on(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
+    """Set spec.power of the claims of these servers to On."""
+    await _switch(ctx, servers, "On", "force-on-server", **given)  # type: ignore[arg-type]  # click's own types
 
 
 @command.command("off", epilog=EXITS)
 @servers_argument
-@click.option("--force", is_flag=True, help="Cut the power at once (operation force-off-server): nothing is shut down.")
+@click.option("--force", is_flag=True, help="Cut the power without a shutdown (operation force-off-server).")
 @wait_option
 @timeout_option
 @output_option
 @on_api
-async def off(desk: CommandContext, servers: tuple[str, ...], **given: object) -> None:
-    """Have the claims of these servers want them off; their operating systems are asked to shut down first."""
-    await _switch(desk, servers, "Off", "force-off-server", **given)  # type: ignore[arg-type]  # click's own types
+async def off(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
+    """Set spec.power of the claims of these servers to Off; the operating systems are shut down."""
+    await _switch(ctx, servers, "Off", "force-off-server", **given)  # type: ignore[arg-type]  # click's own types
 
 
 @command.command("reset", epilog=EXITS)
 @servers_argument
-@click.option("--hard", "how", flag_value="hard-restart-server", help="Reset without asking the operating system.")
-@click.option("--cycle", "how", flag_value="power-cycle-server", help="Cut the power, then switch on again.")
+@click.option(
+    "--hard", "how", flag_value="hard-restart-server", help="Reset without a shutdown of the operating system."
+)
+@click.option("--cycle", "how", flag_value="power-cycle-server", help="Cut the power, then power on again.")
 @wait_option
 @timeout_option
 @output_option
 @on_api
 async def reset(
-    desk: CommandContext, servers: tuple[str, ...], how: str | None, wait: bool, timeout: timedelta, output: str | None
+    ctx: CommandContext, servers: tuple[str, ...], how: str | None, wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Restart machines, gracefully unless told otherwise. Each comes back from its disk."""
+    """Restart servers, gracefully by default. They boot from their disks."""
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        found = await target(desk, name)
-        await claim_of(desk, found)
-        wish, before = how or "graceful-restart-server", await operations.refusals(desk, found.obj)
-        obj = await operations.ask(desk, found.name, wish)
+        found = await target(ctx, name)
+        await claim_of(ctx, found)
+        operation, before = how or "graceful-restart-server", await operations.refusals(ctx, found.obj)
+        obj = await operations.ask(ctx, found.name, operation)
         if wait:
-            obj = await operations.taken(desk, found.name, before, timeout, progress)
+            obj = await operations.taken(ctx, found.name, before, timeout, progress)
         if output is None:
-            click.echo(f"server/{found.name} {wish} {'done' if wait else 'asked for'}")
+            click.echo(f"server/{found.name} {operation} {'completed' if wait else 'requested'}")
         return obj
 
     await for_each(servers, one, output)
@@ -86,18 +88,18 @@ async def reset(
 @click.argument("servers", nargs=-1, metavar="[SERVER]...", type=SERVER)
 @output_option
 @on_api
-async def status(desk: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
-    """Show power, whose it is, state since when, and what is awaited; of all servers when none is named."""
+async def status(ctx: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
+    """Show the power of servers, what controls it, their state and what they wait for. Defaults to all servers."""
 
     async def one(name: str) -> Target:
-        return await target(desk, name)
+        return await target(ctx, name)
 
-    found = await each(servers, one) if servers else await all_servers(desk)
+    found = await each(servers, one) if servers else await all_servers(ctx)
     if output is not None:
         emit([item.obj for item in found], output, one=bool(servers))
         return
     if not found:
-        click.echo("no servers yet", err=True)
+        click.echo("no servers found", err=True)
         return
     for line in _table([item.server for item in found], system_clock()):
         click.echo(line)
@@ -108,18 +110,18 @@ def _table(servers: list[Server], now: datetime) -> list[str]:
     cells = [
         [row.server, row.power, owners[row.server], row.state, row.age, row.waiting_for] for row in rows(servers, now)
     ]
-    return aligned(["SERVER", "POWER", "WHOSE", "STATE", "SINCE", "WAITING FOR"], cells)
+    return aligned(["SERVER", "POWER", "OWNER", "STATE", "SINCE", "WAITING FOR"], cells)
 
 
 def _owner(server: Server) -> str:
     maintenance, claim = server.spec.server_maintenance_ref, server.spec.server_claim_ref
     if maintenance is not None:
         return f"maintenance {maintenance.namespace}/{maintenance.name}"
-    return f"claim {claim.namespace}/{claim.name}" if claim is not None else "nobody's"
+    return f"claim {claim.namespace}/{claim.name}" if claim is not None else "none"
 
 
 async def _switch(
-    desk: CommandContext,
+    ctx: CommandContext,
     servers: tuple[str, ...],
     power: str,
     operation: str,
@@ -132,32 +134,32 @@ async def _switch(
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        found = await target(desk, name)
-        before = await operations.refusals(desk, found.obj)
-        said = await _tell_claim(desk, found, power)
-        obj = await operations.ask(desk, found.name, operation) if force else found.obj
+        found = await target(ctx, name)
+        before = await operations.refusals(ctx, found.obj)
+        summary = await _tell_claim(ctx, found, power)
+        obj = await operations.ask(ctx, found.name, operation) if force else found.obj
         if force and wait:
-            await operations.taken(desk, found.name, before, timeout, progress)
+            await operations.taken(ctx, found.name, before, timeout, progress)
         if wait:
-            kind = desk.kinds.server
-            obj = await until(desk.http, kind, found.name, "", _reached(power), timeout, progress) or obj
+            kind = ctx.kinds.server
+            obj = await wait_for(ctx.http, kind, found.name, "", _reached(power), timeout, progress) or obj
         if output is None:
-            click.echo(f"server/{found.name} is {power} ({said})" if wait else f"server/{found.name} {said}")
+            click.echo(f"server/{found.name} is {power} ({summary})" if wait else f"server/{found.name} {summary}")
         return obj
 
     await for_each(servers, one, output)
 
 
-async def _tell_claim(desk: CommandContext, found: Target, power: str) -> str:
-    """Change the claim's power, after saying so. Raises click.ClickException when it is nobody's."""
-    claim = await claim_of(desk, found)
+async def _tell_claim(ctx: CommandContext, found: Target, power: str) -> str:
+    """Patch the power of the claim, after printing so. Raises click.ClickException if no claim holds the server."""
+    claim = await claim_of(ctx, found)
     where = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
     if claim.spec.power == power:
-        return f"power {power} is what {where} wants already"
-    click.echo(f"the power of {found.name} is its claim's: spec.power of {where} becomes {power}", err=True)
+        return f"power {power} is already set in {where}"
+    click.echo(f"setting spec.power of {where}, which controls the power of {found.name}, to {power}", err=True)
     patch = {"metadata": {"uid": claim.metadata.uid}, "spec": {"power": power}}
-    await plain.merge(desk.http, desk.kinds.claim, claim.metadata.name, claim.metadata.namespace, patch)
-    return f"power {power} asked for through {where}"
+    await dynamic.merge(ctx.http, ctx.kinds.claim, claim.metadata.name, claim.metadata.namespace, patch)
+    return f"power {power} requested in {where}"
 
 
 def _reached(power: str) -> Awaited:

@@ -6,14 +6,14 @@ import click
 
 from metal.api.server import Server
 from metal.cli.machines import operations
-from metal.cli.machines.several import for_each, servers_argument
+from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import decoded, in_error, target
 from metal.cli.support.context import CommandContext, on_api
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
-from metal.cli.support.plain import Obj
 from metal.cli.support.progress import Progress
-from metal.cli.support.until import timeout_option, wait_option
+from metal.cli.support.waiting import timeout_option, wait_option
 
 
 @click.command("retry", epilog=EXITS)
@@ -23,23 +23,23 @@ from metal.cli.support.until import timeout_option, wait_option
 @output_option
 @on_api
 async def command(
-    desk: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
+    ctx: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Let servers in Error, or taken over from another operator, go on. With --wait: until a manager did.
+    """Retry servers in state Error, and confirm servers adopted from another operator.
 
-    `metalctl why server/NAME` says what failed, and what to mend before.
+    `metalctl why server/NAME` shows what failed and what to correct first. With --wait: until a manager has retried.
     """
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        before = await operations.refusals(desk, (await target(desk, name)).obj)
-        obj = await operations.ask(desk, name, "retry")
+        before = await operations.refusals(ctx, (await target(ctx, name)).obj)
+        obj = await operations.ask(ctx, name, "retry")
         if wait:
-            obj = await operations.taken(desk, name, before, timeout, progress)
+            obj = await operations.taken(ctx, name, before, timeout, progress)
             if problem := in_error(decoded(obj, Server)):
                 raise click.ClickException(problem)
         if output is None:
-            click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry asked for'}")
+            click.echo(f"server/{name} {f'is {_state(obj)} now' if wait else 'retry requested'}")
         return obj
 
     await for_each(servers, one, output)

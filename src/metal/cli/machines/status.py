@@ -14,41 +14,41 @@ from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.cli.machines.unenrolled import unenrolled
 from metal.cli.support.connection import connect, connection_options
-from metal.cli.support.table import render, rows
+from metal.cli.support.table import WIDE, render, rows
 from metal.kube.client.errors import ApiError, Forbidden, NotFound, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
 from metal.move.pause import Mark, read_mark
 
-WIDE = 200
-"""Columns when the output is no terminal."""
 PAUSES = {
-    "source": "paused: the objects are being moved to {where}, and nobody acts until that ends",
-    "target": "paused: the objects are being moved here from {where}, and nobody acts until that ends",
-    "moved": "these objects are not valid any more: they were moved to {where}",
+    "source": "paused: the objects are being moved to {where}; no manager acts until the move ends",
+    "target": "paused: the objects are being moved here from {where}; no manager acts until the move ends",
+    "moved": "these objects are no longer valid: they were moved to {where}",
 }
-"""What a pause means for whoever looks, by its role."""
+"""Meaning of a pause, by its role."""
 
 
 @click.command("status")
 @connection_options
-@click.option("--namespace", default="metal-system", show_default=True, help="The managers' own namespace.")
+@click.option("--namespace", default="metal-system", show_default=True, help="Namespace of the managers.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(kubeconfig: Path | None, context: str | None, api_group: str, namespace: str, output: str) -> None:
-    """Show every server: state, since when, power, claim, and what it waits for.
+    """Show the state of every server, its power, its claim, and what it waits for.
 
-    Reads the API once. With -o json: a list of objects with server, state, since, power, claim, waitingFor, waitName
-    (the wait's name for programs) and deadline; times are RFC 3339 or null. That the objects are being moved, or were
-    (`metalctl move`), is told on stderr.
+    With -o json: a list of objects with server, state, since, power, claim, waitingFor, waitName (name of the wait, for
+    programs) and deadline; times are RFC 3339 or null. A warning on stderr shows that the objects are being moved or
+    were moved (`metalctl move`).
     """
     try:
-        seen = asyncio.run(_seen(kubeconfig, context, kinds(api_group), namespace, everything=output == "table"))
+        seen = asyncio.run(_seen(kubeconfig, context, kinds(api_group), namespace, with_bmcs=output == "table"))
     except NotFound:
-        raise click.ClickException(f"the API has no kinds of group {api_group}; give --api-group") from None
+        raise click.ClickException(f"the API server has no kinds of group {api_group}; set --api-group") from None
     except Unavailable as exc:
-        raise click.ClickException(f"the API did not answer: {exc.message}. Is `metalctl up` running?") from None
+        raise click.ClickException(
+            f"the API server did not answer: {exc.message}. Check that `metalctl up` is running"
+        ) from None
     except ApiError as exc:
-        raise click.ClickException(f"the API refused: {exc.message}") from None
+        raise click.ClickException(f"the API server rejected the request: {exc.message}") from None
     if seen.pause:
         click.echo(PAUSES.get(seen.pause.role, "paused").format(where=seen.pause.where), err=True)
     found = rows(seen.servers, system_clock())
@@ -57,10 +57,10 @@ def command(kubeconfig: Path | None, context: str | None, api_group: str, namesp
         return
     if found:
         console = Console()
-        console.width = console.width if console.is_terminal else WIDE  # a pipe has no edge to wrap at
+        console.width = console.width if console.is_terminal else WIDE  # a pipe has no width to wrap at
         console.print(render(found))
     else:
-        click.echo("no servers yet: they appear when a BMC gets a DHCP lease, or a BMC object is created")
+        click.echo("no servers found: servers are enrolled when a BMC gets a DHCP lease or a BMC object is created")
     for line in unenrolled(seen.bmcs, seen.endpoints, seen.servers):
         click.echo(line)
 
@@ -74,12 +74,12 @@ class _Seen:
 
 
 async def _seen(
-    kubeconfig: Path | None, context: str | None, names: Kinds, namespace: str, *, everything: bool
+    kubeconfig: Path | None, context: str | None, names: Kinds, namespace: str, *, with_bmcs: bool
 ) -> _Seen:
     client = connect(kubeconfig, context)
     try:
         pause = await _pause(client, namespace)
-        if not everything:
+        if not with_bmcs:
             return _Seen((await client.list(names.server)).items, pause=pause)
         bmcs, endpoints = await client.list(names.bmc), await client.list(names.endpoint)
         # Servers come last: a BMC that was listed has not lost the server that it got meanwhile.
@@ -91,5 +91,5 @@ async def _seen(
 async def _pause(client: Client, namespace: str) -> Mark | None:
     try:
         return await read_mark(client, namespace)
-    except Forbidden:  # whoever may see nothing but servers sees them all the same
+    except Forbidden:  # an account with access to servers only can still list them
         return None

@@ -1,4 +1,4 @@
-"""The server that a command is about, and the claim that holds it."""
+"""Finds the server of a command, and the claim that holds it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +8,15 @@ import msgspec
 
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.kube.client.errors import NotFound
 
 
 @dataclass(frozen=True)
 class Target:
-    """A server, as the API gave it and as its struct."""
+    """A server, as JSON and as its struct."""
 
     obj: Obj
     server: Server
@@ -28,71 +28,72 @@ class Target:
 
 
 def decoded(obj: Obj, struct: type[Any]) -> Any:
-    """The struct of an object. Raises click.ClickException for one of another version."""
+    """Return the struct of an object. Raises click.ClickException if it cannot be decoded."""
     try:
         return msgspec.convert(obj, struct)
     except msgspec.ValidationError as exc:
         raise click.ClickException(f"{obj['metadata'].get('name')} cannot be read: {exc}") from None
 
 
-async def target(desk: CommandContext, name: str) -> Target:
-    """The server of this name. Raises NotFound."""
-    obj = await plain.get(desk.http, desk.kinds.server, name.removeprefix("server/"), "")
+async def target(ctx: CommandContext, name: str) -> Target:
+    """Return the server with this name. Raises NotFound."""
+    obj = await dynamic.get(ctx.http, ctx.kinds.server, name.removeprefix("server/"), "")
     return Target(obj, decoded(obj, Server))
 
 
-async def all_servers(desk: CommandContext) -> list[Target]:
-    """Every server, by name."""
-    items = (await plain.listed(desk.http, desk.kinds.server, ""))["items"]
-    typed = {"apiVersion": desk.kinds.server.api_version, "kind": desk.kinds.server.kind}
+async def all_servers(ctx: CommandContext) -> list[Target]:
+    """Return all servers, sorted by name."""
+    items = (await dynamic.listed(ctx.http, ctx.kinds.server, ""))["items"]
+    typed = {"apiVersion": ctx.kinds.server.api_version, "kind": ctx.kinds.server.kind}
     found = [Target({**typed, **item}, decoded(item, Server)) for item in items]
     return sorted(found, key=lambda one: one.name)
 
 
-async def claim_of(desk: CommandContext, found: Target) -> ServerClaim:
-    """The claim whose power the server's is. Raises click.ClickException that says whose it is instead."""
+async def claim_of(ctx: CommandContext, found: Target) -> ServerClaim:
+    """Return the claim that controls the power of the server. Raises click.ClickException naming what controls it
+    instead."""
     server, ref = found.server, found.server.spec.server_claim_ref
     maintenance = server.spec.server_maintenance_ref
     if maintenance is not None:
         raise click.ClickException(
-            f"server {found.name} is in maintenance {maintenance.namespace}/{maintenance.name}, whose its power is: "
-            f"metalctl maintain {found.name} -n {maintenance.namespace} --power on|off"
+            f"server {found.name} is in maintenance {maintenance.namespace}/{maintenance.name}, which controls its "
+            f"power: metalctl maintain {found.name} -n {maintenance.namespace} --power on|off"
         )
     if server.status.state == State.PARKED:
         raise click.ClickException(
-            f"server {found.name} is parked, and nobody here touches it: switch it at its BMC, or take it back with "
-            f"metalctl unpark {found.name}"
+            f"server {found.name} is parked; the operator does not control its power: use its BMC, or manage it again "
+            f"with metalctl unpark {found.name}"
         )
     if ref is None:
         raise click.ClickException(
-            f"server {found.name} is not claimed, so it is kept off: claim it (metalctl claim --server {found.name} "
-            f"--image IMAGE), or park it and switch it yourself (metalctl park {found.name})"
+            f"server {found.name} is not claimed and therefore powered off: claim it (metalctl claim --server "
+            f"{found.name} --image IMAGE), or park it and use its BMC (metalctl park {found.name})"
         )
     try:
-        claim: ServerClaim = decoded(await plain.get(desk.http, desk.kinds.claim, ref.name, ref.namespace), ServerClaim)
+        claim: ServerClaim = decoded(await dynamic.get(ctx.http, ctx.kinds.claim, ref.name, ref.namespace), ServerClaim)
     except NotFound:
         claim = ServerClaim()
     if not claim.metadata.name or claim.metadata.deletion_timestamp is not None:
         raise click.ClickException(
-            f"the claim {ref.namespace}/{ref.name} of server {found.name} is gone or being deleted: its machine is "
-            "switched off, and cleaned up"
+            f"the claim {ref.namespace}/{ref.name} of server {found.name} is deleted or being deleted: the server is "
+            "powered off and sanitized"
         )
     return claim
 
 
 def in_error(server: Server) -> str:
-    """What failed and where to read more, for a server in Error; else nothing."""
+    """Return the failure of a server in Error with a hint, else an empty text."""
     if server.status.state != State.ERROR:
         return ""
     failure, name = server.status.failure, server.metadata.name
-    told = f"{failure.reason}: {failure.message}" if failure else "nothing is known of the failure"
-    return f"server {name} is in Error: {told.rstrip('.')}. More: metalctl why server/{name}"
+    message = f"{failure.reason}: {failure.message}" if failure else "the failure is not recorded"
+    return f"server {name} is in Error: {message.rstrip('.')}. Details: metalctl why server/{name}"
 
 
 def failed_since(server: Server, before: Server) -> str:
-    """What failed for a server that is in Error, and was not with this very failure before; else nothing.
+    """Return the failure of a server that has failed since `before`, else an empty text.
 
-    A failure that was there before is often what the command that waits ends.
+    A failure that existed before is often what the waiting command resolves.
     """
     now, then = server.status, before.status
     return "" if (now.state, now.failure, now.since) == (then.state, then.failure, then.since) else in_error(server)

@@ -1,4 +1,4 @@
-"""What has no Server yet, and why: a table of servers alone would not show it."""
+"""Lists BMCs and Endpoints that have no Server yet, with the reason."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,11 +9,11 @@ from metal.api.server import Server
 from metal.cli.support.table import printable
 
 MOST = 5
-"""Objects that are named."""
+"""Maximum number of objects that are named."""
 
 
 def unenrolled(bmcs: Iterable[BMC], endpoints: Iterable[Endpoint], servers: Iterable[Server]) -> list[str]:
-    """Lines for BMCs without a Server and BMCs' Endpoints without a BMC; none when there are none."""
+    """Return lines for BMCs without a Server and for Endpoints without a BMC."""
     managed = {server.spec.bmc_ref.name for server in servers if server.spec.bmc_ref}
     alone = {
         bmc.metadata.name: _reason(bmc.status.waiting_for, bmc.status.state, bmc.status.conditions)
@@ -25,8 +25,8 @@ def unenrolled(bmcs: Iterable[BMC], endpoints: Iterable[Endpoint], servers: Iter
         for endpoint in endpoints
         if endpoint.status.state not in ("Ready", "Ignored")
     }
-    lines = _told(alone, ("BMC has", "BMCs have"), "server", "bmcs")
-    return lines + _told(unknown, ("Endpoint has", "Endpoints have"), "BMC", "mep")
+    lines = _lines(alone, ("BMC has", "BMCs have"), "server", "bmcs")
+    return lines + _lines(unknown, ("Endpoint has", "Endpoints have"), "BMC", "mep")
 
 
 def _reason(waiting_for: str, state: str, conditions: Sequence[Condition]) -> str:
@@ -34,7 +34,7 @@ def _reason(waiting_for: str, state: str, conditions: Sequence[Condition]) -> st
     return waiting_for or next(unmet, "") or f"state {state or 'Pending'}"
 
 
-def _told(found: dict[str, str], having: tuple[str, str], what: str, plural: str) -> list[str]:
+def _lines(found: dict[str, str], having: tuple[str, str], what: str, plural: str) -> list[str]:
     if not found:
         return []
     lines = [f"{len(found)} {having[len(found) > 1]} no {what} yet: kubectl get {plural}"]

@@ -1,1 +1,4 @@
-"""The everyday part of kubectl: get, describe, apply, delete."""
+"""Commands on objects of any kind, like those of kubectl: get, describe, apply, delete.
+
+May import `support`. Start with `get`; `references` parses KIND/NAME, `manifests` reads files, `events` reads Events.
+"""

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import click
 
 from metal.cli.objects.manifests import Manifest, file_option, read
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext, in_namespace
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS, Missing, failure
 from metal.cli.support.output import emit, name_of, output_option
-from metal.cli.support.plain import Obj
-from metal.cli.support.resources import discover, of_object
+from metal.cli.support.resources import api_resources, of_object
 from metal.kube.client.errors import ApiError, Conflict, NotFound
 from metal.kube.client.resources import Resource
 
@@ -19,37 +19,39 @@ _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creati
 
 @click.command("apply", epilog=EXITS)
 @file_option
-@click.option("--server-side", is_flag=True, help="Accepted for kubectl's sake: it is always done by the API.")
-@click.option("--force-conflicts", is_flag=True, help="Take over fields that somebody else set.")
-@click.option("--dry-run", is_flag=True, help="Have the API check everything, and change nothing.")
+@click.option(
+    "--server-side", is_flag=True, help="No effect: apply is always server-side. For compatibility with kubectl."
+)
+@click.option("--force-conflicts", is_flag=True, help="Take over fields that another manager owns.")
+@click.option("--dry-run", is_flag=True, help="Validate on the API server without changing anything.")
 @output_option
 @in_namespace
 async def command(
-    desk: CommandContext,
+    ctx: CommandContext,
     files: tuple[str, ...],
     server_side: bool,
     force_conflicts: bool,
     dry_run: bool,
     output: str | None,
 ) -> None:
-    """Create objects, or change them to what files say, and say which it was.
+    """Create or update the objects in files.
 
-    It is a server-side apply with field manager metalctl: fields that a file no longer names are removed, fields of
-    others are left alone. The objects are applied in the files' order, and the first refusal ends it.
+    This is a server-side apply with field manager metalctl: fields that a file no longer has are removed, fields of
+    other managers are kept. Objects are applied in the order of the files, up to the first error.
     """
     if not files:
-        raise click.UsageError("give at least one -f FILE (- for standard input)")
+        raise click.UsageError("set at least one -f FILE (- for standard input)")
     manifests = read(files)
-    known = await discover(desk.http)
+    known = await api_resources(ctx.http)
     objects = []
     for manifest in manifests:
         try:
             resource = _kind(known, manifest)
-        except Missing:  # a CRD before it may have brought the kind
-            known = await discover(desk.http)
+        except Missing:  # an earlier CRD of the files may define the kind
+            known = await api_resources(ctx.http)
             resource = _kind(known, manifest)
-        placed = manifest.within(desk.namespace) if resource.namespaced else manifest
-        obj, what = await _applied(desk, resource, placed, force=force_conflicts, dry_run=dry_run)
+        placed = manifest.within(ctx.namespace) if resource.namespaced else manifest
+        obj, what = await _applied(ctx, resource, placed, force=force_conflicts, dry_run=dry_run)
         objects.append(obj)
         if output is None:
             click.echo(f"{name_of(obj)} {what}{' (dry run)' if dry_run else ''}")
@@ -62,15 +64,15 @@ def _kind(known: Sequence[Resource], manifest: Manifest) -> Resource:
 
 
 async def _applied(
-    desk: CommandContext, resource: Resource, manifest: Manifest, *, force: bool, dry_run: bool
+    ctx: CommandContext, resource: Resource, manifest: Manifest, *, force: bool, dry_run: bool
 ) -> tuple[Obj, str]:
     metadata = manifest.obj["metadata"]
     try:
-        before = await _before(desk, resource, metadata["name"], metadata.get("namespace", ""))
-        after = await plain.apply(desk.http, resource, manifest.obj, force=force, dry_run=dry_run)
+        before = await _before(ctx, resource, metadata["name"], metadata.get("namespace", ""))
+        after = await dynamic.apply(ctx.http, resource, manifest.obj, force=force, dry_run=dry_run)
     except Conflict as exc:
         raise click.ClickException(
-            f"{manifest} ({manifest.where}): {exc.message}. To take the fields over: --force-conflicts"
+            f"{manifest} ({manifest.where}): {exc.message}. To take over the fields: --force-conflicts"
         ) from None
     except ApiError as exc:
         refused = failure(exc)
@@ -80,9 +82,9 @@ async def _applied(
     return after, "unchanged" if _content(before) == _content(after) else "configured"
 
 
-async def _before(desk: CommandContext, resource: Resource, name: str, namespace: str) -> Obj | None:
+async def _before(ctx: CommandContext, resource: Resource, name: str, namespace: str) -> Obj | None:
     try:
-        return await plain.get(desk.http, resource, name, namespace)
+        return await dynamic.get(ctx.http, resource, name, namespace)
     except NotFound:
         return None
 

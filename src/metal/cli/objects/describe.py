@@ -7,51 +7,51 @@ from typing import Any
 import click
 
 from metal.cli.objects import events
-from metal.cli.objects.events import Happening, moment
+from metal.cli.objects.events import EventSummary, moment
 from metal.cli.objects.references import Reference, named
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.columns import aligned
 from metal.cli.support.completing import KIND_OR_OBJECT
 from metal.cli.support.context import CommandContext, in_namespace
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import dumped
-from metal.cli.support.plain import Obj
 from metal.cli.support.table import age, printable
 from metal.kube.meta.clock import system_clock
 
 _SECRET_FIELDS = ("data", "stringData")
-_SHOWN_APART = ("apiVersion", "kind", "metadata", "status")
+_SEPARATE_SECTIONS = ("apiVersion", "kind", "metadata", "status")
 
 
 @click.command("describe", epilog=EXITS)
 @click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...", type=KIND_OR_OBJECT)
 @in_namespace
-async def command(desk: CommandContext, what: tuple[str, ...]) -> None:
-    """Show everything about objects: metadata, spec, status, conditions, and what happened to them.
+async def command(ctx: CommandContext, what: tuple[str, ...]) -> None:
+    """Show the details of objects: metadata, spec, status, conditions and Events.
 
-    Values of Secrets are not shown, only how long they are.
+    Of Secrets only the length of each value is shown.
     """
-    references = await named(desk, what)
-    texts = await asyncio.gather(*(_described(desk, reference) for reference in references))
+    references = await named(ctx, what)
+    texts = await asyncio.gather(*(_described(ctx, reference) for reference in references))
     click.echo("\n\n".join(texts))
 
 
-async def _described(desk: CommandContext, reference: Reference) -> str:
-    obj = await plain.get(desk.http, reference.resource, reference.name, desk.namespace)
-    return "\n".join(text(obj, await events.of(desk.http, obj), system_clock()))
+async def _described(ctx: CommandContext, reference: Reference) -> str:
+    obj = await dynamic.get(ctx.http, reference.resource, reference.name, ctx.namespace)
+    return "\n".join(text(obj, await events.of(ctx.http, obj), system_clock()))
 
 
-def text(obj: Obj, happened: list[Happening], now: datetime) -> list[str]:
-    """The lines about an object."""
+def text(obj: Obj, recorded: list[EventSummary], now: datetime) -> list[str]:
+    """Return the lines that describe an object."""
     status = dict(obj.get("status") or {})
     conditions = status.pop("conditions", None) or []
     lines = _metadata(obj, now)
-    for key in (key for key in obj if key not in _SHOWN_APART):
+    for key in (key for key in obj if key not in _SEPARATE_SECTIONS):
         lines += _section(key, _without_secrets(obj, key))
     lines += _section("status", status)
     if conditions:
         lines += ["Conditions:", *_indented(_conditions(conditions, now))]
-    return [*lines, *(["Events:", *_indented(events.lines(happened, now))] if happened else ["Events: none"])]
+    return [*lines, *(["Events:", *_indented(events.lines(recorded, now))] if recorded else ["Events: none"])]
 
 
 def _metadata(obj: Obj, now: datetime) -> list[str]:

@@ -9,23 +9,23 @@ from typing import Any
 import click
 
 from metal.cli.objects.references import Reference, kind_name, one_namespace, read
-from metal.cli.objects.tables import Printed, is_empty
-from metal.cli.support import plain
+from metal.cli.objects.tables import TablePrinter, is_empty
+from metal.cli.support import dynamic
 from metal.cli.support.completing import KIND_OR_OBJECT
 from metal.cli.support.context import CommandContext, in_namespace
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import dumped, emit, name_of, without_bookkeeping
-from metal.cli.support.plain import Obj
-from metal.cli.support.resources import discover
+from metal.cli.support.resources import api_resources
 from metal.kube.client.errors import Expired, Unavailable
 
 _AGAIN = 1.0
-"""Seconds before an API that went away is watched again."""
+"""Seconds before a watch that was closed is restarted."""
 
 
 @dataclass(frozen=True)
-class _Wish:
-    """The command line."""
+class _Options:
+    """Options of the command."""
 
     all_namespaces: bool
     selector: str
@@ -39,17 +39,17 @@ class _Wish:
 
 @click.command("get", epilog=EXITS)
 @click.argument("what", nargs=-1, required=True, metavar="KIND [NAME]... | KIND/NAME...", type=KIND_OR_OBJECT)
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace.")
-@click.option("-l", "--selector", default="", help="Labels, such as rack=r7,zone!=b.")
-@click.option("-w", "--watch", is_flag=True, help="Go on and print each change, until interrupted.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
+@click.option("-l", "--selector", default="", help="Label selector, such as rack=r7,zone!=b.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for changes until interrupted.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table", show_default=True
 )
 @in_namespace
-async def command(desk: CommandContext, what: tuple[str, ...], **given: Any) -> None:
-    """Show objects of any kind that the API has.
+async def command(ctx: CommandContext, what: tuple[str, ...], **given: Any) -> None:
+    """List objects of any kind of the API server.
 
-    KIND is a plural, singular, kind or short name, or a category such as metal for all of ours; several with commas.
+    KIND is a plural, singular, kind or short name, or a category such as metal. Several are separated by commas.
 
     \b
     Examples:
@@ -58,89 +58,89 @@ async def command(desk: CommandContext, what: tuple[str, ...], **given: Any) -> 
       metalctl get server/rack1-node1-system-0 -o yaml
       metalctl get metal -A
     """
-    wish = _Wish(**given)
-    references = read(await discover(desk.http), what)
-    one_namespace(references, everywhere=wish.all_namespaces)
-    if any(reference.name for reference in references) and wish.selector:
-        raise click.UsageError("give names or --selector, not both")
-    if wish.watch:
+    options = _Options(**given)
+    references = read(await api_resources(ctx.http), what)
+    one_namespace(references, everywhere=options.all_namespaces)
+    if any(reference.name for reference in references) and options.selector:
+        raise click.UsageError("names and --selector cannot be combined")
+    if options.watch:
         with suppress(asyncio.CancelledError):  # Ctrl-C is how a watch ends, and no failure
-            await _watch(desk, references, wish)
-    elif wish.table:
-        await _tables(desk, references, wish)
+            await _watch(ctx, references, options)
+    elif options.table:
+        await _tables(ctx, references, options)
     else:
-        await _objects(desk, references, wish)
+        await _objects(ctx, references, options)
 
 
-def _namespace(desk: CommandContext, wish: _Wish) -> str:
-    return "" if wish.all_namespaces else desk.namespace
+def _namespace(ctx: CommandContext, options: _Options) -> str:
+    return "" if options.all_namespaces else ctx.namespace
 
 
-async def _read(desk: CommandContext, reference: Reference, wish: _Wish) -> Obj:
+async def _read(ctx: CommandContext, reference: Reference, options: _Options) -> Obj:
     if reference.name:
-        return await plain.get(desk.http, reference.resource, reference.name, desk.namespace, table=wish.table)
-    namespace = _namespace(desk, wish)
-    return await plain.listed(desk.http, reference.resource, namespace, labels=wish.selector, table=wish.table)
+        return await dynamic.get(ctx.http, reference.resource, reference.name, ctx.namespace, table=options.table)
+    namespace = _namespace(ctx, options)
+    return await dynamic.listed(ctx.http, reference.resource, namespace, labels=options.selector, table=options.table)
 
 
-def _printed(references: Sequence[Reference], reference: Reference, wish: _Wish) -> Printed:
+def _printed(references: Sequence[Reference], reference: Reference, options: _Options) -> TablePrinter:
     several = len({one.resource for one in references}) > 1
-    return Printed(
-        wide=wish.output == "wide",
-        namespaces=wish.all_namespaces and reference.resource.namespaced,
+    return TablePrinter(
+        wide=options.output == "wide",
+        namespaces=options.all_namespaces and reference.resource.namespaced,
         prefix=f"{kind_name(reference.resource)}/" if several else "",
     )
 
 
-async def _tables(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> None:
-    tables = await asyncio.gather(*(_read(desk, reference, wish) for reference in references))
+async def _tables(ctx: CommandContext, references: Sequence[Reference], options: _Options) -> None:
+    tables = await asyncio.gather(*(_read(ctx, reference, options) for reference in references))
     joined: dict[Any, Obj] = {}
     for reference, table in zip(references, tables, strict=True):
         known = joined.setdefault(reference.resource, {**table, "rows": []})
         known["rows"] = [*known["rows"], *(table.get("rows") or ())]
     blocks = []
     for resource, table in joined.items():
-        if lines := _printed(references, Reference(resource), wish).whole(table):
+        if lines := _printed(references, Reference(resource), options).whole(table):
             blocks.append("\n".join(lines))
     if is_empty(tables):
-        click.echo(_nothing(desk, references, wish), err=True)
+        click.echo(_nothing(ctx, references, options), err=True)
         return
     click.echo("\n\n".join(blocks))
 
 
-def _nothing(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> str:
+def _nothing(ctx: CommandContext, references: Sequence[Reference], options: _Options) -> str:
     what = ", ".join(dict.fromkeys(reference.resource.plural for reference in references))
-    inside = any(reference.resource.namespaced for reference in references) and not wish.all_namespaces
-    return f"no {what} found" + (f" in namespace {desk.namespace}" if inside else "")
+    inside = any(reference.resource.namespaced for reference in references) and not options.all_namespaces
+    return f"no {what} found" + (f" in namespace {ctx.namespace}" if inside else "")
 
 
-async def _objects(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> None:
-    answers = await asyncio.gather(*(_read(desk, reference, wish) for reference in references))
+async def _objects(ctx: CommandContext, references: Sequence[Reference], options: _Options) -> None:
+    answers = await asyncio.gather(*(_read(ctx, reference, options) for reference in references))
     objects = [
         obj
         for reference, answer in zip(references, answers, strict=True)
         for obj in ([answer] if reference.name else _items(reference, answer))
     ]
-    emit(objects, wish.output, one=bool(references[0].name))
+    emit(objects, options.output, one=bool(references[0].name))
 
 
 def _items(reference: Reference, answer: Obj) -> list[Obj]:
-    """Members of a list have no kind of their own on some APIs."""
+    """Return the members of a list with their kind, which some API servers omit."""
     typed = {"apiVersion": reference.resource.api_version, "kind": reference.resource.kind}
     return [{**typed, **item} for item in answer["items"]]
 
 
-async def _watch(desk: CommandContext, references: Sequence[Reference], wish: _Wish) -> None:
+async def _watch(ctx: CommandContext, references: Sequence[Reference], options: _Options) -> None:
     if len(references) != 1:
-        raise click.UsageError("--watch follows one kind or one object")
+        raise click.UsageError("--watch supports one kind or one object")
     reference = references[0]
-    printed = _printed(references, reference, wish)
+    printed = _printed(references, reference, options)
     if reference.name:
-        await _read(desk, reference, wish)  # raises NotFound
-    async with aclosing(_changes(desk, reference, wish)) as changes:
+        await _read(ctx, reference, options)  # raises NotFound
+    async with aclosing(_changes(ctx, reference, options)) as changes:
         async for first, obj in changes:
-            if not wish.table:
-                _print(obj, wish.output)
+            if not options.table:
+                _print(obj, options.output)
                 continue
             for text in printed.whole(obj) if first else printed.more(obj):
                 click.echo(text)
@@ -153,30 +153,32 @@ def _print(obj: Obj, form: str) -> None:
         click.echo(("---\n" if form == "yaml" else "") + dumped(without_bookkeeping(obj), form), nl=form == "json")
 
 
-async def _changes(desk: CommandContext, reference: Reference, wish: _Wish) -> AsyncGenerator[tuple[bool, Obj], None]:
-    """What is, and each change after it: (True, the table of what is) or (False, one row or object)."""
+async def _changes(
+    ctx: CommandContext, reference: Reference, options: _Options
+) -> AsyncGenerator[tuple[bool, Obj], None]:
+    """Yield (True, table) for the current objects, then (False, row or object) for each change."""
     fields = f"metadata.name={reference.name}" if reference.name else ""
-    scope: dict[str, Any] = {"labels": wish.selector, "fields": fields, "table": wish.table}
-    namespace = _namespace(desk, wish)
+    scope: dict[str, Any] = {"labels": options.selector, "fields": fields, "table": options.table}
+    namespace = _namespace(ctx, options)
     while True:
-        now = await plain.listed(desk.http, reference.resource, namespace, **scope)
-        if wish.table:
+        now = await dynamic.listed(ctx.http, reference.resource, namespace, **scope)
+        if options.table:
             yield True, now
         else:
             for item in _items(reference, now):
                 yield False, item
         version = now["metadata"]["resourceVersion"]
-        async with aclosing(_until_expired(desk, reference, namespace, version, scope)) as later:
+        async with aclosing(_until_expired(ctx, reference, namespace, version, scope)) as later:
             async for obj in later:
                 yield False, obj
 
 
 async def _until_expired(
-    desk: CommandContext, reference: Reference, namespace: str, version: str, scope: dict[str, Any]
+    ctx: CommandContext, reference: Reference, namespace: str, version: str, scope: dict[str, Any]
 ) -> AsyncGenerator[Obj, None]:
     while True:
         try:
-            watch = plain.watched(desk.http, reference.resource, namespace, version, **scope)
+            watch = dynamic.watched(ctx.http, reference.resource, namespace, version, **scope)
             async with aclosing(watch) as events:
                 async for event in events:
                     version = _version(event["object"]) or version

@@ -1,4 +1,4 @@
-"""Objects from files: YAML or JSON, several documents in one, from standard input, from folders."""
+"""Reads manifests: YAML or JSON, several documents in a file, from standard input, from folders."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -9,13 +9,13 @@ from typing import Any
 import click
 import yaml
 
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
 class _Loader(yaml.SafeLoader):
-    """Times stay the text that they are, as in JSON."""
+    """Keeps timestamps as text, as in JSON."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -26,13 +26,13 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True)
 class Manifest:
-    """One object, and where it was written."""
+    """An object and the place where it is written."""
 
     obj: Obj
     where: str
 
     def within(self, namespace: str) -> "Manifest":
-        """The same with a namespace, where it names none."""
+        """Return the manifest with a namespace, if it has none."""
         metadata = {"namespace": namespace, **self.obj["metadata"]}
         return replace(self, obj={**self.obj, "metadata": metadata})
 
@@ -42,15 +42,15 @@ class Manifest:
 
 file_option = click.option(
     "-f", "--filename", "files", multiple=True, metavar="FILE",
-    help="YAML or JSON file, a folder of them, or - for standard input.",
+    help="YAML or JSON file, a folder of such files, or - for standard input.",
 )  # fmt: skip
 
 
 def read(files: Iterable[str]) -> list[Manifest]:
-    """Every object in the files, in their order. Raises click.UsageError that names file and document."""
+    """Return every object in the files, in order. Raises click.UsageError that names file and document."""
     found = [manifest for name in files for source, text in _texts(name) for manifest in documents(text, source)]
     if not found:
-        raise click.UsageError("the files hold no object")
+        raise click.UsageError("the files have no objects")
     return found
 
 
@@ -68,7 +68,7 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
 
 
 def documents(text: str, source: str) -> Iterator[Manifest]:
-    """The objects of one text. Raises click.UsageError that names the place: `source`, document, line, field."""
+    """Return the objects of a text. Raises click.UsageError that names `source`, document, line and field."""
     try:
         documents = list(yaml.load_all(text, _Loader))
     except yaml.YAMLError as exc:
@@ -92,11 +92,11 @@ def _objects(document: Any, where: str) -> Iterator[Manifest]:
 
 def _checked(document: Any, where: str) -> Obj:
     if not isinstance(document, dict):
-        raise click.UsageError(f"{where}: an object is a mapping with apiVersion, kind and metadata")
+        raise click.UsageError(f"{where}: an object must be a mapping with apiVersion, kind and metadata")
     for key in ("apiVersion", "kind"):
         if not isinstance(document.get(key), str) or not document[key]:
-            raise click.UsageError(f"{where}: {key} is missing: every object has one")
+            raise click.UsageError(f"{where}: {key} is missing: every object needs one")
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
-        raise click.UsageError(f"{where}: metadata.name is missing or no text: every object needs one (quote numbers)")
+        raise click.UsageError(f"{where}: metadata.name is missing or not text: every object needs one (quote numbers)")
     return document

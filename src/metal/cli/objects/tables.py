@@ -1,36 +1,36 @@
-"""Tables that the API renders (meta.k8s.io/v1 Table), as lines for people."""
+"""Prints tables that the API server renders (meta.k8s.io/v1 Table)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from metal.cli.support.columns import aligned, line, widths
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.table import printable
 
 
 @dataclass
-class Printed:
-    """A table that is printed now and may get more rows later (a watch); its columns stay where they are."""
+class TablePrinter:
+    """Prints a table and later rows of a watch in the same columns."""
 
     wide: bool = False
-    """Also columns that are not of the first importance."""
+    """If true, columns with a priority above 0 are printed too."""
     namespaces: bool = False
-    """Also a column with the namespace."""
+    """If true, a column with the namespace is printed."""
     prefix: str = ""
-    """What stands before each name, where several kinds are shown."""
+    """Prefix of each name, if several kinds are printed."""
     _columns: list[tuple[int, str]] = field(default_factory=list)
     _widths: list[int] = field(default_factory=list)
 
     def whole(self, table: Obj) -> list[str]:
-        """Header and rows; nothing for a table without rows."""
+        """Return header and rows; nothing for an empty table."""
         self._learn(table)
         rows = [self._cells(row) for row in table.get("rows") or ()]
         self._widths = widths([self._header(), *rows])
         return aligned(self._header(), rows) if rows else []
 
     def more(self, table: Obj) -> list[str]:
-        """Rows that came later, below the others; with the header when they are the first."""
+        """Return later rows, with the header if they are the first."""
         if table.get("columnDefinitions") and not self._columns:
             self._learn(table)
         rows = [self._cells(row) for row in table.get("rows") or ()]
@@ -67,5 +67,5 @@ def _text(cell: Any) -> str:
 
 
 def is_empty(tables: Sequence[Obj]) -> bool:
-    """True when no table has a row."""
+    """Return True if no table has a row."""
     return not any(table.get("rows") for table in tables)

@@ -13,10 +13,10 @@ from metal.config.describe import documented
     "--check",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="Check this file instead of printing.",
+    help="Validate this file instead.",
 )
 def command(check: Path | None) -> None:
-    """Print a configuration file with every option, its meaning, its unit and its default; or check one."""
+    """Print a configuration file with every option, its description, unit and default; or validate a file."""
     if check is None:
         click.echo(documented(), nl=False)
         return
@@ -24,4 +24,4 @@ def command(check: Path | None) -> None:
         load(check)
     except ConfigError as exc:
         raise click.UsageError(str(exc)) from None
-    click.echo(f"{check}: fine")
+    click.echo(f"{check}: valid")

@@ -1,4 +1,4 @@
-"""metalctl lease-hook: what a DHCP server calls for each lease."""
+"""metalctl lease-hook: called by a DHCP server for each lease."""
 
 import asyncio
 from pathlib import Path
@@ -12,10 +12,10 @@ from metal.kube.client.protocol import Client
 from metal.machine.leases import lease_ended, lease_given
 
 _IGNORED = ("init", "tftp", "arp-add", "arp-del", "relay-snoop")
-"""Other things that dnsmasq's dhcp-script is called for."""
+"""Further actions that dnsmasq calls its dhcp-script for."""
 
 
-# No options behind the first word: the last ones are a DHCP client's own, such as a host name of --kubeconfig=/x.
+# No options after the first argument: the last ones come from a DHCP client, such as a host name of --kubeconfig=/x.
 @click.command("lease-hook", context_settings={"allow_interspersed_args": False})
 @click.argument("action")
 @click.argument("mac", default="")
@@ -25,21 +25,21 @@ _IGNORED = ("init", "tftp", "arp-add", "arp-del", "relay-snoop")
 def command(
     action: str, mac: str, ip: str, hostname: str, kubeconfig: Path | None, context: str | None, api_group: str
 ) -> None:
-    """Tell the control plane of a DHCP lease: ACTION is add, old or del, then MAC and IP.
+    """Report a DHCP lease to the control plane: ACTION is add, old or del, followed by MAC and IP.
 
-    For dnsmasq, --dhcp-script=FILE with this in FILE:
+    For dnsmasq, use --dhcp-script=FILE with this content:
 
     \b
       #!/bin/sh
       exec /PATH/TO/metalctl lease-hook --kubeconfig /PATH/TO/kubeconfig "$@"
 
-    Report the leases of hosts too, not only of BMCs: boot scripts go only to addresses that were leased to the server's
-    own network cards.
+    Report the leases of hosts too, not only of BMCs: boot scripts are then served only to addresses that were leased to
+    the network interfaces of the server.
     """
     if action in _IGNORED:
         return
     if action not in ("add", "old", "del"):
-        raise click.UsageError(f"ACTION is {action!r}: it must be add, old or del")
+        raise click.UsageError(f"ACTION is {action!r}: use add, old or del")
     try:
         asyncio.run(_report(action, mac, ip, kubeconfig, context, kinds(api_group)))
     except ValueError as exc:

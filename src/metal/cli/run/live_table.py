@@ -18,7 +18,7 @@ _REFRESH = 0.5
 
 @contextlib.contextmanager
 def table(servers: Informer[Server], footer: str) -> Iterator[asyncio.Task[None]]:
-    """Keep a table of all servers on the terminal for as long as the block runs."""
+    """Show a table of all servers on the terminal during the block."""
     console = Console()
     with Live(console=console, auto_refresh=False, transient=False) as live:
         task = asyncio.get_running_loop().create_task(_refresh(servers, live, console, footer))

@@ -1,4 +1,4 @@
-"""metalctl manager: controllers, boot server and registry against a Kubernetes API that runs elsewhere."""
+"""metalctl manager: controllers, boot server and registry for a Kubernetes cluster."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from metal.api.core import LEASE
 from metal.bmc.redfish.pool import RedfishPool
 from metal.cli.run import logs, watchdog
-from metal.cli.run.garbage import collect_seldom
+from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.support.datadir import Unusable, locked
 from metal.config import Config, ConfigError, load
 from metal.controllers.endpoint.mac_prefixes import PrefixError
@@ -44,23 +44,23 @@ from metal.manager import Manager, Parts
 
 _log = structlog.get_logger("metal")
 _RETRY = 2.0
-"""Seconds between tries to reach an API that does not answer at the start."""
+"""Seconds between attempts to reach an API server that does not answer at the start."""
 _CONNECTIONS = 100
-"""Requests to the API at the same time: where each takes a second, no more than that many are answered in one."""
+"""Maximum number of concurrent requests to the API server."""
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _T = TypeVar("_T")
 
 
 @click.command("manager")
-@click.option("--kubeconfig", type=_FILE, help="Kubeconfig file; else $KUBECONFIG, else the pod's service account, "
-              "else ~/.kube/config.")  # fmt: skip
-@click.option("--context", help="Context of the kubeconfig; its current one by default.")
+@click.option("--kubeconfig", type=_FILE, help="Kubeconfig file. Defaults to $KUBECONFIG, the pod's service "
+              "account or ~/.kube/config.")  # fmt: skip
+@click.option("--context", help="Context of the kubeconfig. Defaults to its current context.")
 @click.option("--config", "config_file", type=_FILE,
               help="Configuration file; `metalctl config` prints one with every option.")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), default=Path(".metal"), show_default=True,
-              help="Folder for the image cache; nothing in it is missed when it is gone.")  # fmt: skip
+              help="Folder of the image cache. Its content can be deleted.")  # fmt: skip
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
-              help="Let one of several managers act, chosen by a Lease. Without it, run only one.")  # fmt: skip
+              help="Elect one of several managers by a Lease. Without it, run only one manager.")  # fmt: skip
 @logs.log_options
 def command(
     kubeconfig: Path | None, context: str | None, config_file: Path | None, data: Path, leader_elect: bool,
@@ -69,21 +69,20 @@ def command(
     """Run controllers, boot server and registry against a Kubernetes cluster.
 
     \b
-    The cluster needs the namespace, the CRDs, and this account their rights, first:
+    Prepare the namespace, the CRDs and the permissions first:
       kubectl create namespace metal-system
       kubectl apply -f config/crd -f config/rbac
 
-    Several managers may run: boot server and registry answer in each, the controllers work in the one that holds the
-    Lease election.lease of the configuration. /healthz, /readyz and /metrics are on listen.metrics. SIGTERM drains:
-    work in progress ends, the Lease is given back, and another manager goes on at once.
+    Several managers can run: boot server and registry serve in each, the controllers run in the one that holds the
+    Lease election.lease of the configuration. /healthz, /readyz and /metrics are served on listen.metrics. On SIGTERM,
+    work in progress ends and the Lease is released, so that another manager takes over at once.
 
-    Exit codes: 0 stopped by a signal, 1 it failed (the sentence says why), 2 the command line or configuration is
-    wrong.
+    Exit codes: 0 stopped by a signal, 1 failed (with a message), 2 usage or configuration error.
     """
     config = _usable(lambda: load(config_file))
     connection = _usable(lambda: kube.load(kubeconfig, context))
     logs.configure(sys.stdout, logs.LogOptions(log_format, log_level))
-    collect_seldom()
+    raise_gc_thresholds()
     try:
         with locked(data) as folder:
             uvloop.run(_run(config, connection, folder.path / "images", elect=leader_elect))
@@ -99,15 +98,15 @@ def _usable(read: Callable[[], _T]) -> _T:
 
 
 def sentence(exc: Exception) -> str:
-    """Why the manager ended, with the way out."""
+    """Return why the manager ended, with the way out."""
     if isinstance(exc, Forbidden):
-        return f"{exc.message}; give this account the rights of config/rbac: kubectl apply -f config/rbac"
+        return f"{exc.message}; grant the permissions of config/rbac: kubectl apply -f config/rbac"
     if isinstance(exc, NotFound):
         return f"{exc.message}; the CRDs are missing: kubectl apply -f config/crd"
     if isinstance(exc, Unauthorized):
-        return f"the API does not accept who we are ({exc.message}); check the kubeconfig or the service account"
+        return f"the API server rejected the credentials ({exc.message}); check the kubeconfig or the service account"
     if isinstance(exc, OSError) and exc.filename:
-        return f"{exc.filename}: {exc.strerror}; give this user access to it, or choose another --data"
+        return f"{exc.filename}: {exc.strerror}; grant this user access, or choose another --data"
     if isinstance(exc, OSError):
         return f"{exc.strerror or exc}; change listen in the configuration"
     return str(exc)
@@ -133,7 +132,7 @@ async def _run(config: Config, connection: kube.Connection, cache: Path, *, elec
 
 
 def elector_of(config: Config, client: HTTPClient) -> Elector:
-    """This process as a candidate, under a name that no other process ever has."""
+    """Return this process as a candidate with a unique identity."""
     options = config.election
     settings = ElectionSettings(
         name=options.lease, namespace=config.namespace, identity=f"{socket.gethostname()}_{uuid.uuid4()}",
@@ -163,8 +162,8 @@ async def _serve(manager: Manager, config: Config, stop: asyncio.Event) -> None:
 
 
 async def _started(manager: Manager, stop: asyncio.Event) -> bool:
-    """False when it was told to stop before. An API that does not answer yet is waited for."""
-    starting = asyncio.ensure_future(_patiently(manager))
+    """Start the manager, waiting for the API server; return False when it was stopped before."""
+    starting = asyncio.ensure_future(_start_with_retry(manager))
     stopped = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -177,12 +176,12 @@ async def _started(manager: Manager, stop: asyncio.Event) -> bool:
         await asyncio.gather(starting, stopped, return_exceptions=True)
 
 
-async def _patiently(manager: Manager) -> None:
+async def _start_with_retry(manager: Manager) -> None:
     while True:
         try:
             await manager.start()
         except (Unavailable, ServerError, TooManyRequests) as exc:
-            _log.warning("the API does not answer yet", error=exc.message)
+            _log.warning("API server does not answer yet", error=exc.message)
             await asyncio.sleep(_RETRY)
         else:
             return

@@ -1,4 +1,4 @@
-"""metalctl sim: a simulated fleet alone, for a control plane that runs elsewhere on this machine."""
+"""metalctl sim: simulated BMCs and machines for a control plane in another process on this machine."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ import uvloop
 
 from metal.api.kinds import kinds
 from metal.cli.run import logs
-from metal.cli.run.garbage import collect_seldom
+from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.support.connection import connect, connection_options, missing
 from metal.kube.client.errors import ApiError, NotFound
 from metal.kube.client.protocol import Client
@@ -40,32 +40,38 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 
 
 @click.command("sim")
-@click.option("-n", "count", type=click.IntRange(1, 5000), default=8, show_default=True, help="Simulated machines.")
-@click.option("--seed", default=0, show_default=True, help="Another seed gives other machines.")
+@click.option("-n", "count", type=click.IntRange(1, 5000), default=8, show_default=True, help="Number of machines.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the generated machines.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Number of the first machine.")
 @click.option("--latency", type=click.FloatRange(0), default=0.0, show_default=True,
-              help="Median time of a BMC's answer, milliseconds.")  # fmt: skip
-@click.option("--power", type=click.FloatRange(0), default=_OPTIONS.power, show_default=True, help="Power change, s.")
-@click.option("--boot", type=click.FloatRange(0), default=_OPTIONS.boot, show_default=True, help="Boot, seconds.")
+              help="Median response time of a BMC in milliseconds.")  # fmt: skip
+@click.option(
+    "--power", type=click.FloatRange(0), default=_OPTIONS.power, show_default=True, help="Seconds of a power change."
+)
+@click.option("--boot", type=click.FloatRange(0), default=_OPTIONS.boot, show_default=True, help="Seconds of a boot.")
 @click.option(
     "--fault", "wanted", multiple=True, callback=_fault, metavar="NAME=COUNT",
     help=f"Machines with a fault: {', '.join(faults.NAMES)}.",
 )  # fmt: skip
-@click.option("--scheme", type=click.Choice(["http", "https"]), default="http", show_default=True, help="BMCs' scheme.")
-@click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True, help="BMCs' port.")
+@click.option(
+    "--scheme", type=click.Choice(["http", "https"]), default="http", show_default=True, help="URL scheme of BMCs."
+)
+@click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True, help="Port of BMCs.")
 @click.option("--images-port", type=click.IntRange(0, 65535), default=IMAGES_PORT, show_default=True,
               help="Port of the registry of simulated images.")  # fmt: skip
-@click.option("--boot-url", default="http://127.0.0.1:8082", show_default=True, help="Boot server, as DHCP tells it.")
-@click.option("--state", type=click.Path(path_type=Path, dir_okay=False), help="File that keeps the machines' state.")
+@click.option(
+    "--boot-url", default="http://127.0.0.1:8082", show_default=True, help="URL of the boot server, as in DHCP."
+)
+@click.option("--state", type=click.Path(path_type=Path, dir_okay=False), help="File with the state of the machines.")
 @click.option("--write-mac-prefixes", "prefixes", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write the MAC prefix file for the control plane there, instead of printing it.")  # fmt: skip
+              help="Write the MAC prefix file of the control plane to this file instead of printing it.")  # fmt: skip
 @logs.log_options
 @connection_options
 def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], **given: Any) -> None:
-    """Run simulated BMCs and machines against a control plane on this machine.
+    """Run simulated BMCs and machines for a control plane on this machine.
 
-    The control plane needs to know their MAC prefix (macPrefixesFile), a probe image (probeImage) and to accept the
-    registry that has it (registries.insecure): all three are printed. BMCs get their leases as soon as it answers.
+    The control plane needs their MAC prefix (macPrefixesFile), a probe image (probeImage) and its registry
+    (registries.insecure): all three are printed. BMCs get their leases when the control plane answers.
     """
     settings = FleetSettings(boot_url=given["boot_url"].rstrip("/"), offset=offset)
     options = Options(
@@ -80,7 +86,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
         raise click.UsageError(str(exc)) from None
     logs.configure(sys.stdout, logs.LogOptions(given["log_format"], given["log_level"]))
     try:
-        collect_seldom()
+        raise_gc_thresholds()
         uvloop.run(_run(fleet, given))
     except OSError as exc:
         raise click.ClickException(f"{exc.strerror}; choose another --offset, --port or --images-port") from None
@@ -114,9 +120,9 @@ def _introduce(fleet: Fleet, images: ImageRegistry, prefixes: Path | None) -> No
         prefixes.write_text(entry)
         entry = f"macPrefixesFile: {prefixes}\n"
     click.echo(
-        f"# {len(fleet.machines)} machines; the control plane's configuration needs:\n"
+        f"# {len(fleet.machines)} machines; required configuration of the control plane:\n"
         f'probeImage: {images.probe_image}\nregistries:\n  insecure: ["{images.name}"]\n'
-        f"{'' if prefixes else '# and in its MAC prefix file:'}\n{entry}"
+        f"{'' if prefixes else '# and its MAC prefix file:'}\n{entry}"
     )
 
 
@@ -138,31 +144,31 @@ async def _report(fleet: Fleet, given: dict[str, Any], stop: asyncio.Event) -> N
     client = connect(given["kubeconfig"], given["context"])
     try:
         await _announce(fleet, client, given["api_group"])
-        await stop.wait()  # leases are renewed, and hosts get theirs, through this client
+        await stop.wait()  # this client renews leases and reports those of hosts
     finally:
         await client.aclose()
 
 
 async def _kubeconfig_there(given: Path | None) -> None:
-    """Until the control plane has written it."""
-    told = False
+    """Wait until the control plane has written the kubeconfig."""
+    logged = False
     while (path := missing(given)) is not None:
-        if not told:
+        if not logged:
             _log.info("waiting for the kubeconfig: start the control plane", file=str(path))
-            told = True
+            logged = True
         await asyncio.sleep(_RETRY)
 
 
 async def _announce(fleet: Fleet, client: Client, group: str) -> None:
-    """Until the control plane took every lease."""
+    """Wait until the control plane has recorded every lease."""
     while True:
         try:
             await fleet.announce(client, kinds(group))
         except NotFound:
-            _log.warning("the API has no kinds of this group yet; another is given with --api-group", group=group)
+            _log.warning("API server has no kinds of this group yet; set --api-group for another one", group=group)
         except ApiError as exc:
             _log.warning("the control plane does not answer yet", error=str(exc))
         else:
-            _log.info("every BMC has its lease", machines=len(fleet.machines))
+            _log.info("every BMC has a lease", machines=len(fleet.machines))
             return
         await asyncio.sleep(_RETRY)

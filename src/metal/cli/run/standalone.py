@@ -1,4 +1,4 @@
-"""A control plane with its own API in this process, with or without a simulated fleet."""
+"""A control plane with an embedded API in this process, with or without a simulated fleet."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from metal.api.kinds import METAL_GROUP, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.redfish.pool import RedfishPool
-from metal.cli.run.simulated import FleetWish, Simulated
+from metal.cli.run.simulated_fleet import FleetOptions, SimulatedFleet
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.check import split_listen
@@ -21,13 +21,20 @@ from metal.manager import Manager, Parts
 from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 
 _log = structlog.get_logger("metal")
+_NO_PROBE_IMAGE = """
+probeImage is not set: servers wait in state Discovery until it is. To build and publish a probe image:
+  make images IMAGES_ARGS="--kernel generic"
+  .venv/bin/python images/push.py .cache/images/out/discovery http://HOST:PORT/os/discovery:latest
+then set probeImage: HOST:PORT/os/discovery:latest and registries.insecure: ["HOST:PORT"] (or registries.allowed, for
+https) in the file of --config, and start again.
+"""
 
 
 class Standalone:
-    """Everything of `metalctl up`: `start`, then look at `servers`, in the end `stop`."""
+    """All parts of `metalctl up`: `start` them, watch `servers`, and `stop` them."""
 
-    def __init__(self, data: Path, config: Config, fleet: FleetWish) -> None:
-        self.simulated = Simulated(fleet, data, config) if fleet.machines else None
+    def __init__(self, data: Path, config: Config, fleet: FleetOptions) -> None:
+        self.simulated = SimulatedFleet(fleet, data, config) if fleet.machines else None
         config = self.simulated.adapt(config) if self.simulated else config
         self.data, self.config = data, config
         self.api = EmbeddedAPI(data, system_clock)
@@ -39,11 +46,11 @@ class Standalone:
 
     @property
     def servers(self) -> Informer[Server]:
-        """All servers, live."""
+        """Informer of all servers."""
         return self.manager.runtime.informer(self.manager.kinds.server)
 
     async def start(self) -> None:
-        """Start the parts in the order in which they need each other. Raises OSError when an address is taken."""
+        """Start the parts in the order of their dependencies. Raises OSError if an address is in use."""
         await self.api.start()
         await self.api.install_crds(crds(kinds(self.config.api_group, self.config.boot_group)))
         await self.api.listen(*split_listen(self.config.listen.api))
@@ -56,19 +63,20 @@ class Standalone:
             await self.simulated.run(self.api.client("metal-sim"), self.manager.kinds)
 
     async def stop(self) -> None:
-        """Stop the parts in the reverse order; what was acknowledged is kept."""
+        """Stop the parts in reverse order. Acknowledged writes are stored."""
         await self.manager.stop()
         if self.simulated is not None:
             await self.simulated.stop()
         await self.api.stop()
 
     def greeting(self) -> str:
-        """Where the kubeconfig is, and what to try next."""
+        """Return where the kubeconfig is, next steps, and what the configuration lacks."""
         path, group = self.api.kubeconfig, self.config.api_group
         other_group = "" if group == METAL_GROUP else f" --api-group {group}"
         sample_fits = self.simulated is not None and self.simulated.images.port == IMAGES_PORT and not other_group
         then = "apply -f config/samples/first-claim.yaml" if sample_fits else "get bmcs,endpoints"
         return (
+            f"{'' if self.config.probe_image else _NO_PROBE_IMAGE}"
             f"\nkubeconfig: {path}   (Ctrl-C stops; the same command continues)\ntry:\n"
             f"  kubectl --kubeconfig {path} get servers -w\n"
             f"  kubectl --kubeconfig {path} {then}\n"
@@ -77,7 +85,7 @@ class Standalone:
 
 
 def _metalctl() -> str:
-    """How the reader calls this very program from another terminal in the same folder."""
+    """Return how to call this program from another terminal in the same folder."""
     program = Path(sys.argv[0])
     if program.name != "metalctl":
         return "metalctl"

@@ -1,4 +1,4 @@
-"""Why `metalctl up` did not start, in a sentence with a way out."""
+"""Messages for failed starts of `metalctl up`, with the way out."""
 
 import errno
 
@@ -9,26 +9,26 @@ from metal.config import ConfigError
 from metal.controllers.endpoint.mac_prefixes import PrefixError
 
 EXPECTED = (OSError, Unusable, ConfigError, PrefixError, JournalError, TokenError)
-"""What can go wrong without anybody's program being wrong."""
+"""Failures of the environment or the configuration, not of the program."""
 
 _OTHERS = "choose another with --api-listen, --boot-listen, --registry-listen"
 _ADDRESSES = {
-    errno.EADDRINUSE: f"stop the program that has it, or {_OTHERS}, --bmc-port, --images-port,",
-    errno.EADDRNOTAVAIL: f"no interface of this machine has that address; {_OTHERS}",
-    errno.EACCES: f"ports below 1024 are not for everybody; {_OTHERS}, --bmc-port, --images-port,",
+    errno.EADDRINUSE: f"stop the program that uses it, or {_OTHERS}, --bmc-port, --images-port,",
+    errno.EADDRNOTAVAIL: f"no network interface of this machine has that address; {_OTHERS}",
+    errno.EACCES: f"ports below 1024 require privileges; {_OTHERS}, --bmc-port, --images-port,",
 }
 
 
 class NotStarted(Exception):
-    """The control plane did not start; the message says why."""
+    """The control plane did not start. The message has the reason."""
 
 
 def sentence(exc: Exception) -> str:
-    """What one of EXPECTED means for who started the program."""
+    """Return the message for one of EXPECTED."""
     if not isinstance(exc, OSError):
         return str(exc)
     if exc.filename:
-        return f"{exc.filename}: {exc.strerror}; give this user access to it, or choose another --data"
+        return f"{exc.filename}: {exc.strerror}; grant this user access, or choose another --data"
     if exc.errno in _ADDRESSES:
         return f"{exc.strerror}; {_ADDRESSES[exc.errno]} or listen.metrics in the configuration"
     return str(exc)

@@ -1,4 +1,4 @@
-"""metalctl up: the whole control plane in one process, in the foreground."""
+"""metalctl up: the control plane in one process, in the foreground."""
 
 import asyncio
 import dataclasses
@@ -11,9 +11,9 @@ import click
 import uvloop
 
 from metal.cli.run import logs
-from metal.cli.run.garbage import collect_seldom
+from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.run.live_table import table
-from metal.cli.run.simulated import FleetWish
+from metal.cli.run.simulated_fleet import FleetOptions
 from metal.cli.run.standalone import Standalone
 from metal.cli.run.start_failures import EXPECTED, NotStarted, sentence
 from metal.cli.support.datadir import DataDir, locked
@@ -24,23 +24,25 @@ from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
 
 _FILES = 1 << 16
-"""Files that the process may open, where it is allowed so many: the usual 1024 are few for as many BMCs."""
+"""Limit of open files to set, if permitted: each simulated BMC needs sockets, and the usual limit is 1024."""
 
 
 @click.command("up")
 @click.option(
     "--data", type=click.Path(path_type=Path, file_okay=False), default=Path(".metal"), show_default=True,
-    help="Folder for everything that is kept: objects, keys, images.",
+    help="Folder of the stored objects, keys and images.",
 )  # fmt: skip
-@click.option("--fleet", type=click.IntRange(0, 5000), default=0, show_default=True, help="Simulated servers to run.")
+@click.option(
+    "--fleet", type=click.IntRange(0, 5000), default=0, show_default=True, help="Number of simulated servers."
+)
 @click.option(
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
     help="Configuration file; `metalctl config` prints one with every option.",
 )  # fmt: skip
 @click.option("--bmc-port", type=click.IntRange(1, 65535), default=BMC_PORT, show_default=True,
-              help="Port of the simulated servers' BMCs, each on an address of its own.")  # fmt: skip
+              help="Port of the simulated BMCs; each has an address of its own.")  # fmt: skip
 @click.option("--images-port", type=click.IntRange(1, 65535), default=IMAGES_PORT, show_default=True,
-              help="Port of the registry that has the simulated servers' images.")  # fmt: skip
+              help="Port of the registry of simulated images.")  # fmt: skip
 @click.option(
     "--api-group", callback=api_group, default=None, help="API group of the kinds, such as metal.openkcm.dev."
 )
@@ -61,11 +63,11 @@ def command(
     log_level: str,
     **addresses: str | None,
 ) -> None:
-    """Run everything on this machine: embedded API, controllers, boot server and registry.
+    """Run the control plane on this machine: embedded API, controllers, boot server and registry.
 
-    With --fleet N also N simulated servers, which walk to Available by themselves. Ctrl-C stops it; started again with
-    the same --data, everything is as it was. While a table occupies the terminal, log lines go to the file log in
-    --data, as JSON.
+    With --fleet N, also run N simulated servers, which become Available without further steps. Ctrl-C stops it. The
+    same command with the same --data continues where it stopped. While a table is shown
+    on the terminal, log lines are written to the file log in --data, as JSON.
     """
     config = _load(config_file)
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
@@ -74,17 +76,17 @@ def command(
     if problem := check.whole(config):
         raise click.UsageError(problem)
     allow_files(_FILES)
-    collect_seldom()
+    raise_gc_thresholds()
     try:
         with locked(data) as folder:
-            _hold(folder, FleetWish(fleet, bmc_port, images_port), config, logs.LogOptions(log_format, log_level))
+            _hold(folder, FleetOptions(fleet, bmc_port, images_port), config, logs.LogOptions(log_format, log_level))
     except NotStarted as exc:
         raise click.ClickException(str(exc)) from None
     except EXPECTED as exc:
         raise click.ClickException(sentence(exc)) from None
 
 
-def _hold(folder: DataDir, fleet: FleetWish, config: Config, options: logs.LogOptions) -> None:
+def _hold(folder: DataDir, fleet: FleetOptions, config: Config, options: logs.LogOptions) -> None:
     try:
         folder.keep_group(config.api_group)
         uvloop.run(_run(folder.path, fleet, config, options))
@@ -100,7 +102,7 @@ def _load(path: Path | None) -> Config:
         raise click.UsageError(str(exc)) from None
 
 
-async def _run(data: Path, fleet: FleetWish, config: Config, options: logs.LogOptions) -> None:
+async def _run(data: Path, fleet: FleetOptions, config: Config, options: logs.LogOptions) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -116,7 +118,9 @@ async def _run(data: Path, fleet: FleetWish, config: Config, options: logs.LogOp
             stream.close()
 
 
-async def _run_until(stop: asyncio.Event, data: Path, fleet: FleetWish, config: Config, *, interactive: bool) -> None:
+async def _run_until(
+    stop: asyncio.Event, data: Path, fleet: FleetOptions, config: Config, *, interactive: bool
+) -> None:
     try:
         plane = Standalone(data, config, fleet)
     except EXPECTED as exc:
@@ -124,7 +128,7 @@ async def _run_until(stop: asyncio.Event, data: Path, fleet: FleetWish, config: 
     try:
         await _start(plane)
         await _show(plane, stop, interactive=interactive)
-        click.echo(f"stopping; everything is kept in {data}")
+        click.echo(f"stopping; all state is stored in {data}")
     finally:
         await plane.stop()
 

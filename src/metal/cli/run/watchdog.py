@@ -1,4 +1,4 @@
-"""Ends a process whose event loop hangs: it could neither renew a Lease nor answer a probe, and only looks alive."""
+"""Ends a process whose event loop is blocked: it can neither renew its Lease nor answer probes."""
 
 import asyncio
 import faulthandler
@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 HANGS = 60.0
-"""Seconds without a turn of the event loop after which nothing is hoped for any more."""
+"""Seconds without an iteration of the event loop after which the process ends."""
 
 
 @asynccontextmanager
 async def watched(seconds: float = HANGS) -> AsyncIterator[None]:
-    """While inside, a loop that hangs for so long has every stack printed to stderr and the process ended (code 1)."""
+    """End the process with code 1, and print all stacks, when its event loop is blocked for `seconds`."""
     faulthandler.dump_traceback_later(seconds, exit=True)
     beating = asyncio.create_task(_beat(seconds), name="watchdog")
     try:

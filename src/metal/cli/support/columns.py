@@ -1,4 +1,4 @@
-"""Plain tables: columns as wide as what is in them, three spaces apart, without escape sequences of anybody's."""
+"""Formats plain tables: columns as wide as their longest cell, without escape sequences from the content."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ _GAP = "   "
 
 
 def widths(lines: Iterable[Sequence[str]]) -> list[int]:
-    """Width of each column."""
+    """Return the width of each column."""
     found: list[int] = []
     for line in lines:
         found += [0] * (len(line) - len(found))
@@ -18,13 +18,13 @@ def widths(lines: Iterable[Sequence[str]]) -> list[int]:
 
 
 def line(cells: Sequence[str], wide: Sequence[int]) -> str:
-    """One line of a table whose columns are as wide as said, or wider where a cell needs it."""
+    """Return one line of a table; a cell that is wider than its column is not cut."""
     padded = [cell.ljust(width) for cell, width in zip(cells, wide, strict=False)]
     return _GAP.join(padded).rstrip()
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A header and its rows as lines for people."""
+    """Return a header and its rows as aligned lines."""
     cells = [[printable(cell) for cell in row] for row in (header, *rows)]
     wide = widths(cells)
     return [line(row, wide) for row in cells]

@@ -1,4 +1,4 @@
-"""What the shell offers while somebody types: kinds and names, from the API, within a short deadline."""
+"""Shell completion of kinds and names: read from the API within a short deadline."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,22 +9,22 @@ from click.shell_completion import CompletionItem
 
 from metal.api import core
 from metal.api.kinds import METAL_GROUP, Kinds, kinds
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.connection import connection
-from metal.cli.support.resources import discover, find
+from metal.cli.support.resources import api_resources, find
 from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.resources import Resource
 
 DEADLINE = 1.0
-"""Seconds that a shell waits for us at most; then it offers nothing."""
+"""Maximum time in seconds that a shell waits for candidates."""
 _MOST = 1000
-"""Names that are offered at most."""
+"""Maximum number of candidates."""
 _Ask = Callable[[HTTPClient, str], Awaitable[list[str]]]
 
 
 def offered(ctx: click.Context, incomplete: str, ask: _Ask) -> list[CompletionItem]:
-    """What `ask` finds that begins so; nothing where the API is not there, slow, or says no."""
+    """Return the results of `ask` with the given prefix; none when the API is unreachable, slow or denies access."""
     params = ctx.params
     try:
         reached = connection(params.get("kubeconfig"), params.get("context"))
@@ -44,12 +44,12 @@ async def _asked(reached: Any, namespace: str, ask: _Ask) -> list[str]:
 
 
 async def _names(http: HTTPClient, kind: Any, namespace: str) -> list[str]:
-    found = await plain.listed(http, kind, namespace if kind.namespaced else "")
+    found = await dynamic.listed(http, kind, namespace if kind.namespaced else "")
     return [item["metadata"]["name"] for item in found["items"]]
 
 
 class ObjectName(click.ParamType[str]):
-    """The name of an object of one of our kinds."""
+    """Name of an object of one of our kinds."""
 
     name = "name"
 
@@ -57,29 +57,29 @@ class ObjectName(click.ParamType[str]):
         self._kind = kind
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names that begin so."""
+        """Return the names with the typed prefix."""
         kind = self._kind(kinds(ctx.params.get("api_group") or METAL_GROUP))
         return offered(ctx, incomplete, lambda http, namespace: _names(http, kind, namespace))
 
 
 class NamespaceName(ObjectName):
-    """A namespace."""
+    """Name of a namespace."""
 
     name = "text"
 
 
 class KindOrObject(click.ParamType[str]):
-    """KIND, KIND/NAME, or the name of an object of a kind that was typed before."""
+    """KIND, KIND/NAME, or the name of an object of the kind before it."""
 
     name = "kind or object"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Kinds first, then names."""
+        """Return kinds first, then names."""
         before = ctx.params.get(param.name or "") or ()
         kind, slash, _ = incomplete.partition("/")
 
         async def ask(http: HTTPClient, namespace: str) -> list[str]:
-            known = await discover(http)
+            known = await api_resources(http)
             if slash:
                 return [f"{kind}/{name}" for name in await _names(http, find(known, kind)[0], namespace)]
             if before and "/" not in before[0]:
@@ -95,7 +95,7 @@ class Subject(click.ParamType[str]):
     name = "subject"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Kind first, then names."""
+        """Return kinds first, then names."""
         names = kinds(ctx.params.get("api_group") or METAL_GROUP)
         word, slash, _ = incomplete.partition("/")
         kind = {"server": names.server, "claim": names.claim}.get(word)

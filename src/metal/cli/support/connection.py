@@ -1,4 +1,4 @@
-"""How a command reaches the control plane: options that all of them share."""
+"""Options and functions with which a command connects to the API server."""
 
 import os
 from collections.abc import Callable
@@ -17,27 +17,27 @@ DEFAULT = Path(".metal") / "kubeconfig"
 
 
 def connection_options(command: F) -> F:
-    """Adds --kubeconfig, --context and --api-group."""
+    """Add --kubeconfig, --context and --api-group to a command."""
     command = click.option(
         "--api-group",
         callback=api_group,
         default=METAL_GROUP,
         show_default=True,
-        help="API group of the kinds, for other distributions.",
+        help="API group of the kinds; other distributions use another one.",
     )(command)
-    command = click.option("--context", default=None, help="Context of the kubeconfig; its current one by default.")(
-        command
-    )
+    command = click.option(
+        "--context", default=None, help="Context of the kubeconfig. Defaults to its current context."
+    )(command)
     return click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path, dir_okay=False),
         default=None,
-        help="Kubeconfig file; else $KUBECONFIG, else ./.metal/kubeconfig, else the usual places.",
+        help="Kubeconfig file. Defaults to $KUBECONFIG, ./.metal/kubeconfig or the places that kubectl reads.",
     )(command)
 
 
 def missing(kubeconfig: Path | None) -> Path | None:
-    """The file that `connect` would read or, without other places, that `metalctl up` writes; None when it is there."""
+    """Return the kubeconfig that `connect` would read, if it does not exist; None if it exists."""
     named = kubeconfig or Path(os.environ.get("KUBECONFIG") or DEFAULT)
     if named.exists():
         return None
@@ -46,12 +46,12 @@ def missing(kubeconfig: Path | None) -> Path | None:
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> HTTPClient:
-    """A client for the control plane. Raises click.ClickException with a way out."""
+    """Return a client for the API server. Raises click.ClickException with the way out."""
     return HTTPClient(connection(kubeconfig, context))
 
 
 def connection(kubeconfig: Path | None, context: str | None) -> Connection:
-    """How to reach the control plane. Raises click.ClickException with a way out."""
+    """Return the address and the credentials of the API server. Raises click.ClickException with the way out."""
     path = kubeconfig
     if path is None and not os.environ.get("KUBECONFIG") and DEFAULT.exists():
         path = DEFAULT

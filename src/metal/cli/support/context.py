@@ -1,4 +1,4 @@
-"""What commands on an API share: options, one connection, exit codes, several names at once."""
+"""What all commands on an API share: options, one connection, exit codes, several names at once."""
 
 import asyncio
 import functools
@@ -11,20 +11,20 @@ import click
 from metal.api.kinds import Kinds, kinds
 from metal.cli.support.completing import NAMESPACE
 from metal.cli.support.connection import connection, connection_options
-from metal.cli.support.exits import Several, failure
+from metal.cli.support.exits import MultipleFailures, failure
 from metal.kube.client.errors import ApiError
 from metal.kube.client.http import HTTPClient
 
 T = TypeVar("T")
 _AGENT = "metalctl"
 _SAMPLE = 120.0
-"""Seconds of silence after which a watch is looked at again."""
+"""Seconds without data after which a watch is restarted."""
 _LAST = 0.01
 
 
 @dataclass(frozen=True)
 class CommandContext:
-    """What a command works with: the API, the names of our kinds, and the namespace for what lives in one."""
+    """The API client, the kinds, and the namespace that a command works with."""
 
     http: HTTPClient
     kinds: Kinds
@@ -32,7 +32,7 @@ class CommandContext:
 
 
 def on_api(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """An async command `function(desk, **options)` with the options of a connection; failures become exit codes."""
+    """Turn an async function `function(ctx, **options)` into a command with connection options and exit codes."""
 
     @connection_options
     @functools.wraps(function)
@@ -53,20 +53,20 @@ def on_api(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 def in_namespace(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Like `on_api`, with -n for the namespace of the desk; the context's by default."""
+    """Like `on_api`, with -n for the namespace of the CommandContext. Defaults to that of the kubeconfig's context."""
 
     @click.option(
-        "-n", "--namespace", default="", type=NAMESPACE, help="Namespace; that of the kubeconfig's context by default."
+        "-n", "--namespace", default="", type=NAMESPACE, help="Namespace. Defaults to that of the kubeconfig's context."
     )
     @functools.wraps(function)
-    async def command(desk: CommandContext, namespace: str, **given: Any) -> None:
-        await function(replace(desk, namespace=namespace or desk.namespace), **given)
+    async def command(ctx: CommandContext, namespace: str, **given: Any) -> None:
+        await function(replace(ctx, namespace=namespace or ctx.namespace), **given)
 
     return on_api(command)
 
 
 def with_exit_code(work: Callable[[], Awaitable[None]], group: str = "") -> None:
-    """Run a command to its end. Raises click.ClickException with the exit code that fits."""
+    """Run a command to its end. Raises click.ClickException with the matching exit code."""
 
     async def whole() -> None:
         await work()
@@ -80,7 +80,7 @@ def with_exit_code(work: Callable[[], Awaitable[None]], group: str = "") -> None
 
 
 async def each(names: Iterable[str], work: Callable[[str], Awaitable[T]]) -> list[T]:
-    """Do it for all of them at the same time; what failed is told once everything ended.
+    """Do the work for all names concurrently, and report failures after all have ended.
 
     Raises click.ClickException.
     """
@@ -89,7 +89,7 @@ async def each(names: Iterable[str], work: Callable[[str], Awaitable[T]]) -> lis
     if len(failures) == 1:
         raise failures[0]
     if failures:
-        raise Several(failures)
+        raise MultipleFailures(failures)
     return [outcome for outcome in outcomes if not isinstance(outcome, click.ClickException)]
 
 

@@ -1,4 +1,4 @@
-"""The folder where a control plane keeps everything: made private, and used by one process at a time."""
+"""The data folder of a control plane: private, and used by one process at a time."""
 
 import fcntl
 import shutil
@@ -11,31 +11,31 @@ from metal.apiserver.auth.tokens import write_private
 
 
 class Unusable(Exception):
-    """The folder cannot be used; the message says why and what to do."""
+    """The folder cannot be used. The message has the reason and the way out."""
 
 
 class InUse(Unusable):
-    """Another process has the folder."""
+    """Another process uses the folder."""
 
 
 class OtherGroup(Unusable):
-    """What is in the folder belongs to another API group."""
+    """The objects in the folder belong to another API group."""
 
 
 @dataclass(frozen=True)
 class DataDir:
-    """A folder that is ours for now."""
+    """A data folder that this process has locked."""
 
     path: Path
     made: bool
-    """It was not there before."""
+    """True if this process created the folder."""
     empty: bool
-    """Nothing was in it."""
+    """True if the folder was empty."""
 
     def keep_group(self, group: str) -> None:
-        """Remember the API group of what is kept here. Raises OtherGroup, OSError.
+        """Record the API group of the objects in the folder. Raises OtherGroup, OSError.
 
-        Under another group all that is kept would be invisible: claimed, running machines would be taken for new ones.
+        Under another group the stored objects would be invisible, and claimed servers would be enrolled as new ones.
         """
         file = self.path / "group"
         if not file.exists():
@@ -47,7 +47,7 @@ class DataDir:
             raise OtherGroup(f"{self.path} holds objects of the API group {known}, not of {group}: {way_out}")
 
     def undo(self) -> None:
-        """Leave no half-made folder after a start that failed; what was there before stays."""
+        """Remove what a failed start created; what existed before stays."""
         if not self.empty:
             return
         for entry in self.path.iterdir():
@@ -61,7 +61,7 @@ class DataDir:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[DataDir]:
-    """Hold the folder, made with mode 0700 when it is new. Raises Unusable."""
+    """Lock the folder, created with mode 0700 if it does not exist. Raises Unusable."""
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

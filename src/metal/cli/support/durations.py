@@ -10,7 +10,7 @@ _FORM = re.compile(r"(?:(?P<hours>\d{1,4})h)?(?:(?P<minutes>\d{1,6})m)?(?:(?P<se
 
 
 class Duration(click.ParamType[timedelta]):
-    """Hours, minutes and seconds; a timedelta of at least a second."""
+    """Hours, minutes and seconds, as a timedelta of at least one second."""
 
     name = "duration"
 
@@ -21,12 +21,12 @@ class Duration(click.ParamType[timedelta]):
         found = _FORM.fullmatch(value)
         parts = {name: int(digits) for name, digits in (found.groupdict() if found else {}).items() if digits}
         if not any(parts.values()):
-            self.fail(f"{value!r} is no duration: write it like 90s, 30m or 1h30m", param, ctx)
+            self.fail(f"{value!r} is not a duration: use a format such as 90s, 30m or 1h30m", param, ctx)
         return timedelta(**parts)
 
 
 def spoken(duration: timedelta) -> str:
-    """The duration as it would be typed."""
+    """Return the duration in the format of the command line."""
     seconds = int(duration.total_seconds())
     parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"

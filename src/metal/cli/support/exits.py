@@ -1,4 +1,4 @@
-"""Exit codes of the commands that look at and change objects, and the failures that stand for them."""
+"""Exit codes of the commands that read and change objects, and the exceptions that stand for them."""
 
 from collections.abc import Sequence
 from typing import IO, Any
@@ -7,23 +7,23 @@ import click
 
 from metal.kube.client.errors import ApiError, Conflict, Forbidden, NotFound, Unauthorized, Unavailable
 
-EXITS = "Exit codes: 0 done, 1 refused or failed (with a sentence), 2 wrong command line, 3 not found, 4 timed out."
+EXITS = "Exit codes: 0 done, 1 failed or rejected (with a message), 2 usage error, 3 not found, 4 timed out."
 
 
 class Missing(click.ClickException):
-    """What was named is not there."""
+    """A named object or kind does not exist."""
 
     exit_code = 3
 
 
-class Late(click.ClickException):
-    """What was awaited did not come in time."""
+class TimedOut(click.ClickException):
+    """The timeout of a wait expired."""
 
     exit_code = 4
 
 
-class Several(click.ClickException):
-    """What failed of several names; the exit code is theirs when all agree, else 1."""
+class MultipleFailures(click.ClickException):
+    """The failures of several names. The exit code is the common one, else 1."""
 
     def __init__(self, failures: Sequence[click.ClickException]) -> None:
         super().__init__("; ".join(failure.format_message() for failure in failures))
@@ -31,26 +31,28 @@ class Several(click.ClickException):
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # click's is a class variable
-        """The code that all have, else 1."""
+        """Return the common exit code of all failures, else 1."""
         codes = {failure.exit_code for failure in self.failures}
         return codes.pop() if len(codes) == 1 else 1
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """One line for each."""
+        """Print one line for each failure."""
         for failure in self.failures:
             failure.show(file)
 
 
 def failure(exc: ApiError, group: str = "") -> click.ClickException:
-    """What an API's refusal means for who typed the command. `group` is the API group that was asked for."""
+    """Return the exception with the exit code of an API error. `group` is the API group of the request."""
     if isinstance(exc, Unavailable):
-        return click.ClickException(f"the API did not answer: {exc.message}. Is `metalctl up` running?")
+        return click.ClickException(
+            f"the API server did not answer: {exc.message}. Check that `metalctl up` is running"
+        )
     if isinstance(exc, NotFound) and exc.details.get("name"):
         return Missing(f"{exc.details.get('kind') or 'object'} {exc.details['name']} not found")
     if isinstance(exc, NotFound):
-        return Missing(f"the API has no such kind{f' in group {group}' if group else ''}: {exc.message}")
+        return Missing(f"the API server has no such kind{f' in group {group}' if group else ''}: {exc.message}")
     if isinstance(exc, Conflict):
-        return click.ClickException(f"{exc.message}. Somebody else changed it meanwhile; run the command again")
+        return click.ClickException(f"{exc.message}. Another client changed the object; run the command again")
     if isinstance(exc, Unauthorized | Forbidden):
-        return click.ClickException(f"not allowed: {exc.message}")
-    return click.ClickException(f"the API refused: {exc.message}")
+        return click.ClickException(f"access denied: {exc.message}")
+    return click.ClickException(f"the API server rejected the request: {exc.message}")

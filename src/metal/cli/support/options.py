@@ -1,4 +1,4 @@
-"""Checks of what several commands take on the command line."""
+"""Validation of options that several commands have."""
 
 import click
 
@@ -6,7 +6,7 @@ from metal.config.check import problem, split_listen
 
 
 def address(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """An option's callback: address:port, or nothing."""
+    """Callback of an option: address:port or None."""
     if value is not None:
         try:
             split_listen(value)
@@ -16,7 +16,7 @@ def address(_: click.Context, parameter: click.Parameter, value: str | None) -> 
 
 
 def api_group(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """An option's callback: the name of an API group, or nothing."""
+    """Callback of an option: the name of an API group or None."""
     wrong = problem("Config", "api_group", value) if value is not None else ""
     if wrong:
         raise click.BadParameter(wrong, param=parameter)

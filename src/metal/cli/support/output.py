@@ -1,25 +1,25 @@
-"""Objects for programs: JSON, YAML, or names."""
+"""Output of objects for programs: JSON, YAML or names."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 import yaml
 
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.table import printable
 
 FORMATS = ("json", "yaml", "name")
 
 output_option = click.option(
-    "-o", "--output", type=click.Choice(FORMATS), default=None, help="Print the objects for programs."
+    "-o", "--output", type=click.Choice(FORMATS), default=None, help="Output format for programs."
 )
-"""Adds -o to a command that has sentences for people."""
+"""Adds -o to a command whose default output is sentences."""
 
 
 def emit(objects: Sequence[Obj], form: str, *, one: bool) -> None:
-    """Print objects; `one` prints a single object instead of a List of it."""
+    """Print objects. With `one`, a single object is printed instead of a List."""
     if form == "name":
         for obj in objects:
             click.echo(name_of(obj))
@@ -30,7 +30,7 @@ def emit(objects: Sequence[Obj], form: str, *, one: bool) -> None:
 
 
 def dumped(value: Any, form: str) -> str:
-    """The value as JSON or YAML."""
+    """Return the value as JSON or YAML."""
     if form == "json":
         return json.dumps(value, indent=2, ensure_ascii=True)
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=False, default_flow_style=False)
@@ -38,22 +38,13 @@ def dumped(value: Any, form: str) -> str:
 
 
 def name_of(obj: Obj) -> str:
-    """kind.group/name, as kubectl writes it."""
+    """Return kind.group/name, as kubectl prints it."""
     group, _, _ = obj.get("apiVersion", "").rpartition("/")
     kind = obj.get("kind", "").lower()
     return printable(f"{kind}.{group}/{obj['metadata']['name']}" if group else f"{kind}/{obj['metadata']['name']}")
 
 
 def without_bookkeeping(obj: Obj) -> Obj:
-    """The object without managedFields, which nobody reads."""
+    """Return the object without managedFields."""
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def told(objects: Sequence[Obj], form: str | None, sentence: Callable[[Obj], str]) -> None:
-    """A sentence about each object for people, or the objects for programs."""
-    if form is not None:
-        emit(objects, form, one=True)
-        return
-    for obj in objects:
-        click.echo(sentence(obj))

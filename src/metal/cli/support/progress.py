@@ -1,4 +1,4 @@
-"""What a command waits for, on stderr: one live line on a terminal, else a line for each change."""
+"""Shows on stderr what a command waits for: one live line on a terminal, else one line for each change."""
 
 import os
 import shutil
@@ -11,35 +11,35 @@ _ERASE = "\r\x1b[2K"
 
 
 class Progress:
-    """Tells what is awaited, by name; nothing is told twice in a row."""
+    """Shows what each label waits for. The same text is not repeated."""
 
     def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
         self._stream = stream or sys.stderr
         terminal = self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._live = terminal if live is None else live
-        self._told: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
 
     def show(self, label: str, text: str) -> None:
-        """What `label` waits for now."""
-        if self._told.get(label) == text:
+        """Show what `label` waits for."""
+        if self._shown.get(label) == text:
             return
-        self._told[label] = text
+        self._shown[label] = text
         line = printable(f"{label}: waiting for {text}")
         if not self._live:
             print(line, file=self._stream, flush=True)
             return
-        others = len(self._told) - 1
+        others = len(self._shown) - 1
         shown = f"{line} (and {others} more)" if others else line
         width = shutil.get_terminal_size().columns
         cut = shown if len(shown) < width else shown[: width - 2] + "…"
         print(f"{_ERASE}{cut}", end="", file=self._stream, flush=True)
 
     def done(self, label: str) -> None:
-        """`label` waits for nothing any more."""
-        self._told.pop(label, None)
+        """Remove `label`: it waits for nothing."""
+        self._shown.pop(label, None)
         self.clear()
 
     def clear(self) -> None:
-        """Make room for another line."""
+        """Clear the live line before other output."""
         if self._live:
             print(_ERASE, end="", file=self._stream, flush=True)

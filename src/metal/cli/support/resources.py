@@ -1,4 +1,4 @@
-"""Which kinds the API has, and what people call them."""
+"""The kinds that the API server has, from API discovery, and the names by which a user refers to them."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -16,15 +16,16 @@ _ACCEPT = ", ".join(
 )
 
 
-async def discover(http: HTTPClient) -> tuple[Resource, ...]:
-    """Every kind that can be read, the core group's first. Raises ApiError, and Missing for an API that is too old."""
+async def api_resources(http: HTTPClient) -> tuple[Resource, ...]:
+    """Return every kind that can be read, the core group first. Raises ApiError, and Missing for an outdated API
+    server."""
     documents = await asyncio.gather(*(http.call("GET", path, accept=_ACCEPT) for path in ("/api", "/apis")))
     return tuple(resource for document in documents for resource in _read(msgspec.json.decode(document)))
 
 
 def _read(document: dict[str, Any]) -> Iterable[Resource]:
     if document.get("kind") != "APIGroupDiscoveryList":
-        raise Missing("the API cannot list its kinds in one answer: it is older than Kubernetes 1.27")
+        raise Missing("the API server has no aggregated API discovery: it is older than Kubernetes 1.27")
     for group in document.get("items") or ():
         version = group["versions"][0]  # the preferred one
         for entry in version.get("resources") or ():
@@ -42,7 +43,7 @@ def _resource(group: str, version: str, entry: dict[str, Any]) -> Resource:
 
 
 def find(known: Sequence[Resource], word: str) -> list[Resource]:
-    """The kind that `word` names, or all of a category. Raises Missing with what there is instead."""
+    """Return the kind that `word` names, or all kinds of a category. Raises Missing with suggestions."""
     wanted = word.lower()
     for resource in known:
         if resource.answers_to(wanted):
@@ -51,13 +52,15 @@ def find(known: Sequence[Resource], word: str) -> list[Resource]:
     if listed:
         return listed
     near = get_close_matches(wanted, sorted({resource.plural for resource in known}), n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`metalctl get crd` shows those that were added to it"
-    raise Missing(f"the API has no kind {word!r}; {hint}")
+    hint = f"did you mean {' or '.join(near)}?" if near else "list the custom kinds with `metalctl get crd`"
+    raise Missing(f"the API server has no kind {word!r}; {hint}")
 
 
 def of_object(known: Sequence[Resource], api_version: str, kind: str) -> Resource:
-    """The kind of an object in a file. Raises Missing."""
+    """Return the kind of an object in a manifest. Raises Missing."""
     for resource in known:
         if (resource.api_version, resource.kind) == (api_version, kind):
             return resource
-    raise Missing(f"the API has no kind {kind} in {api_version}: correct apiVersion and kind, or install its CRD")
+    raise Missing(
+        f"the API server has no kind {kind} in {api_version}: correct apiVersion and kind, or install its CRD"
+    )

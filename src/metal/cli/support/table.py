@@ -1,4 +1,4 @@
-"""What people see of servers: one row each. Used by `metalctl status` and by the live table of `metalctl up`."""
+"""The table of servers of `metalctl status` and of the live table of `metalctl up`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from rich.text import Text
 
 from metal.api.server import Server, State
 
+WIDE = 200
+"""Width of a table when the output is not a terminal."""
 _COLOURS = {
     "Available": "green",
     "Reserved": "cyan",
@@ -22,7 +24,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One server. Times are aware; age is the time since `since`, for people."""
+    """One server. Times are aware; age is the time since `since` as text."""
 
     server: str
     state: str
@@ -36,11 +38,11 @@ class Row:
 
     @property
     def urgency(self) -> tuple[int, str]:
-        """Sorts rows that somebody must look at first: in Error, then waiting, then the others."""
+        """Sort key: servers in Error first, then waiting ones, then the others."""
         return (0 if self.state == State.ERROR else 1 if self.waiting_for else 2, self.server)
 
     def as_json(self) -> dict[str, Any]:
-        """The row for programs: the API's spelling of names, times in RFC 3339 or null."""
+        """Return the row for programs: field names of the API, times in RFC 3339 or null."""
         return {
             "server": self.server,
             "state": self.state,
@@ -58,7 +60,7 @@ def _rfc3339(moment: datetime | None) -> str | None:
 
 
 def rows(servers: Iterable[Server], now: datetime) -> list[Row]:
-    """Rows in the order of names."""
+    """Return the rows, sorted by name."""
     return [_row(server, now) for server in sorted(servers, key=lambda s: s.metadata.name)]
 
 
@@ -78,7 +80,7 @@ def _row(server: Server, now: datetime) -> Row:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """A duration in the way of kubectl: 45s, 12m, 3h, 5d."""
+    """Return a duration as kubectl prints it: 45s, 12m, 3h, 5d."""
     if since is None:
         return ""
     seconds = max(0, int((now - since).total_seconds()))
@@ -89,7 +91,7 @@ def age(since: datetime | None, now: datetime) -> str:
 
 
 def render(entries: Iterable[Row], *, limit: int | None = None) -> Table:
-    """A table for a terminal. With `limit`, the rest is counted, and rows in Error or waiting are not in the rest."""
+    """Return a table for a terminal. With `limit`, servers in Error or waiting come first and the rest is counted."""
     found = list(entries)
     if limit is not None and len(found) > limit:
         found.sort(key=lambda row: row.urgency)
@@ -106,10 +108,10 @@ def render(entries: Iterable[Row], *, limit: int | None = None) -> Table:
 
 
 def printable(text: str) -> str:
-    """Without escape sequences and line breaks: images are named by tenants, and BMCs word their own errors."""
+    """Replace control characters: names of images come from users, and error messages from BMCs."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _plain(text: str) -> Text:
-    """As it is, not as markup."""
+    """Return the text without interpreting markup."""
     return Text(printable(text))

@@ -1,4 +1,4 @@
-"""Why a claim has no server, or not what it wants of it. Pure functions of what the API holds."""
+"""Explains why a claim has no server or is not Ready. Pure functions of objects of the API."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -8,9 +8,9 @@ from metal.api.claim import ServerClaim
 from metal.api.common import ObjectRef
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.cli.objects.events import Happening
-from metal.cli.why.knowledge import CLAIMS, MISFITS
-from metal.cli.why.story import Story, ago, stamp
+from metal.cli.objects.events import EventSummary
+from metal.cli.why.advice import CLAIMS, MISFITS
+from metal.cli.why.explanation import Explanation, ago, stamp
 from metal.controllers.claim.matching import misfit, selector_problem
 from metal.controllers.maintenance.queue_order import NEEDED, REASON, is_approved
 from metal.kube.meta.conditions import find
@@ -18,122 +18,126 @@ from metal.kube.meta.selectors import from_object
 
 
 def explain(
-    claim: ServerClaim, servers: Sequence[Server], events: list[Happening], names: Kinds, now: datetime
-) -> Story:
-    """The whole story of a claim, but for that of its server."""
-    story = Story(f"claim/{claim.metadata.name}", events=events)
+    claim: ServerClaim, servers: Sequence[Server], events: list[EventSummary], names: Kinds, now: datetime
+) -> Explanation:
+    """Explain the state of a claim, without that of its server."""
+    explanation = Explanation(f"claim/{claim.metadata.name}", events=events)
     status = claim.status
     since = f" since {ago(status.since, now).removesuffix(' ago')}" if status.since else ""
-    story.doing.append(f"It is {status.phase or 'new: no manager has looked at it yet'}{since}.")
-    story.facts |= {"phase": status.phase, "since": stamp(status.since)}
+    explanation.doing.append(f"It is {status.phase or 'new: no manager has reconciled it yet'}{since}.")
+    explanation.facts |= {"phase": status.phase, "since": stamp(status.since)}
     if claim.metadata.deletion_timestamp is not None:
-        story.doing.append("It is being deleted.")
+        explanation.doing.append("It is being deleted.")
     if claim.metadata.annotations.get(names.key("operation")) == "ignore":
-        story.doing.append(f"Nobody looks at it: its annotation {names.key('operation')} is ignore.")
-        story.advice.append(f"Remove the annotation {names.key('operation')}")
+        explanation.doing.append(f"It is not managed: its annotation {names.key('operation')} is ignore.")
+        explanation.advice.append(f"To manage it again, remove the annotation {names.key('operation')}")
     if status.waiting_for:
-        story.wait = {"name": "", "text": status.waiting_for, "since": stamp(status.since), "until": None}
-        story.doing.append(f"It waits for {status.waiting_for}.")
-    _boots(story, claim)
-    _said(story, claim)
-    _maintenance(story, claim, names)
+        explanation.wait = {"name": "", "text": status.waiting_for, "since": stamp(status.since), "until": None}
+        explanation.doing.append(f"It waits for {status.waiting_for}.")
+    _boots(explanation, claim)
+    _false_conditions(explanation, claim)
+    _maintenance(explanation, claim, names)
     if status.phase != "Bound" and not _is_settled(claim):
-        _unbound(story, claim, servers)
-    return story
+        _unbound(explanation, claim, servers)
+    return explanation
 
 
 def held(claim: ServerClaim, servers: Iterable[Server]) -> Server | None:
-    """The server that the claim has, if there is one."""
+    """Return the server that is bound to the claim, if any."""
     key = (claim.metadata.namespace, claim.metadata.name)
     refs = ((server, server.spec.server_claim_ref) for server in servers)
     return next((server for server, ref in refs if ref is not None and (ref.namespace, ref.name) == key), None)
 
 
-def _boots(story: Story, claim: ServerClaim) -> None:
-    """Which network boot it asks for, and which it had."""
+def _boots(explanation: Explanation, claim: ServerClaim) -> None:
+    """Add the requested and the last successful network boot."""
     asked, had = claim.spec.boot_generation, claim.status.boot_generation
-    story.facts["bootGeneration"] = {"asked": asked, "answered": had}
+    explanation.facts["bootGeneration"] = {"asked": asked, "answered": had}
     if had and asked <= had:
-        story.doing.append(f"Its last network boot answered spec.bootGeneration {had}; a higher one is another boot.")
+        explanation.doing.append(
+            f"Its last network boot was for spec.bootGeneration {had}; a higher value requests another boot."
+        )
 
 
-def _said(story: Story, claim: ServerClaim) -> None:
-    """Conditions that are not as they should be, once each."""
-    told = set()
+def _false_conditions(explanation: Explanation, claim: ServerClaim) -> None:
+    """Add the conditions with status False, once for each reason."""
+    seen = set()
     for condition in claim.status.conditions:
         known = CLAIMS.get(condition.reason)
-        if condition.status == "True" or condition.reason in told or known is None:
+        if condition.status == "True" or condition.reason in seen or known is None:
             continue
-        told.add(condition.reason)
-        story.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")
+        seen.add(condition.reason)
+        explanation.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")
         if known.way_out:
-            story.doing.append(f"That is: {known.meaning}.")
-            story.advice.append(known.way_out.format(name=claim.metadata.name))
+            explanation.doing.append(f"Meaning: {known.meaning}.")
+        explanation.advise_on(condition.message, known, name=claim.metadata.name)
 
 
-def _maintenance(story: Story, claim: ServerClaim, names: Kinds) -> None:
-    """What its server needs, and who may say yes."""
+def _maintenance(explanation: Explanation, claim: ServerClaim, names: Kinds) -> None:
+    """Add the maintenance that its server waits for, and whether it is approved."""
     meta = claim.metadata
     if names.key(NEEDED) not in meta.labels:
         return
     reason = meta.annotations.get(names.key(REASON), "")
     approved = is_approved(claim, names.key)
     why = f" ({reason})" if reason else ""
-    story.doing.append(f"Its server needs maintenance{why}, {'which is' if approved else 'not'} approved.")
+    explanation.doing.append(f"Its server needs maintenance{why}, {'which is' if approved else 'not'} approved.")
     if not approved:
-        story.advice.append(f"When it suits you: metalctl approve {meta.name}")
+        explanation.advice.append(f"To let the maintenance start: metalctl approve {meta.name}")
 
 
 def _is_settled(claim: ServerClaim) -> bool:
-    """True for a claim that gets no server, whatever servers there are."""
+    """Return True for a claim that no server can satisfy."""
     bound = find(claim.status.conditions, "Bound")
     return bound is not None and bound.reason in ("ServerLost", "NamespaceReserved")
 
 
-def _unbound(story: Story, claim: ServerClaim, servers: Sequence[Server]) -> None:
+def _unbound(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
     if problem := selector_problem(claim):
-        story.doing.append(f"{problem}.")
+        explanation.doing.append(f"{problem}.")
         return
     ref = claim.spec.server_ref
-    looked_at = [server for server in servers if ref is None or server.metadata.name == ref.name]
-    if not looked_at:
-        story.doing.append(f"There is no server {ref.name}." if ref else "There are no servers yet.")
-        story.advice.append("metalctl get servers,bmcs,endpoints shows what there is")
+    candidates = [server for server in servers if ref is None or server.metadata.name == ref.name]
+    if not candidates:
+        explanation.doing.append(f"There is no server {ref.name}." if ref else "There are no servers yet.")
+        explanation.advice.append("List what exists: metalctl get servers,bmcs,endpoints")
         return
-    _misfits(story, claim, looked_at)
+    _misfits(explanation, claim, candidates)
     if ref is None:
-        _requirements(story, claim, looked_at)
+        _requirements(explanation, claim, candidates)
 
 
-def _misfits(story: Story, claim: ServerClaim, servers: Sequence[Server]) -> None:
-    """Each reason with how many servers, an example, and what would have to change."""
+def _misfits(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
+    """Add each reason with the number of servers, an example, and what to change."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     holders = {server.metadata.name: server.spec.server_claim_ref for server in servers}
     for server in servers:
         why = misfit(claim, server)
         found[(why.reason, why.detail) if why else ("", "")].append(server.metadata.name)
-    story.facts["servers"] = [
+    explanation.facts["servers"] = [
         {"reason": reason or "Fits", "detail": detail, "count": len(names), "example": min(names)}
         for (reason, detail), names in sorted(found.items())
     ]
     if fitting := found.pop(("", ""), None):
         what = "fits" if len(fitting) == 1 else "fit"
         example = min(fitting)
-        story.doing.append(f"{_count(len(fitting))} {what}, such as {example}: the manager takes one as it comes by.")
+        explanation.doing.append(
+            f"{_count(len(fitting))} {what}, such as {example}: the manager binds one at its next reconciliation."
+        )
     for (reason, detail), names in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         example, known = min(names), MISFITS.get(reason)
-        story.doing.append(f"{_count(len(names))} {_verb(len(names))}: {detail} ({reason}), such as {example}.")
+        explanation.doing.append(f"{_count(len(names))} {_verb(len(names))}: {detail} ({reason}), such as {example}.")
         if known is not None:
-            story.advise(known.way_out.format(name=example, claim=_release(holders[example])))
+            explanation.advise(known.way_out.format(name=example, claim=_release(holders[example])))
 
 
-def _requirements(story: Story, claim: ServerClaim, servers: Sequence[Server]) -> None:
-    """How many servers each part of the selector leaves."""
+def _requirements(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
+    """Add the number of servers that match each requirement of the selector."""
     if claim.spec.server_selector is None:
         return
     for one in from_object(claim.spec.server_selector).requirements:
         count = sum(one.matches(server.metadata.labels) for server in servers)
-        story.doing.append(f"Its selector's {one}: {_count(count)} of {len(servers)}.")
+        explanation.doing.append(f"The requirement {one} of its selector matches {_count(count)} of {len(servers)}.")
 
 
 def _release(holder: ObjectRef | None) -> str:

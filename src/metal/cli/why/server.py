@@ -1,149 +1,150 @@
-"""Why a server is where it is. Pure functions of what the API holds."""
+"""Explains the state of a server. Pure functions of objects of the API."""
 
 from datetime import datetime
 
 from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.server import PowerRequest, Server, State
-from metal.cli.objects.events import Happening
-from metal.cli.why.knowledge import FAILURES, WAITS, Advice
-from metal.cli.why.story import Story, ago, deadline, stamp
+from metal.cli.objects.events import EventSummary
+from metal.cli.why.advice import FAILURES, WAITS, Advice
+from metal.cli.why.explanation import Explanation, ago, deadline, stamp
 from metal.controllers.server.finalize import IGNORE
 
-_TOLD_APART = ("Ready", "Sanitized")
-"""Conditions that the story tells in other words."""
+_EXPLAINED_ELSEWHERE = ("Ready", "Sanitized")
+"""Conditions whose content other sentences have."""
 
 
-def explain(server: Server, events: list[Happening], names: Kinds, now: datetime) -> Story:
-    """The whole story of a server."""
-    story = Story(f"server/{server.metadata.name}", events=events)
-    _state(story, server, now)
-    _hands_off(story, server, names)
-    _waiting(story, server, now)
-    _tried(story, server, now)
-    _failure(story, server)
-    _conditions(story, server)
-    _claimable(story, server)
-    return story
+def explain(server: Server, events: list[EventSummary], names: Kinds, now: datetime) -> Explanation:
+    """Explain the state of a server."""
+    explanation = Explanation(f"server/{server.metadata.name}", events=events)
+    _state(explanation, server, now)
+    _unmanaged(explanation, server, names)
+    _waiting(explanation, server, now)
+    _tried(explanation, server, now)
+    _failure(explanation, server)
+    _conditions(explanation, server)
+    _claimable(explanation, server)
+    return explanation
 
 
-def _state(story: Story, server: Server, now: datetime) -> None:
+def _state(explanation: Explanation, server: Server, now: datetime) -> None:
     status, claim = server.status, server.spec.server_claim_ref
-    state = status.state or "new: no manager has looked at it yet"
+    state = status.state or "new: no manager has reconciled it yet"
     since = f" since {ago(status.since, now).removesuffix(' ago')}" if status.since else ""
-    holder = f"; claim {claim.namespace}/{claim.name} has it" if claim else ""
-    story.doing.append(f"It is {state}{since}, power {status.power_state or 'unknown'}{holder}.")
-    story.facts |= {"state": status.state, "since": stamp(status.since), "power": status.power_state}
+    holder = f"; bound to claim {claim.namespace}/{claim.name}" if claim else ""
+    explanation.doing.append(f"It is {state}{since}, power {status.power_state or 'unknown'}{holder}.")
+    explanation.facts |= {"state": status.state, "since": stamp(status.since), "power": status.power_state}
     if server.metadata.deletion_timestamp is not None:
-        held = ", ".join(server.metadata.finalizers) or "nothing"
-        story.doing.append(f"It was deleted {ago(server.metadata.deletion_timestamp, now)}; it is kept by {held}.")
+        finalizers = ", ".join(server.metadata.finalizers) or "none"
+        deleted = ago(server.metadata.deletion_timestamp, now)
+        explanation.doing.append(f"It was deleted {deleted}; its finalizers: {finalizers}.")
     if not status.state:
-        story.advice.append("Is a manager running? `metalctl up`, or `metalctl manager` against a cluster")
+        explanation.advice.append("Check that a manager is running: `metalctl up`, or `metalctl manager` for a cluster")
 
 
-def _hands_off(story: Story, server: Server, names: Kinds) -> None:
+def _unmanaged(explanation: Explanation, server: Server, names: Kinds) -> None:
     name, key = server.metadata.name, names.key("operation")
     wanted, maintenance = server.metadata.annotations.get(key), server.spec.server_maintenance_ref
     if wanted in IGNORE:
-        story.doing.append(f"Nobody manages it: its annotation {key} is {wanted}.")
-        story.advice.append(f"Remove the annotation {key} to have it managed again")
+        explanation.doing.append(f"It is not managed: its annotation {key} is {wanted}.")
+        explanation.advice.append(f"To manage it again, remove the annotation {key}")
     elif wanted:
-        story.doing.append(f"The operation {wanted} was asked for and not taken yet.")
+        explanation.doing.append(f"The operation {wanted} is requested; the manager has not started it yet.")
     if maintenance is not None:
-        story.doing.append(f"The maintenance {maintenance.namespace}/{maintenance.name} holds it.")
+        explanation.doing.append(f"The maintenance {maintenance.namespace}/{maintenance.name} holds it.")
     if server.status.state == State.PARKED:
-        story.doing.append("It is parked: nobody here touches it.")
-        story.advice.append(f"Manage it again: metalctl unpark {name}")
+        explanation.doing.append("It is parked: the operator does not control its power.")
+        explanation.advice.append(f"Manage it again: metalctl unpark {name}")
 
 
-def _waiting(story: Story, server: Server, now: datetime) -> None:
+def _waiting(explanation: Explanation, server: Server, now: datetime) -> None:
     status, wait = server.status, server.status.wait
     if wait is None and not status.waiting_for:
         return
     name = wait.for_ if wait else ""
     known = WAITS.get(name)
     text = status.waiting_for or name
-    story.wait = {
+    explanation.wait = {
         "name": name, "text": text,
         "since": stamp(wait.since) if wait else None, "until": stamp(wait.until) if wait else None,
     }  # fmt: skip
     if status.state == State.ERROR:
-        return  # what it waits for is the failure, told below
+        return  # it waits for the failure to end, explained below
     when = f", since {ago(wait.since, now).removesuffix(' ago')}, {deadline(wait.until, now)}" if wait else ""
-    story.doing.append(f"It waits for {text}{when}.")
-    _add(story, known, server)
+    explanation.doing.append(f"It waits for {text}{when}.")
+    _add(explanation, known, text, server)
 
 
-def _add(story: Story, known: Advice | None, server: Server) -> None:
-    if known is None:
-        return
-    story.doing.append(f"That is: {known.meaning}.")
-    if known.way_out:
-        story.advice.append(known.way_out.format(name=server.metadata.name))
+def _add(explanation: Explanation, known: Advice | None, message: str, server: Server) -> None:
+    if known is not None:
+        explanation.doing.append(f"Meaning: {known.meaning}.")
+    explanation.advise_on(message, known, name=server.metadata.name)
 
 
-def _tried(story: Story, server: Server, now: datetime) -> None:
+def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
     status = server.status
     if status.boot_attempts:
-        story.tried.append(f"{status.boot_attempts} network boots failed in a row.")
+        explanation.tried.append(f"{status.boot_attempts} consecutive network boots failed.")
     if status.boot_window is not None:
-        story.tried.append(_boot(status.boot_window, now))
+        explanation.tried.append(_boot(status.boot_window, now))
     if status.power_request is not None:
-        story.tried.append(_power(status.power_request, now))
+        explanation.tried.append(_power(status.power_request, now))
     boot = status.claim_boot
     if boot is not None and boot.booted_at is not None:
-        story.tried.append(f"Its claim's image {boot.image or '(unknown)'} booted {ago(boot.booted_at, now)}.")
+        explanation.tried.append(f"The claim's image {boot.image or '(unknown)'} booted {ago(boot.booted_at, now)}.")
         if boot.requested_generation > boot.boot_generation:
-            story.doing.append(f"Its claim asks for another network boot (bootGeneration {boot.requested_generation}).")
+            explanation.doing.append(
+                f"The claim requests another network boot (bootGeneration {boot.requested_generation})."
+            )
 
 
 def _boot(window: BootWindow, now: datetime) -> str:
-    steps = [f"a network boot ({window.purpose}, {window.image}) was opened {ago(window.opened_at, now)}"]
+    steps = [f"a network boot ({window.purpose}, {window.image}) started {ago(window.opened_at, now)}"]
     if window.script_served_at is not None:
-        steps.append(f"{window.client_address} got its script {ago(window.script_served_at, now)}")
+        steps.append(f"the script was served to {window.client_address} {ago(window.script_served_at, now)}")
     if window.ignition_served_at is not None:
-        steps.append(f"its Ignition {ago(window.ignition_served_at, now)}")
+        steps.append(f"the Ignition was served {ago(window.ignition_served_at, now)}")
     if window.reported_at is not None:
         steps.append(f"the probe reported {ago(window.reported_at, now)}")
-    text = f"{', '.join(steps)}; it is {window.phase} now."
+    text = f"{', '.join(steps)}; its phase is {window.phase}."
     return text[0].upper() + text[1:]
 
 
 def _power(request: PowerRequest, now: datetime) -> str:
-    text = f"Power {request.target} was asked for {ago(request.requested_at, now)} ({request.reason or 'no reason'})"
+    text = f"Power {request.target} was requested {ago(request.requested_at, now)} ({request.reason or 'no reason'})"
     if request.forced_at is not None:
         text += f", forced {ago(request.forced_at, now)}"
-    return f"{text}; it is given up {deadline(request.deadline, now).removeprefix('until ')}."
+    return f"{text}; the deadline is {deadline(request.deadline, now).removeprefix('until ')}."
 
 
-def _failure(story: Story, server: Server) -> None:
+def _failure(explanation: Explanation, server: Server) -> None:
     failure = server.status.failure
     if server.status.state != State.ERROR or failure is None:
         return
     where = f" in {failure.state}" if failure.state else ""
-    story.doing.append(f"It failed{where}, {failure.reason}: {failure.message}.")
-    story.facts["failure"] = {"state": failure.state, "reason": failure.reason, "message": failure.message}
-    _add(story, FAILURES.get(failure.reason), server)
-    if not any("metalctl retry" in one for one in story.advice):
-        story.advice.append(f"To try again without waiting for that: metalctl retry {server.metadata.name}")
+    explanation.doing.append(f"It failed{where}, {failure.reason}: {failure.message}.")
+    explanation.facts["failure"] = {"state": failure.state, "reason": failure.reason, "message": failure.message}
+    _add(explanation, FAILURES.get(failure.reason), failure.message, server)
+    if not any("metalctl retry" in one for one in explanation.advice):
+        explanation.advice.append(f"To try again without waiting for that: metalctl retry {server.metadata.name}")
 
 
-def _conditions(story: Story, server: Server) -> None:
+def _conditions(explanation: Explanation, server: Server) -> None:
     for condition in server.status.conditions:
-        told = server.status.waiting_for and condition.message in server.status.waiting_for
-        if condition.status == "False" and condition.type not in _TOLD_APART and not told:
-            story.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")
+        explained = server.status.waiting_for and condition.message in server.status.waiting_for
+        if condition.status == "False" and condition.type not in _EXPLAINED_ELSEWHERE and not explained:
+            explanation.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")
 
 
-def _claimable(story: Story, server: Server) -> None:
+def _claimable(explanation: Explanation, server: Server) -> None:
     if server.status.state != State.AVAILABLE:
         return
     name, taints = server.metadata.name, [taint.key for taint in server.spec.taints]
     if server.spec.unclaimable:
-        story.doing.append("It is cordoned: new claims do not get it.")
-        story.advice.append(f"metalctl uncordon {name}")
+        explanation.doing.append("It is cordoned: new claims cannot bind it.")
+        explanation.advice.append(f"metalctl uncordon {name}")
     elif server.spec.server_claim_ref is None and server.status.wait is None:
-        story.doing.append("It owes nothing and can be claimed.")
-        story.advice.append(f"metalctl claim --server {name} --image IMAGE")
+        explanation.doing.append("It can be claimed.")
+        explanation.advice.append(f"metalctl claim --server {name} --image IMAGE")
     if taints:
-        story.doing.append(f"Only claims that tolerate {', '.join(taints)} get it.")
+        explanation.doing.append(f"Only claims that tolerate {', '.join(taints)} can bind it.")

@@ -1,4 +1,9 @@
-"""Waits until an object is as it should be: what is awaited is told, and a deadline ends it."""
+"""Waits until an object has reached a state.
+
+A command passes a function that returns what is still awaited of the object. The object is listed and watched; after
+each change the function is called, and its text is shown as progress. The wait ends when the text is empty, when the
+function raises, or when the timeout expires. An API server that restarts in the meantime is contacted again.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -8,35 +13,36 @@ from typing import Any
 
 import click
 
-from metal.cli.support import plain
+from metal.cli.support import dynamic
 from metal.cli.support.durations import Duration, spoken
-from metal.cli.support.exits import Late
-from metal.cli.support.plain import Obj
+from metal.cli.support.dynamic import Obj
+from metal.cli.support.exits import TimedOut
 from metal.cli.support.progress import Progress
 from metal.kube.client.errors import Expired, Unavailable
 from metal.kube.client.http import HTTPClient
 
 _AGAIN = 1.0
-"""Seconds before an API that went away is asked again."""
+"""Seconds before an API server that closed the connection is contacted again."""
 
 Awaited = Callable[[Obj | None], str]
-"""What is still awaited of an object (None when it is gone); empty when nothing is. May raise click.ClickException."""
+"""Returns what is awaited of an object (None if it does not exist), or an empty text. May raise
+click.ClickException."""
 
-wait_option = click.option("--wait", is_flag=True, help="Wait until it is done, and show what is awaited.")
+wait_option = click.option("--wait", is_flag=True, help="Wait until the command has completed, and show progress.")
 timeout_option = click.option(
-    "--timeout", type=Duration(), default="30m", show_default=True, help="How long --wait waits; then exit code 4."
+    "--timeout", type=Duration(), default="30m", show_default=True, help="Maximum time of --wait; then exit code 4."
 )
 
 
 async def versions(http: HTTPClient, kind: Any, name: str, namespace: str = "") -> AsyncGenerator[Obj | None, None]:
-    """The object as it is, and each time it changes; None while it does not exist. Goes on without end."""
+    """Yield the object now and after each change; None while it does not exist. Never ends."""
     fields = f"metadata.name={name}"
     where = namespace if kind.namespaced else ""
     while True:
-        now = await plain.listed(http, kind, where, fields=fields)
+        now = await dynamic.listed(http, kind, where, fields=fields)
         yield now["items"][0] if now["items"] else None
         try:
-            watch = plain.watched(http, kind, where, now["metadata"]["resourceVersion"], fields=fields)
+            watch = dynamic.watched(http, kind, where, now["metadata"]["resourceVersion"], fields=fields)
             async with aclosing(watch) as events:
                 async for event in events:
                     yield None if event["type"] == "DELETED" else event["object"]
@@ -44,10 +50,10 @@ async def versions(http: HTTPClient, kind: Any, name: str, namespace: str = "") 
             await asyncio.sleep(_AGAIN)
 
 
-async def until(
+async def wait_for(
     http: HTTPClient, kind: Any, name: str, namespace: str, awaited: Awaited, timeout: timedelta, progress: Progress
 ) -> Obj | None:
-    """The object once nothing is awaited of it. Raises Late, and what `awaited` raises."""
+    """Return the object when nothing is awaited any more. Raises TimedOut, and what `awaited` raises."""
     label = f"{kind.kind.lower()}/{name}"
     last = "the API"
     try:
@@ -58,14 +64,14 @@ async def until(
                     return obj
                 progress.show(label, last)
     except TimeoutError:
-        raise Late(f"{label}: not done within {spoken(timeout)}; it still waits for {last}") from None
+        raise TimedOut(f"{label}: not completed within {spoken(timeout)}; still waiting for {last}") from None
     finally:
         progress.done(label)
     raise AssertionError("a watch goes on without end")
 
 
 async def _steady(http: HTTPClient, kind: Any, name: str, namespace: str) -> AsyncGenerator[Obj | None, None]:
-    """Versions, also across a restart of the API once it has answered."""
+    """Yield versions, also across a restart of the API server once it has answered."""
     answered = False
     while True:
         try:
@@ -79,8 +85,8 @@ async def _steady(http: HTTPClient, kind: Any, name: str, namespace: str) -> Asy
             await asyncio.sleep(_AGAIN)
 
 
-async def until_gone(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, progress: Progress) -> None:
-    """Return once this very object does not exist any more. Raises Late."""
+async def wait_until_deleted(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, progress: Progress) -> None:
+    """Return when this object, identified by its UID, no longer exists. Raises TimedOut."""
     meta = obj["metadata"]
 
     def awaited(now: Obj | None) -> str:
@@ -89,4 +95,4 @@ async def until_gone(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, 
         holders = ", ".join(now["metadata"].get("finalizers") or ())
         return f"its deletion (finalizers {holders})" if holders else "its deletion"
 
-    await until(http, kind, meta["name"], meta.get("namespace", ""), awaited, timeout, progress)
+    await wait_for(http, kind, meta["name"], meta.get("namespace", ""), awaited, timeout, progress)

@@ -1,4 +1,4 @@
-"""Objects of any kind as plain JSON: what a command needs that knows no struct for them."""
+"""A dynamic client: requests for objects of any kind, as plain JSON without a struct."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -12,13 +12,13 @@ from metal.kube.client.http import HTTPClient
 
 Obj = dict[str, Any]
 MANAGER = "metalctl"
-"""Field manager of what people write with metalctl."""
+"""Field manager of the fields that metalctl writes."""
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json"
 _PAGE = 500
 
 
 async def get(http: HTTPClient, kind: Any, name: str, namespace: str, *, table: bool = False) -> Obj:
-    """One object, or the table with its row."""
+    """Return one object, or a table with its row."""
     path = wire.object_path(kind, name, namespace)
     return _decoded(await http.call("GET", path, accept=_TABLE if table else "application/json"))
 
@@ -26,7 +26,7 @@ async def get(http: HTTPClient, kind: Any, name: str, namespace: str, *, table: 
 async def listed(
     http: HTTPClient, kind: Any, namespace: str, *, labels: str = "", fields: str = "", table: bool = False
 ) -> Obj:
-    """The list of all objects, or one table of them; of every namespace when none is given."""
+    """Return the list of all objects, or a table of them; of all namespaces if none is given."""
     query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(_PAGE)}
     accept = _TABLE if table else "application/json"
     path, members = wire.collection_path(kind, namespace), "rows" if table else "items"
@@ -48,7 +48,7 @@ async def watched(
     fields: str = "",
     table: bool = False,
 ) -> AsyncGenerator[Obj, None]:
-    """Watch events (type, object) after a resourceVersion, until the API ends the watch. Raises ApiError."""
+    """Yield the watch events after a resourceVersion until the API server ends the watch. Raises ApiError."""
     query = {"watch": "true", "resourceVersion": version, "labelSelector": labels, "fieldSelector": fields}
     path = wire.collection_path(kind, namespace)
     async with aclosing(http.lines(path, query, accept=_TABLE if table else "application/json")) as lines:
@@ -60,7 +60,7 @@ async def watched(
 
 
 async def create(http: HTTPClient, kind: Any, obj: Obj) -> Obj:
-    """Create; raises AlreadyExists, Invalid and other ApiErrors."""
+    """Create an object. Raises AlreadyExists, Invalid and other ApiErrors."""
     path = wire.within(kind, obj["metadata"].get("namespace", ""))
     query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
     return _decoded(await http.call("POST", path, query=query, body=wire.typed(kind, obj)))
@@ -69,7 +69,7 @@ async def create(http: HTTPClient, kind: Any, obj: Obj) -> Obj:
 async def merge(
     http: HTTPClient, kind: Any, name: str, namespace: str, patch: Mapping[str, Any], *, status: bool = False
 ) -> Obj:
-    """JSON merge patch of everything but status, or of the status alone."""
+    """Send a JSON merge patch of the object or of its status."""
     path = wire.object_path(kind, name, namespace) + ("/status" if status else "")
     answer = await http.call(
         "PATCH", path, query={"fieldManager": MANAGER}, body=patch, content_type="application/merge-patch+json"
@@ -78,7 +78,7 @@ async def merge(
 
 
 async def apply(http: HTTPClient, kind: Any, obj: Obj, *, force: bool = False, dry_run: bool = False) -> Obj:
-    """Server-side apply; unknown fields are refused. Raises Conflict that names who owns a field."""
+    """Server-side apply; unknown fields are rejected. Raises Conflict, which names the owners of the fields."""
     path = wire.object_path(kind, obj["metadata"].get("name", ""), obj["metadata"].get("namespace", ""))
     query = {
         "fieldManager": MANAGER,
@@ -93,7 +93,7 @@ async def apply(http: HTTPClient, kind: Any, obj: Obj, *, force: bool = False, d
 
 
 async def delete(http: HTTPClient, kind: Any, name: str, namespace: str, *, uid: str = "") -> None:
-    """Delete; what it owns goes, too. uid is a precondition when given."""
+    """Delete an object and, in the background, the objects that it owns. uid is an optional precondition."""
     options: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
     if uid:
         options["preconditions"] = {"uid": uid}

@@ -1,4 +1,4 @@
-"""The simulated fleet of `metalctl up --fleet`: images, BMCs and machines beside the control plane."""
+"""The simulated fleet of `metalctl up --fleet`: images, BMCs and machines."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -19,38 +19,38 @@ from metal.sim.sites.fleet import Fleet, FleetSettings
 
 _log = structlog.get_logger("metal.sim")
 _SAVE_EVERY = 2.0
-"""Seconds; with many machines a crash loses this much of what they did."""
+"""Seconds between saves of a large fleet; a crash loses the changes since the last one."""
 _FEW = 64
-"""Up to so many machines, each step is saved before the next one: then a crash loses nothing."""
+"""Up to this number of machines, each change is saved at once, and a crash loses nothing."""
 
 
 @dataclass(frozen=True)
-class FleetWish:
-    """How many simulated machines are wanted, and the ports that they need."""
+class FleetOptions:
+    """Number of simulated machines, and their ports."""
 
     machines: int = 0
     bmc_port: int = BMC_PORT
     images_port: int = IMAGES_PORT
 
 
-class Simulated:
-    """A fleet whose state lives in `data`. Its parts start before, and its machines after, the control plane."""
+class SimulatedFleet:
+    """A fleet with its state in `data`. Its servers start before, and its machines after, the control plane."""
 
-    def __init__(self, wish: FleetWish, data: Path, config: Config) -> None:
+    def __init__(self, options: FleetOptions, data: Path, config: Config) -> None:
         self.file = data / "fleet.json"
-        self.images = ImageRegistry(port=wish.images_port)
+        self.images = ImageRegistry(port=options.images_port)
         settings = FleetSettings(boot_url=config.boot_url, changed=self._changed)
-        self.fleet = Fleet(wish.machines, options=Options(port=wish.bmc_port), settings=settings)
+        self.fleet = Fleet(options.machines, options=Options(port=options.bmc_port), settings=settings)
         self._saving: asyncio.Task[None] | None = None
 
     def adapt(self, config: Config) -> Config:
-        """The configuration with which a control plane finds the fleet and its images."""
+        """Return the configuration with the registry and the probe image of the fleet."""
         registries = replace(config.registries, insecure=(*config.registries.insecure, self.images.name))
         probe = config.probe_image or self.images.probe_image
         return replace(config, registries=registries, probe_image=probe)
 
     def prefixes(self) -> Prefixes:
-        """What the control plane must know of the BMCs' MAC addresses."""
+        """Return the MAC prefixes of the BMCs."""
         return parse(self.fleet.mac_prefixes_yaml(), "simulated fleet")
 
     async def start(self) -> None:
@@ -63,13 +63,13 @@ class Simulated:
         await self.fleet.serve()
 
     async def run(self, client: Client, kinds: Kinds) -> None:
-        """Let the machines go on and the BMCs ask for their addresses. Raises ApiError."""
+        """Start the machines, and request leases for the BMCs. Raises ApiError."""
         await self.fleet.start()
         self._saving = asyncio.create_task(self._save(), name="save fleet")
         await self.fleet.announce(client, kinds)
 
     async def stop(self) -> None:
-        """Freeze and save."""
+        """Stop the machines and save their state."""
         if self._saving is not None:
             self._saving.cancel()
         await self.fleet.stop()
@@ -85,7 +85,7 @@ class Simulated:
         try:
             self.fleet.save(self.file)
         except OSError as exc:
-            _log.warning("the machines' state cannot be saved; a restart finds older ones", error=str(exc))
+            _log.warning("the state of the machines cannot be saved; a restart restores an older state", error=str(exc))
 
     async def _save(self) -> None:
         seen = -1

@@ -1,4 +1,4 @@
-"""What commands on several names share."""
+"""Runs a command for several names."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -6,16 +6,16 @@ import click
 
 from metal.cli.support.completing import SERVER
 from metal.cli.support.context import each
+from metal.cli.support.dynamic import Obj
 from metal.cli.support.output import emit
-from metal.cli.support.plain import Obj
 
 servers_argument = click.argument("servers", nargs=-1, required=True, metavar="SERVER...", type=SERVER)
 
 
 async def for_each(names: Iterable[str], work: Callable[[str], Awaitable[Obj]], output: str | None) -> None:
-    """Do the work for each name, then print the objects for programs if asked; for people the work prints sentences.
+    """Do the work for each name, then print the objects if `output` is set; otherwise the work prints messages.
 
-    Raises click.ClickException for what failed, once everything ended.
+    Raises click.ClickException for all failures, after all work has ended.
     """
     done = await each(names, work)
     if output is not None:
