@@ -8,6 +8,7 @@ import click
 
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Kind
+from metal.api.names import MAINTENANCE_REASON
 from metal.api.server import Server, State
 from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import decoded, failed_since, target
@@ -100,7 +101,7 @@ async def _begin(
 ) -> Obj:
     found = await target(ctx, name)
     there = await _there(ctx, kind, found.name)
-    note = {"annotations": {ctx.kinds.key("reason"): options.reason}} if options.reason else {}
+    note = {"annotations": {ctx.kinds.key(MAINTENANCE_REASON): options.reason}} if options.reason else {}
     if there is None and not options.reason:
         raise click.UsageError("--reason is required: the owner of the claim needs it")
     if there is None:

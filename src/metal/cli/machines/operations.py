@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import click
 
+from metal.api.names import OPERATION
 from metal.cli.machines.targets import Target, target
 from metal.cli.objects import events
 from metal.cli.support import dynamic
@@ -31,7 +32,7 @@ async def ask(ctx: CommandContext, name: str, operation: str) -> Obj:
         found = await target(ctx, name)
         _none_waits(ctx, found, operation)
         version = found.server.metadata.resource_version
-        patch = {"metadata": {"resourceVersion": version, "annotations": {ctx.kinds.key("operation"): operation}}}
+        patch = {"metadata": {"resourceVersion": version, "annotations": {ctx.kinds.key(OPERATION): operation}}}
         try:
             return await dynamic.merge(ctx.http, ctx.kinds.server, name, "", patch)
         except Conflict as exc:
@@ -40,7 +41,7 @@ async def ask(ctx: CommandContext, name: str, operation: str) -> Obj:
 
 
 def _none_waits(ctx: CommandContext, found: Target, operation: str) -> None:
-    waiting = found.server.metadata.annotations.get(ctx.kinds.key("operation"))
+    waiting = found.server.metadata.annotations.get(ctx.kinds.key(OPERATION))
     if waiting not in (None, operation):
         raise click.ClickException(
             f"server {found.name}: operation {waiting} is pending; the manager has not started it yet. "
@@ -51,7 +52,7 @@ def _none_waits(ctx: CommandContext, found: Target, operation: str) -> None:
 async def taken(ctx: CommandContext, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
     """Return the server when the manager has started the operation. Raises TimedOut, or click.ClickException if it
     rejected it."""
-    key = ctx.kinds.key("operation")
+    key = ctx.kinds.key(OPERATION)
 
     def awaited(obj: Obj | None) -> str:
         if obj is None:

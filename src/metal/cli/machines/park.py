@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import click
 
+from metal.api.names import PARK, UNPARK
 from metal.api.server import Server, State
 from metal.cli.machines import operations
 from metal.cli.machines.batch import for_each, servers_argument
@@ -48,7 +49,7 @@ async def unpark(
 async def _ask(
     ctx: CommandContext, servers: tuple[str, ...], *, parked: bool, wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    progress, word = Progress(), "park" if parked else "unpark"
+    progress, word = Progress(), PARK if parked else UNPARK
 
     async def one(name: str) -> Obj:
         found = await target(ctx, name)

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import click
 
+from metal.api.names import FORCE_OFF, FORCE_ON, GRACEFUL_RESTART, HARD_RESTART, POWER_CYCLE
 from metal.api.server import Server
 from metal.cli.machines import operations
 from metal.cli.machines.batch import for_each, servers_argument
@@ -39,7 +40,7 @@ def command() -> None:
 @on_api
 async def on(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
     """Set spec.power of the claims of these servers to On."""
-    await _switch(ctx, servers, "On", "force-on-server", **given)  # type: ignore[arg-type]  # click's own types
+    await _switch(ctx, servers, "On", FORCE_ON, **given)  # type: ignore[arg-type]  # click's own types
 
 
 @command.command("off", epilog=EXITS)
@@ -51,15 +52,13 @@ async def on(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> 
 @on_api
 async def off(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
     """Set spec.power of the claims of these servers to Off; the operating systems are shut down."""
-    await _switch(ctx, servers, "Off", "force-off-server", **given)  # type: ignore[arg-type]  # click's own types
+    await _switch(ctx, servers, "Off", FORCE_OFF, **given)  # type: ignore[arg-type]  # click's own types
 
 
 @command.command("reset", epilog=EXITS)
 @servers_argument
-@click.option(
-    "--hard", "how", flag_value="hard-restart-server", help="Reset without a shutdown of the operating system."
-)
-@click.option("--cycle", "how", flag_value="power-cycle-server", help="Cut the power, then power on again.")
+@click.option("--hard", "how", flag_value=HARD_RESTART, help="Reset without a shutdown of the operating system.")
+@click.option("--cycle", "how", flag_value=POWER_CYCLE, help="Cut the power, then power on again.")
 @wait_option
 @timeout_option
 @output_option
@@ -73,7 +72,7 @@ async def reset(
     async def one(name: str) -> Obj:
         found = await target(ctx, name)
         await claim_of(ctx, found)
-        operation, before = how or "graceful-restart-server", await operations.refusals(ctx, found.obj)
+        operation, before = how or GRACEFUL_RESTART, await operations.refusals(ctx, found.obj)
         obj = await operations.ask(ctx, found.name, operation)
         if wait:
             obj = await operations.taken(ctx, found.name, before, timeout, progress)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import click
 
+from metal.api.names import RETRY
 from metal.api.server import Server
 from metal.cli.machines import operations
 from metal.cli.machines.batch import for_each, servers_argument
@@ -33,7 +34,7 @@ async def command(
 
     async def one(name: str) -> Obj:
         before = await operations.refusals(ctx, (await target(ctx, name)).obj)
-        obj = await operations.ask(ctx, name, "retry")
+        obj = await operations.ask(ctx, name, RETRY)
         if wait:
             obj = await operations.taken(ctx, name, before, timeout, progress)
             if problem := in_error(decoded(obj, Server)):

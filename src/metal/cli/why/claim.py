@@ -7,6 +7,7 @@ from datetime import datetime
 from metal.api.claim import ServerClaim
 from metal.api.common import ObjectRef
 from metal.api.kinds import Kinds
+from metal.api.names import IGNORE, OPERATION
 from metal.api.server import Server
 from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import CLAIMS, MISFITS
@@ -28,9 +29,9 @@ def explain(
     explanation.facts |= {"phase": status.phase, "since": stamp(status.since)}
     if claim.metadata.deletion_timestamp is not None:
         explanation.doing.append("It is being deleted.")
-    if claim.metadata.annotations.get(names.key("operation")) == "ignore":
-        explanation.doing.append(f"It is not managed: its annotation {names.key('operation')} is ignore.")
-        explanation.advice.append(f"To manage it again, remove the annotation {names.key('operation')}")
+    if claim.metadata.annotations.get(names.key(OPERATION)) == IGNORE:
+        explanation.doing.append(f"It is not managed: its annotation {names.key(OPERATION)} is ignore.")
+        explanation.advice.append(f"To manage it again, remove the annotation {names.key(OPERATION)}")
     if status.waiting_for:
         explanation.wait = {"name": "", "text": status.waiting_for, "since": stamp(status.since), "until": None}
         explanation.doing.append(f"It waits for {status.waiting_for}.")

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
+from metal.api.names import OPERATION
 from metal.api.server import PowerRequest, Server, State
 from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import FAILURES, WAITS, Advice
@@ -43,7 +44,7 @@ def _state(explanation: Explanation, server: Server, now: datetime) -> None:
 
 
 def _unmanaged(explanation: Explanation, server: Server, names: Kinds) -> None:
-    name, key = server.metadata.name, names.key("operation")
+    name, key = server.metadata.name, names.key(OPERATION)
     wanted, maintenance = server.metadata.annotations.get(key), server.spec.server_maintenance_ref
     if wanted in IGNORE:
         explanation.doing.append(f"It is not managed: its annotation {key} is {wanted}.")

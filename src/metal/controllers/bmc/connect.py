@@ -2,6 +2,7 @@
 
 from metal.api.bmc import Refusal
 from metal.api.core import SECRET
+from metal.api.names import RETRY
 from metal.bmc.errors import BMCAuthError, BMCError
 from metal.controllers.bmc.check import report_failure
 from metal.controllers.bmc.scope import Scope
@@ -40,7 +41,7 @@ async def back_off(scope: Scope) -> Result | None:
         left = scope.seconds_left(reset.last_transition_time, settings.reset_wait)
         if left:
             return Requeue(left)
-    if scope.operation == "retry":
+    if scope.operation == RETRY:
         await scope.consume_operation()
         scope.set(refused=None)
     refused = _refusal(scope)

@@ -1,5 +1,6 @@
 """Ends the event subscription and the session of a BMC that is being deleted; an unreachable BMC delays nothing."""
 
+from metal.api.names import IGNORE
 from metal.controllers.bmc.event_subscription import delete_subscription
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared.sessions import log_out
@@ -12,7 +13,7 @@ async def finalize(scope: Scope) -> Result | None:
     """Add the finalizer; when the BMC is being deleted, unsubscribe, log out and remove the finalizer."""
     client, finalizer = scope.context.client, scope.context.kinds.key("bmc")
     if scope.obj.metadata.deletion_timestamp is None:
-        if scope.operation != "ignore":
+        if scope.operation != IGNORE:
             scope.adopt(await add_finalizer(client, scope.kind, scope.obj, finalizer))
         return None
     await delete_subscription(scope)

@@ -19,6 +19,7 @@ end.
 """
 
 from metal.api.kinds import Kinds
+from metal.api.names import IGNORE
 from metal.controllers.bmc import (
     check,
     connect,
@@ -57,7 +58,7 @@ class BMCReconciler:
         scope = Scope(self.deps, bmc)
         if result := await finalize.finalize(scope):
             return result
-        if scope.operation == "ignore":
+        if scope.operation == IGNORE:
             return Done()
         result = restart.limit_requeue(scope, await self._run_phases(scope))
         await ensure_record(scope)  # also when the BMC does not answer: administrators then need its name most

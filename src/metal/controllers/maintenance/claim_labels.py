@@ -5,6 +5,7 @@ from typing import Any
 from metal.api.claim import ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
+from metal.api.names import MAINTENANCE_REASON
 from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, rank
 from metal.controllers.maintenance.scope import MaintenanceDeps
 from metal.kube.client.errors import NotFound
@@ -15,7 +16,7 @@ async def update(deps: MaintenanceDeps, claim: ServerClaim, maintenances: list[S
     """Set or remove label and annotation for the maintenances of the claim's server. Raises ApiError."""
     key = deps.context.kinds.key
     labels, notes = claim.metadata.labels, claim.metadata.annotations
-    reason = _reason(maintenances, key("reason"))
+    reason = _reason(maintenances, key(MAINTENANCE_REASON))
     changed: dict[str, Any] = {}
     if maintenances and labels.get(key(NEEDED)) != "true":
         changed["labels"] = {key(NEEDED): "true"}

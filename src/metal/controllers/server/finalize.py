@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from metal.api import names
 from metal.api.names import OPERATION
 from metal.bmc.errors import BMCError
 from metal.controllers.server.netboot import probe_boot
@@ -33,7 +34,7 @@ async def run(scope: Scope) -> Done | Requeue | None:
     return Done()
 
 
-IGNORE = ("ignore", "ignore-propagated", "ignore-child-and-self")
+IGNORE = (names.IGNORE, "ignore-propagated", "ignore-child-and-self")
 """Operations that leave a server alone; the last two are spellings of the Go operator, v0.7."""
 
 

@@ -25,7 +25,18 @@ import msgspec
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
 from metal.api.interruption import OperationRequest
-from metal.api.names import IGNORE, OPERATION, PARK, RETRY, UNPARK
+from metal.api.names import (
+    FORCE_OFF,
+    FORCE_ON,
+    GRACEFUL_RESTART,
+    HARD_RESTART,
+    IGNORE,
+    OPERATION,
+    PARK,
+    POWER_CYCLE,
+    RETRY,
+    UNPARK,
+)
 from metal.api.server import State
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCConflict, BMCError, BMCForbidden, BMCNotSupported
 from metal.bmc.power import PowerState, ResetType
@@ -42,11 +53,11 @@ from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
 
 RESETS: Mapping[str, ResetType] = {
-    "graceful-restart-server": ResetType.GRACEFUL_RESTART,
-    "hard-restart-server": ResetType.FORCE_RESTART,
-    "power-cycle-server": ResetType.POWER_CYCLE,
-    "force-off-server": ResetType.FORCE_OFF,
-    "force-on-server": ResetType.FORCE_ON,
+    GRACEFUL_RESTART: ResetType.GRACEFUL_RESTART,
+    HARD_RESTART: ResetType.FORCE_RESTART,
+    POWER_CYCLE: ResetType.POWER_CYCLE,
+    FORCE_OFF: ResetType.FORCE_OFF,
+    FORCE_ON: ResetType.FORCE_ON,
 }
 _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWER_CYCLE)
 _TRIES = 3

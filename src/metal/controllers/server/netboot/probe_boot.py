@@ -38,10 +38,10 @@ def _key(scope: Scope) -> Key:
 def find(scope: Scope) -> ServerBootConfiguration | None:
     """The configuration, when the Server points at it."""
     config = scope.boot_config()
-    return config if config is not None and is_internal(scope, config) else None
+    return config if config is not None and _is_internal(scope, config) else None
 
 
-def is_internal(scope: Scope, config: ServerBootConfiguration) -> bool:
+def _is_internal(scope: Scope, config: ServerBootConfiguration) -> bool:
     """True for a configuration of ours, false for a claim's."""
     internal = config.metadata.annotations.get(scope.context.kinds.key(_TYPE)) == _INTERNAL
     return internal and config.metadata.namespace == scope.settings.namespace
