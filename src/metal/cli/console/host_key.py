@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from metal.api.bmc import Pin
+from metal.api.names import OPERATION
 from metal.bmc.errors import BMCError, BMCHostKeyChanged
 from metal.bmc.ssh import SSHShell
 from metal.cli.console.target import ConsoleTarget
@@ -50,7 +51,7 @@ async def changed(
     ctx: CommandContext, console: ConsoleTarget, pin: str, exc: BMCHostKeyChanged
 ) -> click.ClickException:
     """Record a different key in the status, and return the error with the way to accept it."""
-    operation = f"{ctx.kinds.key('operation')}={ACCEPT}"
+    operation = f"{ctx.kinds.key(OPERATION)}={ACCEPT}"
     way_out = f"kubectl annotate {console.keeper_kind.plural} {console.keeper['metadata']['name']} {operation}"
     try:
         await _update(ctx, console, lambda known: _refusing(known, exc.seen))

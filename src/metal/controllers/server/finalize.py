@@ -39,7 +39,7 @@ IGNORE = (names.IGNORE, "ignore-propagated", "ignore-child-and-self")
 
 
 def is_ignored(scope: Scope) -> bool:
-    """True while somebody wants this server left alone."""
+    """True while the annotation asks for the server to be left alone."""
     return scope.server.metadata.annotations.get(scope.context.kinds.key(OPERATION)) in IGNORE
 
 

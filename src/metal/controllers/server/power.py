@@ -51,7 +51,7 @@ async def converge(
 ) -> Requeue | None:
     """One step towards `target` (On or Off); None when it is reached.
 
-    The request is written to status before it goes to the BMC, so that whoever continues after a crash knows of it.
+    The request is written to status before it goes to the BMC, so that a manager that takes over knows of it.
     `force` cuts the power at once, for what holds nothing worth a shutdown. `look` is the first pause before looking
     whether it happened, in seconds. Past the deadline the server goes to Error. An Off that may be older than the last
     power-on is no Off. Raises BMCError.
@@ -123,7 +123,7 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
     begun = request.requested_at or scope.now
     if graceful and scope.now >= begun + timedelta(seconds=scope.settings.graceful_timeout):
         return await _force(scope, request, "the operating system did not shut down in time")
-    patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
+    patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless that is unknown
     idle = asyncio.get_running_loop().time() - scope.memo.acted_at
     if (idle == math.inf or idle >= patience) and not _moving(scope, request):
         if request.target == PowerState.ON:
@@ -175,7 +175,7 @@ async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -
 
 
 def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
-    """Look no earlier, whatever wakes us: a change of power takes its time."""
+    """Look no earlier, no matter what causes the next pass: a change of power takes its time."""
     _name_wait(scope, request)
     pause = scope.context.jitter(seconds)
     scope.memo.look_at = asyncio.get_running_loop().time() + pause
@@ -207,7 +207,7 @@ def is_old_off(scope: Scope, system: SystemInfo) -> bool:
     asked = scope.status.on_requested_at
     if asked is None or system.power_state is not PowerState.OFF:
         return False
-    if asked > scope.now:  # the clock was set back: nobody knows how long ago that was
+    if asked > scope.now:  # the clock was set back: how long ago that was is unknown
         scope.set(on_requested_at=scope.now)
         return True
     if (scope.now - asked).total_seconds() < scope.settings.power_settle:

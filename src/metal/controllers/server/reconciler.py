@@ -88,7 +88,7 @@ class ServerReconciler:
     deps: Deps
 
     async def reconcile(self, key: Key) -> Result:
-        """One pass. Raises Conflict when somebody else changed the Server meanwhile; the next pass sees it."""
+        """One pass. Raises Conflict when another client changed the Server meanwhile; the next pass sees it."""
         server = self.deps.servers.get(key)
         if server is None:
             self.deps.memos.pop(key, None)

@@ -38,7 +38,7 @@ class ServerSettings:
     """How long a machine may take from power-on to fetching the tenant's Ignition."""
     race_window: float = CONTEST_PERIOD.total_seconds()
     """How long a boot is not believed while no DHCP lease of the machine is known: until then the machine's own request
-    for its script may still show that somebody else was served. Servers need minutes from power-on to that request."""
+    for its script may still show that another client was served. Servers need minutes from power-on to that request."""
     boot_attempts: int = 3
     """How many network boots may fail in a row before the server goes to Error."""
     boot_retry: float = 30.0

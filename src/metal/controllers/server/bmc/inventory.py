@@ -38,7 +38,7 @@ def record(scope: Scope) -> None:
 
 
 def snapshot(status: ServerStatus, now: datetime) -> Inventory:
-    """The inventory that a status tells of."""
+    """The inventory that a status describes."""
     drives = [
         Part(
             kind="Drive", id=drive.serial_number or drive.name, name=drive.name,

@@ -21,7 +21,7 @@ async def apply(scope: Scope) -> None:
 
 
 async def indicate(scope: Scope, led: str) -> None:
-    """Bring the location LED to `led`, whatever the spec says. A refusal becomes a condition. Raises BMCError."""
+    """Bring the location LED to `led` instead of what the spec says. A refusal becomes a condition. Raises BMCError."""
     try:
         changed = await _indicator(scope, led)
     except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:

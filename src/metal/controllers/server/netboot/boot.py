@@ -37,7 +37,7 @@ from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window
 
 _LOOK = 5.0
-"""Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
+"""Seconds until the first look at a power-on; what the machine fetches shows it earlier."""
 
 _AWAITED: dict[str, WaitFor] = {
     Purpose.DISCOVERY: WaitFor.PROBE_REPORT,
@@ -146,7 +146,7 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if system.power_state is PowerState.ON:
         scope.set(power_request=None)
         return _await_success(scope, window)
-    if begun and asked:  # it has fetched something, so it is on, whatever the BMC says yet
+    if begun and asked:  # it has fetched something, so it is on, although the BMC does not show it yet
         return _await_success(scope, window, poll=scope.settings.bmc_retry)
     if begun and system.power_state is PowerState.OFF:
         return failed(scope, window, "the machine went off before its boot was done")

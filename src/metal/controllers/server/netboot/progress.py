@@ -71,7 +71,7 @@ def is_unfinished(scope: Scope) -> bool:
 
 
 def is_under_way(scope: Scope) -> bool:
-    """True while a network boot is served, or has succeeded and nobody has taken note of it yet."""
+    """True while a network boot is served, or has succeeded and is not recorded yet."""
     window = scope.status.boot_window
     if window is None or window.phase in (Phase.CLOSED, Phase.CONTESTED):
         return False
@@ -94,10 +94,10 @@ def has_booted(scope: Scope) -> bool:
 
 
 async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
-    """Record the claim's boot before anything else is decided: whatever changed since, the boot has happened.
+    """Record the claim's boot before anything else is decided, also when the claim has changed since.
 
     While it is in doubt whose boot it was, nothing is written down and nothing touches the machine: a contested boot
-    starts again, but once it counts as the tenant's, no request of anybody stops it.
+    starts again, but once it counts as the tenant's, no later request stops it.
     """
     window, booted = scope.status.boot_window, scope.status.claim_boot
     if window is None or window.claim_uid != claim.metadata.uid or window.phase != Phase.SUCCEEDED:
@@ -121,7 +121,7 @@ async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
 
 
 def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
-    """None when the script of this boot went to an address of the machine, or nobody else claimed to be it for long.
+    """None when the script of this boot went to an address of the machine, or no other client asked for it for long.
 
     Before, a second request for the script contests the boot (`boot_window.serve_script`), and it starts again.
     """

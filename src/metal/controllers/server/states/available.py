@@ -1,4 +1,4 @@
-"""Available: discovered, owing nothing, kept off, until a claim or a maintenance comes."""
+"""Available: discovered, without data of a tenant, kept off, until a claim or a maintenance takes it."""
 
 from typing import Any
 

@@ -55,7 +55,7 @@ def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done:
 
 
 async def _release(scope: Scope) -> Requeue:
-    """Whoever continues after a crash in here finds status.sanitization, and erases nothing again."""
+    """A manager that continues after a crash in here finds status.sanitization, and does not erase again."""
     became = scope.status.sanitization
     await recreated.settle_owed(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)

@@ -49,9 +49,9 @@ async def run(scope: Scope) -> Requeue:
     busy = await power.converge(scope, PowerState.OFF, "discovered")
     if busy is not None:
         return busy
-    owing = await recreated.before_available(scope)
-    if owing is not None:
-        return owing
+    owed = await recreated.before_available(scope)
+    if owed is not None:
+        return owed
     inventory.record(scope)
     scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", "the probe reported this machine's hardware")
     return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")

@@ -15,7 +15,7 @@ from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.kube.controller.controller import Requeue
 
 _BY_SPEC = (Reason.INVALID_SPEC, *REFUSED)
-"""Failures that a change of the Server's spec may mend."""
+"""Failures that a change of the Server's spec may resolve."""
 _REACHED = {PowerState.ON: Reason.POWER_ON_TIMEOUT, PowerState.OFF: Reason.POWER_OFF_TIMEOUT}
 """Failure that is over once the machine has this power."""
 
@@ -82,7 +82,7 @@ def _interrupted(failure: Failure) -> State:
 
 
 def start_over(scope: Scope) -> State:
-    """Where to go on when nobody knows what was before: a claimed machine may hold a tenant and is left as it is."""
+    """Where to go on when the interrupted state is unknown: a claimed machine is left as it is."""
     if scope.status.tenant:
         return State.RESERVED
     if scope.server.spec.server_claim_ref is None:
@@ -93,6 +93,6 @@ def start_over(scope: Scope) -> State:
 
 def _resume(scope: Scope, state: State, message: str) -> Requeue:
     if state is State.AVAILABLE and scope.status.tenant:
-        state = State.CLEANUP  # whatever failed, a tenant's traces are still owed
+        state = State.CLEANUP  # a tenant's data is on it, so it is cleaned up first
     scope.set(boot_attempts=0)
     return scope.transition(state, message)

@@ -60,7 +60,7 @@ def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
 
 
 async def run(scope: Scope) -> Requeue:
-    """One step of what the maintenance asks for; hands off where it asks for nothing. Raises BMCError."""
+    """One step of what the maintenance asks for; what it leaves empty is not changed. Raises BMCError."""
     ref = scope.server.spec.server_maintenance_ref
     if ref is None:
         return await _leave(scope)

@@ -2,8 +2,8 @@
 
 In: the annotation operation=park or operation=unpark (`request`).
 
-Remembered: the annotation `parked: "true"`, which outlives a lost status. A server that has it is in Parked, whatever
-its status says (`hold`); removing it by hand unparks. `status.interruption` keeps the interrupted state.
+Remembered: the annotation `parked: "true"`, which outlives a lost status. A server that has it is put in Parked from
+any state (`hold`); removing it by hand unparks. `status.interruption` keeps the interrupted state.
 
 Parking (`park`) takes several passes: the machine is switched off, the boot override is cleared, and marker and
 operation change in one write. It waits (`ParkDeferred`) for a state whose traits say `parkable`, and for the end of a
@@ -32,7 +32,7 @@ _PARKABLE = [state.value for state, traits in TRAITS.items() if traits.parkable]
 
 
 async def hold(scope: Scope) -> Requeue | None:
-    """Parked while the server has the marker, in whatever state its status says it is; else back to its life.
+    """Keep a server with the marker in Parked, also when its status says another state; else leave Parked.
 
     None, with which the BMC is asked, for others and for a server that must be off before it can be claimed.
     """
@@ -47,7 +47,7 @@ async def hold(scope: Scope) -> Requeue | None:
 
 
 async def run(scope: Scope) -> Requeue:
-    """Off, and then Available: whoever parked the machine may have switched it on. Raises BMCError."""
+    """Off, and then Available: the machine may have been switched on while it was parked. Raises BMCError."""
     busy = await power.converge(scope, PowerState.OFF, "an unparked server is kept off")
     return busy if busy is not None else _resume(scope, *_next(scope))
 
@@ -84,7 +84,7 @@ def _resume(scope: Scope, state: State, message: str) -> Requeue:
 
 
 def is_marked(scope: Scope) -> bool:
-    """True while the server is to stay parked, whatever became of its status."""
+    """True while the server is to stay parked, also when its status was lost."""
     return scope.server.metadata.annotations.get(scope.context.kinds.key(PARKED)) == "true"
 
 

@@ -1,4 +1,4 @@
-"""Released: reclaim policy Retain keeps the server, off, until somebody removes its claim reference."""
+"""Released: reclaim policy Retain keeps the server, off, until its claim reference is removed."""
 
 from metal.api.server import State
 from metal.bmc.power import PowerState

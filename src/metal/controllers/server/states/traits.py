@@ -58,7 +58,7 @@ class Traits:
     resumable: bool = True
     """operation=retry goes back to the state when it was interrupted by Error."""
     discovered: bool = True
-    """The hardware is known; before, the next step boots the probe whatever the power is."""
+    """The hardware is known; before, the next step boots the probe, powered on or off."""
     boots_probe: bool = False
     """Network boots run the probe, so another probe image is another boot."""
     closes_boot_window: bool = False

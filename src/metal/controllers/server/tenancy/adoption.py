@@ -115,13 +115,13 @@ def _hold(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue
 
 
 def is_undecided(scope: Scope) -> bool:
-    """True for another operator's server that was not as its state says, until somebody gives the word."""
+    """True for another operator's server whose machine is not as its state says, until operation=retry."""
     known = scope.find_condition(ConditionType.TAKEN_OVER)
     return known is not None and known.status == "False"
 
 
 def approve(scope: Scope) -> bool:
-    """Somebody wants this operator to go on with the server; False when that was clear before."""
+    """Adopt an undecided server as it is; False when it was decided before."""
     undecided = is_undecided(scope)
     if undecided:
         _settle(scope, "GoAhead", "somebody gave the word")

@@ -31,9 +31,9 @@ _WORDS = {Firmware.CLEAR_TPM: "the clearing of the TPM", Firmware.RESET_BIOS: "t
 
 
 async def prepare(scope: Scope) -> Requeue | None:
-    """None once the BMC was asked, with whatever result, or nothing is to be asked. Raises other BMCErrors.
+    """None once the BMC was asked, with any result, or nothing is to be asked. Raises other BMCErrors.
 
-    It is written down before, so that whoever continues knows of it; asked twice, a BMC does the same.
+    The request is written before the BMC is asked; a BMC that is asked twice does the same.
     """
     wanted, reset = sanitization_policy.firmware_for(scope), scope.status.firmware_reset
     if wanted == Firmware.NONE or (reset is not None and reset.result != FirmwareResult.ASKED):

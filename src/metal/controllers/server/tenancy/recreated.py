@@ -150,7 +150,7 @@ def _clean_up_first(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
 
 
 def is_undiscovered(scope: Scope) -> bool:
-    """True for a server that was cleaned up before anybody has looked what it is made of."""
+    """True for a server that was cleaned up before it was discovered."""
     found = scope.find_condition(ConditionType.DISCOVERED)
     return found is not None and found.status == "False"
 

@@ -29,7 +29,7 @@ from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission
 
 _OF_BOOTS = (Reason.NETWORK_BOOT_FAILED, Reason.BOOT_CONTESTED, Reason.BOOT_CONFIGURATION_NOT_READY)
-"""Failures that end when nobody wants that boot any more."""
+"""Failures that end when the boot is no longer requested."""
 _AGAIN = 1.0
 """Seconds until the cache should have the claim as it is."""
 
@@ -80,7 +80,7 @@ async def _is_as_it_is(scope: Scope, claim: ServerClaim) -> bool:
 
 
 async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
-    """Nobody asks for it any more: what was begun ends, and the machine starts from its disk. Raises BMCError."""
+    """End a boot that is no longer requested; the machine starts from its disk. Raises BMCError."""
     boot = scope.status.claim_boot
     if boot is None or boot.requested_generation <= boot.boot_generation:
         return None

@@ -87,7 +87,7 @@ def timeout(scope: Scope, evidence: SanitizationEvidence | None = None) -> float
 
 
 def _is_silent(scope: Scope, window: BootWindow) -> bool:
-    """Nothing was heard since the Ignition went out: whatever runs there, no deadline for drives need pass."""
+    """True when the probe has its Ignition and has not reported for too long; drives are not being erased then."""
     served = window.ignition_served_at
     if window.phase != Phase.IGNITION_SERVED or served is None:
         return False
@@ -150,7 +150,7 @@ async def _follow(scope: Scope) -> SanitizationEvidence | None:
     if window is None:
         return None
     scope.set(sanitization_evidence=name)
-    if window.phase in (Phase.OPEN, Phase.SCRIPT_SERVED):  # nobody has a token for a report yet
+    if window.phase in (Phase.OPEN, Phase.SCRIPT_SERVED):  # no token for a report exists yet
         return None
     if window.phase in (Phase.CLOSED, Phase.CONTESTED):
         await _break_off(scope, name)
@@ -163,7 +163,7 @@ async def _follow(scope: Scope) -> SanitizationEvidence | None:
 
 
 async def abandon(scope: Scope) -> None:
-    """The Server is being deleted: nobody will judge the erasure that is under way. Raises ApiError."""
+    """The Server is being deleted: end the evidence of an erasure that is under way. Raises ApiError."""
     if scope.status.sanitization_evidence:
         await _break_off(scope, scope.status.sanitization_evidence)
 
@@ -173,13 +173,13 @@ async def _break_off(scope: Scope, name: str) -> None:
     if evidence is None or evidence.status.phase != EvidencePhase.RUNNING:
         return
     verdict = Verdict(owed=("the erasure broke off before its end, and proves nothing",))
-    with suppress(KeyUnusable):  # whoever has to sign a verdict says so
+    with suppress(KeyUnusable):  # the next verdict that must be signed reports it
         key = await scope.deps.keys.signing_key()
         await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, scope.now)
 
 
 def _extend_window(scope: Scope, window: BootWindow, evidence: SanitizationEvidence) -> BootWindow:
-    """A drive that nobody knew of may be larger than those that were."""
+    """Allow for a drive that was not known before and may be larger than those that were."""
     until = window.opened_at + timedelta(seconds=timeout(scope, evidence))
     if until > window.expires_at:
         window = msgspec.structs.replace(window, expires_at=until)
@@ -277,7 +277,7 @@ async def accept(scope: Scope) -> Requeue | None:
         except KeyUnusable as exc:
             return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
         evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
-    if evidence is not None:  # with Retain nobody discovers it anew
+    if evidence is not None:  # with Retain no discovery follows
         scope.set(drives=_verdict(scope, evidence).drives)
     scope.set(sanitization="Accepted")
     message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"

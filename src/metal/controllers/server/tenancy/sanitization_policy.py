@@ -43,7 +43,7 @@ def _value(scope: Scope, label: str) -> str:
 
 
 def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
-    """Write down what is owed after this tenant: once the claim is gone, nobody else can tell."""
+    """Record which policy applies after this tenant: once the claim is gone, it cannot be read any more."""
     scope.set(sanitization_policy=policy_for(scope, claim))
     wrong = [
         f"the label {scope.context.kinds.key(label)} is {_value(scope, label)!r}, and ignored: write {', '.join(words)}"
@@ -57,7 +57,7 @@ def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
 
 
 def is_owed(scope: Scope) -> bool:
-    """True while something of a tenant may be on the drives that nobody has erased or decided to leave.
+    """True while data of a tenant may be on the drives, and no erasure and no decision has settled that.
 
     A claimed server that another operator left may carry anything.
     """

@@ -46,7 +46,7 @@ def claim_config(scope: Scope, claim: ServerClaim) -> ServerBootConfiguration | 
 
 
 def assume_booted(scope: Scope) -> None:
-    """A claimed server that lost its status: nobody knows whether it booted, so it counts as booted."""
+    """A claimed server that lost its status: whether it booted is unknown, so it counts as booted."""
     scope.set(claim_boot=ClaimBoot(booted_at=scope.now))
     scope.condition(
         ConditionType.BOOT_ASSUMED,
