@@ -181,7 +181,7 @@ async def test_a_watch_that_cannot_begin(api: Api, query: dict[str, str], code: 
 
 
 @pytest.mark.differs(
-    "a data folder put back to an older copy: the embedded API tells at once, kube-apiserver is silent"
+    "after a restore of an older data folder the embedded API refuses the watch; kube-apiserver does not answer it"
 )
 async def test_a_watch_from_the_future(api: Api) -> None:
     """A version that is still to come is refused, so that a client which knows more than the server lists again."""
