@@ -1,4 +1,4 @@
-"""Rules in CEL (x-kubernetes-validations): when they run, what they say, and which are refused at the door."""
+"""Rules in CEL (x-kubernetes-validations): when they run, their messages, and rules that are refused with their CRD."""
 
 import asyncio
 from typing import Any
@@ -50,7 +50,7 @@ async def sized(api: Api, *rules: Obj, schema: Obj | None = None) -> Kind:
 
 
 async def test_a_rule_speaks_as_it_says(api: Api) -> None:
-    """message, messageExpression before it, reason and fieldPath make the cause; without them the rule itself does."""
+    """messageExpression, else message, reason and fieldPath form the cause; the default message is the rule."""
     kind = await sized(
         api,
         rule("!has(self.size) || self.size != 1"),

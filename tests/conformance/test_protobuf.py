@@ -25,7 +25,7 @@ def body(api_version: bytes, kind: bytes, name: bytes) -> bytes:
 )
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 async def test_a_custom_kind_in_protobuf(http: Api, method: str) -> None:
-    """Nothing is written, and the API goes on."""
+    """Nothing is written, and the API keeps serving."""
     (await http.create(http.path(), widget("there"))).ok()
     path = http.path() if method == "POST" else http.path(name="there")
     sent = body(b"conformance.example.org/v1", b"Widget", b"new")
