@@ -110,7 +110,7 @@ NOWHERE: Kind[Widget] = type(WIDGET)("nobody.org", "v1", "Widget", "widgets", Wi
     ],
 )
 async def test_refusals_are_the_errors_of_the_contract(act: Callable[[Client], Any], error: type[ApiError]) -> None:
-    """Every Status becomes its class, with code, reason and message."""
+    """Every Status is raised as its class, with code, reason and message."""
     async with running() as api:
         client = of(api)
         await client.create(WIDGET, {"metadata": META, "spec": {"size": 1}})
@@ -191,7 +191,7 @@ async def test_a_thousand_objects_reach_many_informers() -> None:
 
 
 async def test_kinds_are_found_by_group_and_version() -> None:
-    """The same as over HTTP; a group that nobody serves is NotFound."""
+    """Discovery gives the same as over HTTP; a group that is not served is NotFound."""
     async with running() as api:
         client = of(api)
         found = {resource.kind: resource for resource in await client.resources(WIDGET.api_version)}

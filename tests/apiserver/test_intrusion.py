@@ -1,4 +1,4 @@
-"""Ways around the roles that somebody with a few rights could try, each refused."""
+"""Attempts of a user with few permissions to get more, each refused."""
 
 import asyncio
 import base64
@@ -42,7 +42,7 @@ def impostor(group: str, kind: str) -> Obj:
     [(RBAC, "ClusterRole"), (RBAC, "Widget"), ("coordination.k8s.io", "Lease"), ("authorization.k8s.io", "Widget")],
 )
 async def test_a_definition_does_not_take_the_place_of_what_is_built_in(group: str, kind: str) -> None:
-    """Groups of the API itself take no CRDs: roles would lose the check that nobody grants what he does not hold."""
+    """CRDs in built-in groups are refused: they would remove the check against privilege escalation from roles."""
     async with running() as api:
         before = {(one.group, one.plural): one for one in api.backend.registry}
         with pytest.raises(StatusError, match="is a group of the API itself"):
@@ -52,7 +52,7 @@ async def test_a_definition_does_not_take_the_place_of_what_is_built_in(group: s
 
 @pytest.mark.looptime
 async def test_a_definition_that_came_in_with_a_copy_takes_no_place_either() -> None:
-    """Neither while it is there nor when it goes: the roles stay, and stay guarded."""
+    """Neither the CRD nor its deletion removes the built-in roles or their checks."""
     async with running() as api:
         made = impostor(RBAC, "ClusterRole")
         made["metadata"] |= {"uid": "u", "generation": 2, "creationTimestamp": "2030-01-01T00:00:00Z"}
@@ -74,7 +74,7 @@ async def test_a_definition_that_came_in_with_a_copy_takes_no_place_either() -> 
 
 @pytest.mark.looptime
 async def test_questions_of_megabytes_are_not_remembered() -> None:
-    """Anybody may ask what he may do: the answers to ten thousand long questions must not fill the memory."""
+    """Access reviews are open to all users: ten thousand long ones must not fill the memory."""
     async with running() as api:
         known = api.backend.authorizer._decisions
         before = len(known)
@@ -88,7 +88,7 @@ async def test_questions_of_megabytes_are_not_remembered() -> None:
 
 @pytest.mark.looptime
 async def test_namespaces_that_do_not_exist_are_not_remembered() -> None:
-    """Anybody may ask about as many as he can think of."""
+    """Reviews about many namespaces that do not exist do not fill the memory."""
     async with running() as api:
         before = len(api.backend.authorizer._bindings)
         for number in range(100):
@@ -121,7 +121,7 @@ def test_a_token_that_is_nested_deeply_is_no_token(part: str) -> None:
 
 @pytest.fixture
 async def copier(tmp_path: Path) -> AsyncIterator[tuple[EmbeddedAPI, aiohttp.ClientSession]]:
-    """An API, and the session of somebody who has the path /snapshot, and every other path."""
+    """An API, and a session of a user with permission for all paths, including /snapshot."""
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
     tokens = folder / "tokens.csv"
@@ -147,7 +147,7 @@ async def grant(api: EmbeddedAPI, name: str, rule: Obj) -> None:
 
 
 async def test_the_path_alone_gives_no_copy(copier: tuple[EmbeddedAPI, aiohttp.ClientSession]) -> None:
-    """A copy holds every Secret: who may not list everything is refused, whatever paths he may reach."""
+    """A backup contains every Secret: without `list` on everything it is refused, even with permission for the path."""
     api, session = copier
     async with session.get("/snapshot") as answer:
         assert answer.status == 403
@@ -200,7 +200,7 @@ def test_a_rule_as_long_as_a_stack_is_refused(link: str) -> None:
     ],
 )
 def test_loops_over_what_a_rule_makes_itself_count(rule: str, value: Any) -> None:
-    """Lists that are written in the rule, or that texts are split into: nobody is served while they are walked."""
+    """List literals in a rule, and lists from split strings, count for the cost limit of nested loops."""
     kind = "string" if isinstance(value, str) else "integer"
     node = compile_node({"type": kind, "x-kubernetes-validations": [{"rule": rule}]})
     found = list(check_rules(node, value))

@@ -218,7 +218,7 @@ async def test_who_am_i(k: Cluster) -> None:
 
 
 async def test_crds_come_and_go(k: Cluster) -> None:
-    """A CRD is usable as soon as apply returns, and gone with its objects after delete."""
+    """A CRD is served as soon as apply returns, and is removed with its objects by delete."""
     await k.apply(crd("Gizmo", short="gz"))
     await k.ok("wait", "--for=condition=Established", "crd/gizmos.example.org", "--timeout=20s")
     await k.apply({**widget("g"), "kind": "Gizmo"})

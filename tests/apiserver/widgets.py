@@ -30,7 +30,7 @@ class WidgetSpec(Model, frozen=True, kw_only=True):
 
 
 class WidgetStatus(Model, frozen=True, kw_only=True):
-    """What became of it."""
+    """Observed state of the widget."""
 
     phase: str = ""
 
@@ -132,7 +132,7 @@ class Api:
         return (await self.backend.apply(ctx, obj)).decode()
 
     async def delete(self, name: str, plural: str = "widgets", namespace: str = "default", **options: Any) -> bool:
-        """True when the object is gone at once."""
+        """True when the object was removed at once."""
         ctx = self.ctx(name, plural, namespace)
         return (await self.backend.delete(ctx, DeleteOptions(**options))).gone
 

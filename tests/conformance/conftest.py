@@ -29,7 +29,7 @@ async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[A
 
 @pytest.fixture(params=["tls", KUBE])
 async def http(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
-    """An API with the Widget CRD, through the ways that speak HTTP: for cases about headers, bodies and paths."""
+    """An API with the Widget CRD over HTTP, for cases about headers, bodies and paths."""
     async with AsyncExitStack() as stack:
         yield await _ready(request, tmp_path, stack)
 

@@ -1,4 +1,4 @@
-"""Both homes with our kinds, for programs that nobody here wrote: a kubeconfig, and a way to break connections."""
+"""Both APIs with our kinds, for third-party programs: a kubeconfig, and a relay that cuts connections."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Home:
-    """An API that serves our kinds. kubeconfig leads through `relay`; `client` goes straight to it."""
+    """An API that serves our kinds. kubeconfig uses `relay`; `client` connects directly."""
 
     def __init__(self, name: str, relay: Relay, kubeconfig: Path, client: HTTPClient) -> None:
         self.name, self.relay, self.kubeconfig, self.client = name, relay, kubeconfig, client

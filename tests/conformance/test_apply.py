@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, who may change it, what goes when nobody wants it any more."""
+"""Server-side apply: ownership of fields, conflicts, and removal of fields without an owner."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ async def test_force_takes_over(api: Api) -> None:
 
 
 async def test_shared_and_dropped(api: Api) -> None:
-    """A field goes when its last owner drops it, and stays while another has it; items of maps and sets likewise."""
+    """A field is removed when its last owner drops it and kept while another owns it; so are items of maps and sets."""
     path = api.path(name="a")
     (await api.apply(path, widget(size=1, tags=["x"], ports=[{"name": "p", "port": 1}]), "one")).ok()
     (await api.apply(path, widget(size=1, tags=["x", "y"], ports=[{"name": "q"}]), "two")).ok()
@@ -167,7 +167,7 @@ async def test_an_applied_version(api: Api) -> None:
 
 
 async def test_nothing_is_applied(api: Api) -> None:
-    """Empty labels are owned as a place, an empty list is nobody's; null is no value, but where there is a default."""
+    """Empty labels have an owner, an empty list has none; null is no value, except where there is a default."""
     made = (await api.apply(api.path(name="a"), {**widget(tags=[]), "metadata": {"name": "a", "labels": {}}}, "m")).ok()
     refused = await api.apply(api.path(name="a"), widget(size=None), "m")
     defaulted = await api.apply(api.path(name="a"), widget(note=None), "m")
@@ -180,7 +180,7 @@ async def test_nothing_is_applied(api: Api) -> None:
 
 
 async def test_a_map_that_loses_its_items(api: Api) -> None:
-    """A place that one holds empty while the other leaves becomes null, which the schema then refuses."""
+    """A map that one manager applies empty and another drops becomes null, which the schema refuses."""
     path = api.path(name="a")
     (await api.apply(path, widget(size=1, labels={"k": "1"}), "one")).ok()
     (await api.apply(path, widget(labels={}), "two")).ok()
@@ -202,7 +202,7 @@ async def test_items_keep_an_order(api: Api) -> None:
 
 
 async def test_an_item_goes_with_its_applier(api: Api) -> None:
-    """An item that others only changed goes when its applier drops it."""
+    """An item that other managers only changed is removed when the manager that applied it drops it."""
     path = api.path(name="a")
     (await api.apply(path, widget(ports=[{"name": "p", "port": 1}, {"name": "q"}]), "one")).ok()
     change = [{"op": "replace", "path": "/spec/ports/0/port", "value": 2}]

@@ -82,7 +82,7 @@ def members(fields: Obj, prefix: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
 
 
 async def check(api: Api, plural: str, rng: random.Random) -> None:
-    """Take random steps; whatever they are, owners own what is there, and the same apply again changes nothing."""
+    """After random steps, entries own existing fields only, and the same apply again changes nothing."""
     name = f"x{next(NUMBERS)}"
     for step in Writer(plural, name, rng).steps():
         reply = await take(api, plural, name, step)

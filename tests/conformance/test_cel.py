@@ -1,4 +1,4 @@
-"""Rules in CEL (x-kubernetes-validations): when they run, what they say, and which are refused at the door."""
+"""Rules in CEL (x-kubernetes-validations): when they run, their messages, and rules that are refused with their CRD."""
 
 import asyncio
 from typing import Any
@@ -50,7 +50,7 @@ async def sized(api: Api, *rules: Obj, schema: Obj | None = None) -> Kind:
 
 
 async def test_a_rule_speaks_as_it_says(api: Api) -> None:
-    """message, messageExpression before it, reason and fieldPath make the cause; without them the rule itself does."""
+    """messageExpression, else message, reason and fieldPath form the cause; the default message is the rule."""
     kind = await sized(
         api,
         rule("!has(self.size) || self.size != 1"),
@@ -195,7 +195,7 @@ async def test_a_rule_that_does_not_compile(api: Api, text: str, column: int, sa
 
 
 @pytest.mark.differs(
-    "kube-apiserver checks names and types in a rule with its CRD; the embedded API compiles it, and it fails when run"
+    "kube-apiserver checks names and types in a rule with its CRD; in the embedded API such a rule fails when it runs"
 )
 @pytest.mark.parametrize(
     ("text", "says"),
@@ -266,7 +266,9 @@ async def test_old_selves_that_cannot_be_found_are_refused(api: Api) -> None:
     ]
 
 
-@pytest.mark.differs("kube-apiserver refuses a costly rule by an estimate; the embedded API bounds it where it runs")
+@pytest.mark.differs(
+    "kube-apiserver refuses a costly rule by an estimate; the embedded API limits its cost when it runs"
+)
 async def test_loops_within_loops_have_a_bound(api: Api) -> None:
     """A rule that could run for ever does not: it is refused with its CRD, or with the object that is too large."""
     costly = ruled("self.l.all(x, self.l.all(y, x != y || x == y))", fields(l={"type": "array", "items": TEXT}))

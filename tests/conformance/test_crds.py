@@ -47,7 +47,7 @@ class Kind:
 
 
 def named(api: Api, spec: Obj | None = None, word: str = "Thing", **version: Any) -> Obj:
-    """A CRD whose names nobody else uses."""
+    """A CRD with unique names."""
     return definition(f"{word}{api.suffix}", spec=spec, **version)
 
 
@@ -123,7 +123,7 @@ async def test_a_definition_takes_its_objects_along(api: Api) -> None:
 
 
 async def test_a_taken_short_name_waits_until_it_is_free(api: Api) -> None:
-    """Who wants a name of another is not established, says which, and gets it when the other goes."""
+    """A CRD with the name of another one is not Established, names the conflict, and gets the name when it is free."""
     first, second = named(api, fields(), "First"), named(api, fields(), "Second")
     for crd in (first, second):
         crd["spec"]["names"]["shortNames"] = [f"sn{api.suffix}"]
@@ -167,7 +167,7 @@ async def test_every_version_shows_the_same_object(http: Api) -> None:
 
 
 async def test_objects_are_selected_by_declared_fields(api: Api) -> None:
-    """selectableFields may be named in field selectors, whatever their type."""
+    """selectableFields of any type can be used in field selectors."""
     crd = named(api, fields(a=TEXT, n=NUMBER, b={"type": "boolean"}))
     crd["spec"]["versions"][0]["selectableFields"] = [{"jsonPath": f".spec.{name}"} for name in "anb"]
     kind = await installed(api, crd)

@@ -62,7 +62,7 @@ async def release(api: Api, path: str) -> None:
 
 
 async def test_an_unheld_object_goes_at_once(api: Api) -> None:
-    """Deleting what nothing holds answers with a Status of success, and the object is gone."""
+    """Deleting an object without finalizers answers with a Status of success and removes it."""
     made = (await api.create(api.path(), widget())).ok()
 
     answer = (await api.delete(api.path(name="a"))).ok()
@@ -75,7 +75,7 @@ async def test_an_unheld_object_goes_at_once(api: Api) -> None:
 
 
 async def test_a_finalizer_holds_an_object(api: Api) -> None:
-    """A held object gets a deletion time and another generation, stays, and goes with its last finalizer."""
+    """A deleted object with a finalizer gets a deletionTimestamp and generation, and goes with its last finalizer."""
     (await api.create(api.path(), held("a", "example.org/x", "example.org/y"))).ok()
 
     marked = (await api.delete(api.path(name="a"))).ok()
@@ -186,7 +186,7 @@ async def test_preconditions_protect_namesakes(api: Api) -> None:
     ],
 )
 async def test_options_that_are_not_known(api: Api, options: Obj, told: str) -> None:
-    """A delete with options that nobody knows deletes nothing and names the option."""
+    """A delete with an unknown option deletes nothing and names the option."""
     (await api.create(api.path(), widget())).ok()
 
     refused = await api.delete(api.path(name="a"), options)
@@ -207,7 +207,7 @@ async def test_a_dry_run_deletes_nothing(api: Api) -> None:
 
 
 async def test_dependents_follow_in_the_background(api: Api) -> None:
-    """By default the owner goes at once and its dependents after it, through the generations."""
+    """By default the owner is removed at once and its dependents after it, recursively."""
     owner = (await api.create(maps(api), config_map("owner"))).ok()
     child = await owned(api, "child", owner)
     await owned(api, "grandchild", child)
@@ -239,7 +239,7 @@ async def test_in_the_foreground_the_owner_goes_last(api: Api) -> None:
 
 
 async def test_orphans_stay_and_are_let_go(api: Api) -> None:
-    """Orphan waits until every dependent has lost its reference, and then the owner goes."""
+    """With Orphan the owner is removed when every dependent has lost its reference."""
     owner = (await api.create(maps(api), config_map("owner"))).ok()
     await owned(api, "orphan", owner)
 
@@ -270,7 +270,7 @@ NEVER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "never", 
 
 
 async def test_whose_owner_never_was_goes(api: Api) -> None:
-    """An object that is born to an owner which does not exist is collected."""
+    """An object that is created with a missing owner is garbage collected."""
     await owned(api, "child", NEVER)
 
     await gone(api, maps(api, "child"))
@@ -344,7 +344,7 @@ async def test_an_owner_reference_is_whole(api: Api, change: Obj, told: str) -> 
 
 
 async def test_a_collection_is_deleted_by_selector(api: Api) -> None:
-    """What matches goes, held objects are marked, the rest stays; the answer lists what was chosen."""
+    """Matching objects are deleted, or marked if they have finalizers; the answer lists them; others stay."""
     for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
         (await api.create(api.path(), labelled(name, colour=colour))).ok()
     (await api.patch(api.path(name="c"), {"metadata": {"finalizers": [HELD]}})).ok()

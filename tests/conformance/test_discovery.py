@@ -61,7 +61,7 @@ async def test_the_core_group_has_one_version(http: Api) -> None:
 
 
 async def test_a_group_names_its_best_version_first(http: Api, group: str) -> None:
-    """Stable versions come before beta ones, whatever the order in the CRD; the list of groups says the same."""
+    """Stable versions precede beta ones, independent of the order in the CRD; the list of groups has the same order."""
     stable, beta = ({"groupVersion": f"{group}/{v}", "version": v} for v in ("v1", "v1beta1"))
     wanted = {"name": group, "versions": [stable, beta], "preferredVersion": stable}
 
@@ -184,7 +184,7 @@ async def test_other_forms_of_the_document_are_not_given(http: Api, version: str
 
 
 async def test_a_group_comes_and_goes_with_its_definition(http: Api, group: str) -> None:
-    """While a CRD is there its group is listed; with it the group goes, in both forms."""
+    """A group is listed in both forms of discovery while it has a CRD."""
     await until(lambda: listed(http, group), lambda got: got is not None)
 
     (await http.delete(f"{CRDS}/gadgets.{group}")).ok()

@@ -211,7 +211,7 @@ async def test_tables_of_events(http: Api, base: str) -> None:
 
 
 async def test_owners_of_an_event(api: Api) -> None:
-    """The object that an event is about is owned as a whole; times and names that nobody gave are nobody's."""
+    """The object of an event has one owner as a whole; times and names that were not sent have no owner."""
     made = (await api.create(api.path("events", base=CORE), old_event(api, eventTime=None))).ok()
 
     [entry] = made["metadata"]["managedFields"]

@@ -43,7 +43,7 @@ async def test_the_annotation_leaves_itself_out(api: Api) -> None:
 
 
 async def test_nobody_owns_what_it_says_now(api: Api) -> None:
-    """The rewritten annotation stays with whoever wrote it first."""
+    """The rewritten annotation keeps its first owner."""
     (await api.create(api.path(), annotated(widget(size=1)), fieldManager="first")).ok()
 
     after = (await api.apply(api.path(name="a"), widget(size=1), "kubectl", force=True)).ok()
@@ -67,7 +67,7 @@ async def test_the_same_apply_again_changes_nothing(api: Api) -> None:
 
 
 async def test_others_leave_the_annotation_alone(api: Api) -> None:
-    """Another manager does not, and nobody adds one."""
+    """Another manager does not rewrite the annotation, and none is added."""
     (await api.create(api.path(), annotated(widget("told", size=1)))).ok()
     (await api.create(api.path(), widget("untold", size=1))).ok()
 

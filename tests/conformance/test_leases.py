@@ -100,7 +100,7 @@ async def test_a_time_must_be_one(api: Api) -> None:
     ],
 )
 async def test_a_time_has_six_digits(api: Api, time: str, why: str) -> None:
-    """Times of a Lease are told to the microsecond, whoever writes them and however."""
+    """Times of a Lease have microseconds, independent of the writer and the form."""
     path = api.path("leases", "l", base=COORDINATION)
     head = f'parsing time "{time}" as "2006-01-02T15:04:05.000000Z07:00": '
 
@@ -135,7 +135,7 @@ async def test_the_table_shows_the_holder(http: Api) -> None:
 
 
 async def test_owners_of_a_lease(api: Api) -> None:
-    """A spec is always there: nobody owns the place, only what is in it."""
+    """A Lease always has a spec: its content has owners, the spec itself has none."""
     path = api.path("leases", "l", base=COORDINATION)
     made = (await api.create(api.path("leases", base=COORDINATION), lease(holderIdentity="one"))).ok()
 

@@ -26,7 +26,7 @@ def names(listed: Reply) -> list[str]:
 
 
 async def test_a_list_is_ordered_by_name(api: Api) -> None:
-    """Objects come by name, whatever the order of their creation, under a list kind with a version."""
+    """A list is sorted by name, independent of the order of creation, and has a list kind and a version."""
     await fill(api, "b", "c", "a")
 
     listed = (await api.get(api.path())).ok()
@@ -78,7 +78,7 @@ async def test_the_last_page_may_be_asked_for_without_a_limit(api: Api) -> None:
 
 
 async def test_remaining_items_are_not_counted_under_a_selector(api: Api) -> None:
-    """With a selector nobody counted what is left: remainingItemCount is absent."""
+    """A list with a selector has no remainingItemCount."""
     for name in ("a", "b", "c"):
         (await api.create(api.path(), labelled(name, on="yes"))).ok()
 
@@ -125,7 +125,7 @@ async def test_a_mark_of_no_moment_goes_on_at_the_newest(api: Api) -> None:
 
 
 async def test_a_garbled_mark_is_refused(api: Api) -> None:
-    """A mark that nobody gave out is a bad request."""
+    """An invalid continue token is a bad request."""
     refused = await api.get(api.path(), **{"continue": "abc"})
 
     assert (refused.code, refused.reason) == (400, "BadRequest")

@@ -1,4 +1,4 @@
-"""Methods that a path does not take, forms that nobody can give, credentials and queries that make no sense."""
+"""Unsupported methods and formats, invalid credentials and queries."""
 
 import pytest
 
@@ -69,7 +69,7 @@ async def test_an_answer_that_cannot_be_given(http: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/api", "/version", "/healthz", "/nothing", f"{CORE}/namespaces"])
 async def test_a_wrong_token(http: Api, path: str) -> None:
-    """It is refused everywhere, even where nobody needs one."""
+    """A wrong token is refused on every path, even where none is required."""
     assert isinstance(http.way, OverHTTP)
 
     refused = await http.way.holding("wrong").request("GET", path)

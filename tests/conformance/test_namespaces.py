@@ -1,4 +1,4 @@
-"""Namespaces: born active, deleted with their content, closed to newcomers meanwhile."""
+"""Namespaces: active when created, deleted with their content, closed to new objects meanwhile."""
 
 import asyncio
 from typing import Any

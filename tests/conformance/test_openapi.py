@@ -156,7 +156,7 @@ async def test_built_in_kinds_offer_strategic_merge(http: Api) -> None:
 
 
 async def test_a_group_that_is_gone_has_no_document(http: Api, group: str) -> None:
-    """With its last CRD a group goes from the index, and its document is a 404."""
+    """When its last CRD is deleted, a group is removed from the index, and its document is 404."""
     await url_of(http, f"apis/{group}/v1")
     (await http.delete(f"{CRDS}/gadgets.{group}")).ok()
 

@@ -20,10 +20,12 @@ def body(api_version: bytes, kind: bytes, name: bytes) -> bytes:
     return MAGIC + field(1, field(1, api_version) + field(2, kind)) + field(2, field(1, field(1, name)))
 
 
-@pytest.mark.differs("kube-apiserver breaks off at a protobuf body for a custom kind; the embedded API answers 415")
+@pytest.mark.differs(
+    "kube-apiserver closes the connection on a protobuf body for a custom kind; the embedded API answers 415"
+)
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 async def test_a_custom_kind_in_protobuf(http: Api, method: str) -> None:
-    """Nothing is written, and the API goes on."""
+    """Nothing is written, and the API keeps serving."""
     (await http.create(http.path(), widget("there"))).ok()
     path = http.path() if method == "POST" else http.path(name="there")
     sent = body(b"conformance.example.org/v1", b"Widget", b"new")
@@ -90,7 +92,9 @@ async def test_custom_kinds_have_no_protobuf(http: Api) -> None:
     assert (await http.way.request("GET", http.path(), headers={"Accept": MEDIA})).code == 406
 
 
-@pytest.mark.differs("the embedded API answers no protobuf: JSON to who takes it too, else 406")
+@pytest.mark.differs(
+    "the embedded API does not encode protobuf: it answers in JSON if the client accepts it, else with 406"
+)
 async def test_built_in_kinds_fall_back_to_json(http: Api) -> None:
     """As a server does that has no protobuf; kubectl and client-go name both."""
     path = http.path("configmaps", base=CORE)

@@ -1,4 +1,4 @@
-"""Roles and bindings are honoured, and nobody grants what he does not hold."""
+"""Roles and bindings are enforced, and privilege escalation is prevented."""
 
 import pytest
 
@@ -80,7 +80,7 @@ async def test_resource_names_limit_to_objects(api: Api) -> None:
 
 
 async def test_an_apply_that_creates_needs_create(api: Api) -> None:
-    """patch alone changes what exists; the refusal speaks of create."""
+    """With the verb patch alone an apply changes existing objects; the refusal to create names the verb create."""
     (await api.create(api.path(), widget())).ok()
     bob = await give(api, f"bob-{api.suffix}", rule("patch"))
 
@@ -181,7 +181,7 @@ async def test_the_roles_of_every_cluster_are_there(
 
 
 async def test_nobody_grants_what_he_does_not_hold(api: Api) -> None:
-    """A role with more than its writer holds is refused; the refusal lists what he lacks."""
+    """A role with more permissions than its writer holds is refused; the refusal lists the missing ones."""
     name = f"bob-{api.suffix}"
     bob = await give(api, name, rule("get"), rule("create update", "roles", "rbac.authorization.k8s.io"))
 
@@ -199,7 +199,7 @@ async def test_nobody_grants_what_he_does_not_hold(api: Api) -> None:
 
 
 async def test_escalate_lets_one_grant_more(api: Api) -> None:
-    """Who may `escalate` roles writes rules that he does not hold."""
+    """A user with the verb `escalate` may write rules without holding them."""
     own = rule("create escalate", "roles", "rbac.authorization.k8s.io")
     bob = await give(api, f"bob-{api.suffix}", own)
     await settled(api, f"bob-{api.suffix}", own, "escalate")
@@ -369,7 +369,7 @@ async def test_strangers_are_anonymous(http: Api) -> None:
 
 
 async def test_every_user_may_look_around(http: Api) -> None:
-    """Discovery is open to whoever is known; other paths are not."""
+    """Discovery is open to every authenticated user; other paths are not."""
     bob = http.acting("bob")
 
     for path in ("/api", "/apis", "/api/v1", "/openapi/v3", "/version"):

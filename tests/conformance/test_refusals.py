@@ -305,7 +305,7 @@ async def test_bad_bodies(http: Api) -> None:
 
 
 @pytest.mark.differs(
-    "etcd takes no object of more than 1.5 MiB and kube-apiserver tells it as a 500; the embedded API stores it"
+    "etcd refuses objects of more than 1.5 MiB, which kube-apiserver reports as 500; the embedded API stores them"
 )
 async def test_big_bodies(http: Api) -> None:
     """A body of more than 3 MiB is 413."""

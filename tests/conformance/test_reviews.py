@@ -1,4 +1,4 @@
-"""Questions about rights: may I, may somebody, what may I do, who am I."""
+"""Access reviews: SubjectAccessReviews, SelfSubjectRulesReview and SelfSubjectReview."""
 
 import pytest
 
@@ -45,7 +45,7 @@ async def test_administrators_ask_about_others(api: Api) -> None:
 
 
 async def test_paths_are_asked_for_too(api: Api) -> None:
-    """nonResourceAttributes: every known user may read /api, nobody else but administrators /metrics."""
+    """nonResourceAttributes: every authenticated user may read /api, only administrators /metrics."""
     for path, allowed in (("/api", True), ("/metrics", False)):
         asked = {
             "user": "x",
@@ -143,7 +143,7 @@ async def test_one_learns_who_one_is(http: Api, user: str) -> None:
 
 
 async def test_a_role_that_is_gone_is_told(api: Api) -> None:
-    """Who is refused although he is bound learns which role is missing."""
+    """A refusal to a user with a binding to a missing role names that role."""
     name = f"bob-{api.suffix}"
     await give(api, name, rule("get"))
     (await api.delete(api.path("roles", name, base="/apis/rbac.authorization.k8s.io/v1"))).ok()

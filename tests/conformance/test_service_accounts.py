@@ -49,7 +49,7 @@ async def review(api: Api, token: str, **spec: Any) -> Obj:
 
 
 def holding(api: Api, token: str) -> OverHTTP:
-    """The way of whoever holds a token."""
+    """The way to the API with a token."""
     assert isinstance(api.way, OverHTTP)
     return api.way.holding(token)
 
@@ -153,7 +153,7 @@ SELF = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 
 async def test_a_token_dies_with_its_account_and_with_its_secret(http: Api) -> None:
-    """Neither after the account is gone, nor after another one took its name, nor without its Secret is it good."""
+    """A token is invalid after its account or bound Secret is deleted, also when another has the same name."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     (await http.create(http.path("secrets", base=CORE), secret)).ok()
     token = await issued(http)

@@ -122,7 +122,7 @@ async def test_a_list_is_streamed(api: Api, query: dict[str, str]) -> None:
 
 
 async def test_no_initial_events_when_they_are_declined(api: Api) -> None:
-    """sendInitialEvents=false goes on from the version alone."""
+    """With sendInitialEvents=false a watch starts after the version."""
     then = await fill(api, "a")
     query = {**INITIAL, "sendInitialEvents": "false", "resourceVersion": then}
     async with api.watch(api.path(), **query) as watch:
@@ -181,7 +181,7 @@ async def test_a_watch_that_cannot_begin(api: Api, query: dict[str, str], code: 
 
 
 @pytest.mark.differs(
-    "a data folder put back to an older copy: the embedded API tells at once, kube-apiserver is silent"
+    "after a restore of an older data folder the embedded API refuses the watch; kube-apiserver does not answer it"
 )
 async def test_a_watch_from_the_future(api: Api) -> None:
     """A version that is still to come is refused, so that a client which knows more than the server lists again."""
@@ -226,7 +226,7 @@ async def test_fifty_watchers_hear_everything_in_order(api: Api) -> None:
 
 
 async def test_a_slow_watcher_loses_nothing(api: Api) -> None:
-    """Whoever reads late reads all of it, in order."""
+    """A slow watcher receives all events, in order."""
     then = await fill(api, "a")
     async with api.watch(api.path(), resourceVersion=then) as watch:
         for size in range(60):

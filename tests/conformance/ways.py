@@ -218,7 +218,7 @@ class OverHTTP:
         return other
 
     def holding(self, token: str) -> "OverHTTP":
-        """The same way for whoever holds another token."""
+        """The same way with another token."""
         other = copy.copy(self)
         other.token = token
         return other

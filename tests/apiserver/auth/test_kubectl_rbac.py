@@ -34,7 +34,7 @@ async def test_roles_and_bindings_are_created_and_shown(k: Cluster) -> None:
 
 
 async def test_can_i_answers_for_others(k: Cluster) -> None:
-    """auth can-i --as asks the authorizer as that user, and lists what he may do."""
+    """auth can-i --as asks the authorizer as that user and lists the permissions of that user."""
     await k.ok("create", "rolebinding", "b", "--clusterrole=view", "--user=bob")
 
     yes = await k.ok("auth", "can-i", "list", "configmaps", "--as=bob")

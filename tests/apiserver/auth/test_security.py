@@ -94,7 +94,7 @@ def test_certificates_are_renewed(tmp_path: Path, hosts: list[str], days: int) -
 
 
 def test_a_new_authority_issues_anew(tmp_path: Path) -> None:
-    """When the authority is renewed or its key lost, the old server certificate goes with it."""
+    """When the authority is renewed or its key is lost, the server certificate is replaced too."""
     identity = tls.ensure(tmp_path, [], NOW)
     (tmp_path / "ca.key").unlink()
     tls.ensure(tmp_path, [], NOW)

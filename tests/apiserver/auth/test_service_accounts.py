@@ -61,7 +61,7 @@ async def test_a_token_ends_when_it_said() -> None:
 
 
 async def test_tokens_outlive_a_restart(tmp_path: Path) -> None:
-    """The key is kept in the data folder, private, and signs on; a foreign key's tokens are nobody's."""
+    """The key is stored in the data folder with mode 0600 and used again; tokens of another key are unknown."""
     api = EmbeddedAPI(tmp_path / "data", lambda: NOW)
     await api.start()
     token = await issued(api.backend)
@@ -101,7 +101,7 @@ def test_a_file_that_holds_no_key_is_told(tmp_path: Path) -> None:
 
 
 def test_a_signature_counts_only_for_what_was_signed() -> None:
-    """Another algorithm, other claims, a shorter signature, no JSON, too much: nobody's."""
+    """Tokens with another algorithm, other claims, a shorter signature, no JSON or too many characters are unknown."""
     signer = Signer(None)
     head, body, signature = signer.sign({"a": 1}).split(".")
     other = base64.urlsafe_b64encode(b'{"a":2}').decode().rstrip("=")

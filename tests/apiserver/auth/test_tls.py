@@ -18,7 +18,7 @@ def test_what_is_good_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_key_without_its_certificate_is_replaced(tmp_path: Path) -> None:
-    """Killed between writing the new key and the new certificate: the next start makes both anew."""
+    """After a crash between writing the new key and the new certificate, the next start creates both again."""
     other = tmp_path / "other"
     other.mkdir()
     mine = tls.ensure(tmp_path, (), NOW)
@@ -30,7 +30,7 @@ def test_a_key_without_its_certificate_is_replaced(tmp_path: Path) -> None:
 
 
 def test_an_authority_key_without_its_certificate_is_replaced(tmp_path: Path) -> None:
-    """Then everything below it is made anew, too."""
+    """Then everything that depends on it is created again, too."""
     other = tmp_path / "other"
     other.mkdir()
     mine = tls.ensure(tmp_path, (), NOW)

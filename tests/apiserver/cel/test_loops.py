@@ -19,7 +19,7 @@ def test_loops_within_loops_are_counted(rule: str, loops: int) -> None:
 
 
 def test_a_rule_that_would_take_for_ever_is_not_run() -> None:
-    """Loops within loops over a long list are refused, so that nobody waits for them; short ones run."""
+    """Nested loops over a long list are refused, so that no other request waits for them; short ones run."""
     schema = {
         "type": "object",
         "properties": {

@@ -70,7 +70,7 @@ def test_names_are_completed() -> None:
 
 
 def test_versions_that_were_stored_are_remembered() -> None:
-    """storedVersions grows when another version becomes the stored one."""
+    """storedVersions grows when another version is the storage version."""
     old = completed(crd())
     given = copy.deepcopy(old)
     given["spec"]["versions"][0]["storage"] = False
@@ -292,5 +292,5 @@ def test_what_objects_rely_on_does_not_change(change: Callable[[Crd], Any], line
     "junk", [None, [], "x", {"versions": "x"}, {"names": [], "versions": [1, {"schema": {"openAPIV3Schema": []}}]}]
 )
 def test_junk_is_refused_without_a_crash(junk: Any) -> None:
-    """Whatever stands in spec, the answer is a list of causes."""
+    """Any content of spec is answered with a list of causes."""
     assert told({"metadata": {"name": "x"}, "spec": junk})

@@ -127,7 +127,7 @@ async def test_a_crd_is_served_once_it_is_stored() -> None:
 
 
 async def test_a_crd_whose_names_are_taken_is_not_served() -> None:
-    """The condition says which name clashes, and the other resource goes on."""
+    """The condition names the conflicting name, and the other resource is still served."""
     async with running() as api:
         made = await api.create(crd("Gizmo", short="wd"), "customresourcedefinitions")
         conditions = {c["type"]: c for c in made["status"]["conditions"]}

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from metal.apiserver.machinery.formats import FORMATS, parse_datetime, parse_duration
 from metal.apiserver.machinery.object_meta import validate_metadata
-from metal.kube.meta.names import is_label, is_subdomain
 
 
 def told(meta: dict[str, Any], old: dict[str, Any] | None = None, *, namespaced: bool = True) -> list[str]:
@@ -88,12 +87,6 @@ def test_a_dying_object_takes_no_new_finalizers() -> None:
     [line] = told({"name": "a", "finalizers": ["x/a", "x/b"]}, old)
     assert "no new finalizers can be added" in line
     assert line.endswith('found new finalizers []string{"x/b"}')
-
-
-@given(st.text("abzAZ09.-_\n", max_size=70))
-def test_a_label_is_a_short_subdomain_without_dots(text: str) -> None:
-    """The two rules agree where they meet."""
-    assert is_label(text) == (is_subdomain(text) and "." not in text and len(text) <= 63)
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,12 @@ Obj = dict[str, Any]
 
 
 def create(spec: Any, manager: str = "creator", **more: Any) -> Obj:
-    """An object that somebody created."""
+    """An object that a client created."""
     return track_update(None, obj(spec, **more), manager=manager, schema=SCHEMA, now=NOW)
 
 
 def update(old: Obj, spec: Any, manager: str = "editor", now: datetime = LATER) -> Obj:
-    """The object with another spec, written by somebody."""
+    """The object with another spec, written by another manager."""
     return track_update(old, {**old, "spec": spec}, manager=manager, schema=SCHEMA, now=now)
 
 
@@ -44,7 +44,7 @@ def owned(thing: Obj) -> dict[str, set[str]]:
 
 
 def test_a_creator_owns_what_it_wrote_and_nothing_of_the_identity() -> None:
-    """Name, uid, kind and the like belong to nobody; labels do."""
+    """Name, uid, kind and similar fields have no owner; labels have one."""
     given = obj({"text": "x"})
     given["metadata"] |= {
         "uid": "1",
@@ -76,7 +76,7 @@ def test_an_editor_takes_over_what_it_changes() -> None:
 
 
 def test_a_removed_field_leaves_every_owner() -> None:
-    """Nobody owns what is not there, and a manager that owns nothing is forgotten."""
+    """Missing fields have no owner, and the entry of a manager without fields is removed."""
     shared = update(create({"number": 1}), {"number": 1, "text": "y"})
     after = update(shared, {"number": 1}, manager="third")
     assert owned(after) == {"creator": {".spec", ".spec.number"}}
@@ -155,7 +155,7 @@ def test_apply_again_changes_nothing() -> None:
 
 
 def test_a_field_no_longer_applied_goes() -> None:
-    """What this manager applied and drops is removed, if nobody else owns it."""
+    """A field that this manager applied and no longer applies is removed, unless another manager owns it."""
     once = put(create({"number": 1}), {"text": "x", "nested": {"text": "a", "other": "b"}})
     after = put(once, {"nested": {"text": "a"}})
     assert after["spec"] == {"number": 1, "nested": {"text": "a"}}
@@ -284,7 +284,7 @@ def test_kinds_without_a_status_subresource_apply_status_with_the_rest() -> None
 
 
 def test_kubectl_may_take_over_what_it_applied_client_side() -> None:
-    """Fields of the last-applied annotation are no conflict for kubectl, unless somebody changed them since."""
+    """Fields of the last-applied annotation are no conflict for kubectl, unless they were changed since."""
     note = json.dumps(obj({"text": "x", "number": 1}))
     live = obj({"text": "x", "number": 1})
     live["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": note}

@@ -125,7 +125,7 @@ def test_paths_read_as_in_conflict_messages() -> None:
     ],
 )
 def test_only_what_changed_is_reported(old: Set, new: Set, written: set[str], removed: set[str]) -> None:
-    """Order in keyed lists is no change; a value that becomes another type is one."""
+    """The order of keyed lists is no change; another type of a value is one."""
     changes = compare(ROOT, obj(old), obj(new))
     assert members(changes.written) == written
     assert members(changes.removed) == removed

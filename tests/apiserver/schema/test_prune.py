@@ -43,7 +43,7 @@ OPEN_WITH_KNOWN = {**OPEN, "properties": {"known": {"type": "object", "propertie
 def test_unknown_fields_are_dropped_and_named(
     schema: dict[str, Any], given: dict[str, Any], kept: dict[str, Any], unknown: list[str]
 ) -> None:
-    """What the schema does not name goes, and its path is reported."""
+    """Fields that the schema does not declare are removed, and their paths are reported."""
     thing = compiled(schema)
     assert thing.prune(obj(given))["spec"] == kept
     assert thing.unknown_fields(obj(given)) == unknown
@@ -56,7 +56,7 @@ def test_identity_stays_even_if_the_schema_is_empty() -> None:
 
 
 def test_metadata_is_pruned_by_its_own_schema() -> None:
-    """metadata knows its fields, whatever the CRD says."""
+    """metadata has its own schema, independent of the CRD."""
     thing = Compiled(resource({}))
     given = {**obj({}), "metadata": {"name": "one", "labels": {"a": "b"}, "colour": "red"}}
     assert thing.prune(given)["metadata"] == {"name": "one", "labels": {"a": "b"}}

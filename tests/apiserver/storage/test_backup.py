@@ -57,7 +57,7 @@ async def remote(tmp_path: Path) -> AsyncIterator[Remote]:
 
 
 async def test_a_restore_brings_back_what_the_copy_held(remote: Remote) -> None:
-    """Changed objects are as they were, removed ones are back with their uid, newer ones are gone."""
+    """Changed objects have their old content, removed ones exist again with their uid, newer ones are removed."""
     kept = await remote.inside.create(widget("kept", size=1))
     lost = await remote.inside.create(widget("lost", size=2))
     copy = await remote.copy()

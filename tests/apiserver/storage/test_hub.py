@@ -34,7 +34,7 @@ def test_large_objects_are_kept_by_bytes() -> None:
 
 
 def test_some_events_are_kept_however_large_they_are() -> None:
-    """Else nobody could follow the collection."""
+    """Events of large objects are kept too, so that a watch of them is possible."""
     log = Log(limit=5000, floor=0, max_bytes=1)
     for version in range(1, 2001):
         log.publish(_event(version, 100))
@@ -55,7 +55,7 @@ def test_a_watcher_that_was_passed_is_told_so() -> None:
 
 @given(st.lists(st.integers(0, 5000), max_size=60), st.integers(1, 40), st.integers(1, 20_000))
 def test_a_watcher_misses_nothing_above_the_floor(sizes: list[int], limit: int, room: int) -> None:
-    """Whatever went by number or by size: from the floor on every event is there, in order."""
+    """After events were dropped by number or by size, every event after the floor is present, in order."""
     log = Log(limit=limit, floor=0, max_bytes=room)
     for version, size in enumerate(sizes, start=1):
         log.publish(_event(version, size))

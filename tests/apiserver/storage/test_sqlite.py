@@ -53,7 +53,7 @@ async def limit_pages(journal: SqliteJournal, pages: int) -> None:
 
 
 async def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
-    """Puts, overwrites and removals are read back, with the newest version even if its object is gone."""
+    """Creations, updates and removals are read back, with the newest version even if its object was removed."""
     journal = SqliteJournal(tmp_path / "state.db")
     assert (await journal.open()).resource_version == 0
     await appended(journal, change("a", 1), change("b", 2), change("a", 3, b"[3]"), change("b", 4, None))
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_words(
 
 
 async def _opened_and_closed(path: Path) -> None:
-    """As a process does: whatever happens, it cleans up."""
+    """Cleans up on any exit, as a process does."""
     journal = SqliteJournal(path)
     try:
         await journal.open()

@@ -72,7 +72,7 @@ async def test_nothing_is_seen_before_it_is_durable() -> None:
 
 @pytest.mark.looptime
 async def test_keys_are_those_that_a_writer_must_reckon_with() -> None:
-    """Staged creations count, staged removals do not: whoever replaces everything misses none of them."""
+    """Staged creations count and staged removals do not, so a restore misses no object."""
     store, journal = await opened()
     first = asyncio.ensure_future(store.write(THINGS, thing("a")))
     await asyncio.sleep(0)

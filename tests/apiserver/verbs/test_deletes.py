@@ -40,7 +40,7 @@ async def test_an_unheld_object_goes_at_once() -> None:
 
 
 async def test_a_finalizer_holds_an_object_until_it_is_removed() -> None:
-    """The delete is marked by a time; the object goes with its last finalizer, and takes no new one."""
+    """A delete sets deletionTimestamp; the object is removed with its last finalizer and accepts no new one."""
     async with running() as api:
         obj = widget()
         obj["metadata"]["finalizers"] = ["example.org/one", "example.org/two"]
@@ -150,7 +150,7 @@ async def test_many_dependents_go() -> None:
 
 
 async def test_a_namespace_takes_its_content_along() -> None:
-    """It is Terminating while something is left in it, takes nothing new, and goes when it is empty."""
+    """It is Terminating while it has content, accepts no new objects, and is removed when it is empty."""
     async with running() as api:
         await api.create({"metadata": {"name": "temp"}}, "namespaces")
         held = widget("held")
@@ -180,7 +180,7 @@ async def test_the_namespaces_of_the_system_stay() -> None:
 
 
 async def test_a_crd_takes_its_objects_along() -> None:
-    """Deleting a CRD deletes its objects, waits for their finalizers, and ends the resource; made anew it is empty."""
+    """Deleting a CRD deletes its objects, waits for finalizers, and ends the resource; created again it is empty."""
     async with running() as api:
         held = widget("held")
         held["metadata"]["finalizers"] = ["example.org/hold"]
@@ -201,7 +201,7 @@ async def test_a_crd_takes_its_objects_along() -> None:
 
 
 async def test_the_watches_of_a_deleted_crd_end() -> None:
-    """A watcher of a resource that is gone is not left waiting; one that begins anew sees what is new."""
+    """A watch of a removed resource ends; a watch of the recreated resource sees its new objects."""
     async with running() as api:
         await api.create(widget("a"))
         items = api.watch(resource_version=str(api.backend.store.version))
@@ -226,7 +226,7 @@ async def test_a_collection_is_deleted_by_selector() -> None:
 
 
 async def test_events_do_not_stay_for_ever() -> None:
-    """An Event goes an hour after it was last seen."""
+    """An Event is deleted an hour after its last occurrence."""
     async with running() as api:
         for name, seen in (("old", "2030-01-01T00:00:00Z"), ("new", "2030-01-01T00:50:00Z")):
             event = {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "lastTimestamp": seen}

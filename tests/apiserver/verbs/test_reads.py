@@ -86,7 +86,7 @@ async def test_pages_show_one_moment() -> None:
 
 
 async def test_a_page_that_cannot_be_continued_is_expired() -> None:
-    """A forgotten past is answered with 410 and a token that goes on at the newest version; garbage with 400."""
+    """When history no longer reaches the version, the answer is 410 with a token for the newest one; garbage is 400."""
     async with running(history=4) as api:
         await fill(api, 3)
         token = (await api.backend.list(api.ctx(), ListOptions(limit=1))).continue_
@@ -103,7 +103,7 @@ async def test_a_page_that_cannot_be_continued_is_expired() -> None:
 
 
 async def test_a_page_of_the_future_is_too_early() -> None:
-    """A token of before the data folder was put back to an older copy is refused with 504, not answered at random."""
+    """A continue token from before the restore of an older data folder is refused with 504."""
     async with running() as api:
         with pytest.raises(StatusError, match="Too large resource version"):
             await api.backend.list(api.ctx(), ListOptions(continue_=str(ContinueToken(9_999, "a"))))
@@ -228,7 +228,7 @@ async def test_versions_before_the_start_are_expired() -> None:
 
 
 async def test_a_slow_watcher_is_told_to_list_again() -> None:
-    """One that falls behind the log gets 410; it holds up nobody and costs no memory."""
+    """A watcher that falls behind the log gets 410; it neither delays other watchers nor costs memory."""
     async with running(history=4) as api:
         items = api.watch(resource_version=str(api.backend.store.version))
         await api.create(widget("first"))

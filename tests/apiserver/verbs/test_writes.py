@@ -12,7 +12,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_a_new_object_gets_its_identity_from_the_server() -> None:
-    """uid, creationTimestamp, generation and resourceVersion are the server's, whatever was sent; status is dropped."""
+    """The server sets uid, creationTimestamp, generation and resourceVersion, not the client; status is dropped."""
     async with running() as api:
         sent = widget(size=1)
         sent["metadata"] |= {"uid": "mine", "generation": 9, "creationTimestamp": "1999-01-01T00:00:00Z"}
@@ -263,7 +263,7 @@ async def test_apply_creates_then_merges_and_owns() -> None:
 
 
 async def test_apply_needs_a_manager() -> None:
-    """Without a fieldManager nobody could own the fields."""
+    """An apply without fieldManager is refused, because its fields would have no owner."""
     async with running() as api:
         with pytest.raises(StatusError, match=r'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required'):
             await api.apply(widget(size=1), manager="")

@@ -184,7 +184,7 @@ async def test_paths_outside_the_built_in_groups_answer_plain_text(web: Web, pat
     ],
 )
 async def test_bodies_that_cannot_be_read_are_refused(web: Web, content_type: str, body: bytes, code: int) -> None:
-    """Garbage, depth, size, aliases and foreign formats are answered with a Status; the server goes on."""
+    """Garbage, depth, size, aliases and unsupported formats are answered with a Status; the server keeps serving."""
     got, answer, _ = await web.ask("POST", WIDGETS, body, headers={"Content-Type": content_type})
     assert (got, answer["kind"]) == (code, "Status")
     assert (await web.ask("GET", WIDGETS))[0] == 200
@@ -234,7 +234,7 @@ async def test_warnings_travel_as_headers(web: Web) -> None:
 
 
 async def test_a_warning_about_a_strange_field_is_no_header_of_its_own(web: Web) -> None:
-    """The write is done when the warning goes out: it must arrive, whatever the field is called and how long it is."""
+    """The warning is sent after the write, so it must arrive for any name and length of the field."""
     strange = {"a\r\nSet-Cookie: b": 1, "long" * 10_000: 1, "\x00": 1} | {f"f{number}": 1 for number in range(500)}
     body = widget("a")
     body["spec"] |= strange
@@ -366,7 +366,7 @@ async def test_stopping_ends_open_watches_quickly(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_hangs_up_leaves_nothing(web: Web) -> None:
-    """When a watcher's connection is cut, its cursor goes."""
+    """When the connection of a watcher is cut, its cursor is removed."""
     log = web.api.backend.store.hub.log(web.api.backend.resource("example.org", "v1", "widgets").key)
     headers = {"Authorization": f"Bearer {web.token}"}
     response = await web.session.get(f"{WIDGETS}?watch=1", headers=headers)
@@ -378,7 +378,7 @@ async def test_a_client_that_hangs_up_leaves_nothing(web: Web) -> None:
 
 
 async def test_a_fault_of_our_own_is_a_500_without_details(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unexpected exception becomes a Status; its text, which may hold secrets, stays in the log."""
+    """An unexpected exception is answered with a Status; its text, which may contain secrets, is in the log only."""
 
     async def broken(*args: object) -> None:
         raise RuntimeError("password=hunter2")

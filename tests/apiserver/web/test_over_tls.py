@@ -1,4 +1,4 @@
-"""Our own HTTP client and informers against our own API over TLS: both ends speak the same Kubernetes."""
+"""The HTTP client and informers of metal.kube against the embedded API over TLS."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -81,7 +81,7 @@ async def test_a_watch_from_too_far_back_says_expired(api: EmbeddedAPI, client: 
 
 
 async def test_an_informer_follows_over_the_wire_and_through_a_restart(tmp_path: Path) -> None:
-    """The API goes away and comes back on the same port; the cache is right again without help."""
+    """After the API stops and starts again on the same port, the cache recovers without help."""
     api = EmbeddedAPI(tmp_path / "data", system_clock)
     await api.start()
     await api.install_crds([crd()])

@@ -112,7 +112,7 @@ def test_broken_messages_are_refused(raw: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_reader(raw: bytes) -> None:
-    """Whatever is sent, the answer is an object or a refusal."""
+    """Any bytes are decoded to an object or refused."""
     for kind in ("Secret", "Event", "DeleteOptions"):
         try:
             decoded = decode(envelope("v1", kind, raw))

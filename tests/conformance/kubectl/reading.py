@@ -3,7 +3,7 @@
 from tests.conformance.kubectl import manifests
 from tests.conformance.kubectl.step import Step
 
-_WORDS = "fields that every kind has are described in our own words"
+_WORDS = "the descriptions of metadata fields are shorter in the embedded API"
 _OFF = '{"status":{"state":"Available","powerState":"Off"}}'
 OURS = (
     r"^(NAME|bmcs|bmcsecrets|endpoints +mep|servers|serverclaims|serverbootconfigurations|ipxebootconfigs|configmaps|"

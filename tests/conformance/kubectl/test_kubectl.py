@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.needs("kubectl")]
 CRDS = Path(__file__).parents[3] / "config" / "crd"
 FOUND = programs.found()
 LEAST = 60
-"""Commands that are compared with every kubectl, whatever is left out of the script."""
+"""Minimum number of commands that are compared with every kubectl."""
 WHOLE = os.environ.get("METAL_KUBECTL") == "all"
 
 
