@@ -127,7 +127,7 @@ class Runtime:
             await self.stop(grace=grace)
 
     async def stop(self, *, grace: float = 10.0) -> None:
-        """Let reconciles in progress end for up to `grace` seconds, cancel the rest, then informers and background tasks."""
+        """Let reconciles in progress end for up to `grace` seconds, cancel the rest, then stop everything else."""
         try:
             await self._workers.hold(_STOPPING, grace=grace)
         except Crashed as exc:
