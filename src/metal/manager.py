@@ -103,7 +103,7 @@ class Parts:
 class Manager:
     """Runs the controllers, the boot server and the registry. `start`, then `listen`, in the end `stop`.
 
-    Caches, boot server and registry work in every manager; controllers in the leader, while nobody holds the runtime.
+    Caches, boot server and registry work in every manager; controllers in the leader, while the runtime has no hold.
     """
 
     def __init__(self, parts: Parts) -> None:

@@ -25,6 +25,7 @@ from metal.evidence.signing import SigningKey
 from metal.evidence.verdict import Verdict
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
+from metal.kube.controller.transitions import log_transition
 from metal.kube.meta import mergepatch
 from metal.kube.meta.permissions import Permission
 
@@ -137,7 +138,9 @@ async def write(
     """Write a status. Raises Conflict when the evidence changed in between, and ApiError."""
     changes: dict[str, Any] = mergepatch.diff(msgspec.to_builtins(evidence.status), msgspec.to_builtins(status))
     body = {"metadata": {"resourceVersion": evidence.metadata.resource_version}, "status": changes}
-    return await client.patch_status(kinds.evidence, evidence.metadata.name, body)
+    written = await client.patch_status(kinds.evidence, evidence.metadata.name, body)
+    log_transition(kinds.evidence, evidence, evidence.status, status)
+    return written
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

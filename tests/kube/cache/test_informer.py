@@ -1,4 +1,4 @@
-"""Informer: the cache becomes and stays what the API holds, whatever happens on the way."""
+"""Informer: the cache becomes equal to the API and stays so under every fault."""
 
 import asyncio
 import random
@@ -280,7 +280,7 @@ async def test_a_retry_ends_the_wait_for_an_api_that_could_not_be_reached() -> N
 
 
 async def test_a_retry_spares_no_pause_that_an_api_wants() -> None:
-    """429 is waited out, whoever says that the API answers."""
+    """The Retry-After of a 429 counts, also when another client reaches the API."""
     api = FakeAPI()
     api.faults.next("list", TooManyRequests("slow", retry_after=20))
     informer = Informer(api, THING, rng=random.Random(1))
@@ -310,7 +310,7 @@ async def test_one_reads_ones_own_write() -> None:
 
 
 async def test_a_late_observation_does_not_raise_the_dead() -> None:
-    """A write whose answer arrives after the watch told of the deletion stays forgotten."""
+    """A write whose answer arrives after the deletion on the watch does not bring the object back."""
     api = FakeAPI()
     await api.create(THING, body("a"))
     async with following(api) as (informer, _):

@@ -225,7 +225,7 @@ async def test_a_line_of_two_megabytes_is_one_event() -> None:
 
 
 async def test_an_error_event_is_raised() -> None:
-    """410 inside the stream is Expired, whatever the HTTP status was."""
+    """410 inside the stream is Expired, although the HTTP status was 200."""
     error = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
     async with serving(stream(error)) as server:
         with pytest.raises(Expired, match="too old"):
@@ -247,7 +247,7 @@ async def test_a_silent_watch_ends_at_the_inactivity_deadline() -> None:
 
 
 async def test_a_watch_that_is_never_answered_ends_sooner_than_a_silent_one() -> None:
-    """Until its first answer a watch is a request like others, whatever its inactivity deadline."""
+    """Until its first answer a watch has the deadline of a request, not its inactivity deadline."""
     async with serving(hang) as server:
         with pytest.raises(Unavailable, match="no answer in time"):
             await asyncio.wait_for(collect(server, total=0.1, inactivity=300), 5)
@@ -315,7 +315,7 @@ async def test_every_bad_answer_is_one_of_our_errors(answer: Any, error: type[Ap
 
 
 async def test_a_list_with_one_unreadable_object_names_it() -> None:
-    """Whoever has to repair it learns which one."""
+    """The error says which object has to be repaired."""
     bad = page("good", "bad")
     bad["items"][1]["spec"] = {"size": []}
     async with serving(json(bad)) as server, client(server) as api:

@@ -22,14 +22,14 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Wire:
-    """A client whose requests take their time, and arrive even when nobody waits for them any more."""
+    """A client whose requests are slow, and arrive even after the caller has gone."""
 
     def __init__(self, api: FakeAPI, delay: Callable[[], float] = lambda: 0.0) -> None:
         self.api, self.delay = api, delay
         self.cut = False
         """Requests go out and nothing comes back."""
         self.refused = False
-        """Nobody answers at once, and nothing arrives."""
+        """No request is answered, and none arrives."""
         self.asked = 0
         self._on_the_way: set[asyncio.Task[Any]] = set()
 
@@ -84,7 +84,7 @@ class Wire:
     def _arrived(self, task: asyncio.Task[Any]) -> None:
         self._on_the_way.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever asked may have gone
+            task.exception()  # the caller may have gone
 
     async def _travel(self, call: Callable[[], Coroutine[Any, Any, R]]) -> R:
         await asyncio.sleep(self.delay())
@@ -101,7 +101,7 @@ class Wire:
 
 
 class Candidate:
-    """A process that wants to lead, and what became of it."""
+    """A candidate process, and a record of when it led."""
 
     def __init__(self, name: str, wire: Wire, site: "Election", clock: Clock) -> None:
         self.name, self.wire, self.site = name, wire, site

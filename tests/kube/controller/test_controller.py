@@ -1,4 +1,4 @@
-"""Controller: every key is handled until it is done, whatever the reconciler does."""
+"""Controller: every key is handled until it is done, also when the reconciler fails or hangs."""
 
 import asyncio
 import random

@@ -119,7 +119,7 @@ async def test_a_leader_cut_off_stops_before_the_lease_can_be_taken(election: El
 
 @pytest.mark.parametrize("away", [4.0, 30.0])
 async def test_an_api_that_is_away(away: float, election: Election) -> None:
-    """Shortly: nobody notices. For long: nobody leads, and the last leader goes on when it is back, as its own heir."""
+    """A short outage changes nothing. In a long one no process leads, and the last leader leads again afterwards."""
     one, two = election.candidate("one"), election.candidate("two")
     await asyncio.sleep(40)
     for each in (one, two):
@@ -200,7 +200,7 @@ async def test_a_lease_given_to_somebody_else_by_hand_is_gone_at_once(election: 
     await virtual.settle(50)
     assert (one.lost, election.leaders) == ([FIRST + 1], [])
     await asyncio.sleep(20)
-    assert election.leaders == ["one"], "nobody renews it, so it expires"
+    assert election.leaders == ["one"], "no process renews it, so it expires"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ async def test_a_machine_that_was_suspended_leads_no_more_when_it_wakes(election
 
 
 async def test_a_deleted_lease_is_made_again_and_two_never_lead(election: Election) -> None:
-    """Whoever is first, leader or standby: the other sees it and keeps to it."""
+    """Leader or standby, the second to write sees the first and accepts it."""
     for name in ("one", "two", "three"):
         election.candidate(name, delay=lambda: 0.05)
     await asyncio.sleep(30)
@@ -255,7 +255,7 @@ async def test_it_may_act_to_the_instant_and_no_longer(election: Election) -> No
         one.elector.require()
     await asyncio.sleep(FIRST + 1)
     one.elector.require()
-    one.task.cancel()  # nobody looks at deadlines any more
+    one.task.cancel()  # the task that checks deadlines ends
     await virtual.settle()
     with pytest.raises(NotLeader, match="one is not the leader"):
         one.elector.require()
@@ -315,7 +315,7 @@ TINY = [("refuse", 2, 1.4e-45), ("edit", 0, 2.8e-277), ("heal", 2, 0.005), ("del
 @given(acts=ACTS, seed=st.integers(0, 1000), slow=st.floats(0.0, 3.0))
 def test_never_two_leaders(acts: list[tuple[str, int, float]], seed: int, slow: float) -> None:
     """Three candidates with slow wires that are killed, stopped, cut off and healed, over a Lease that is deleted and
-    edited: whenever one becomes the leader no other is, and in the end somebody leads."""
+    edited: whenever one becomes the leader no other is, and in the end one leads."""
     virtual.run(_never_two(acts, random.Random(seed), slow))
 
 

@@ -185,7 +185,7 @@ STEPS = st.lists(
 def test_no_key_is_lost_and_none_runs_twice_at_once(
     steps: list[tuple[str, int, float]], workers: int, seed: int
 ) -> None:
-    """Whatever is added, delayed, retried or cancelled: each key is handled after its last add, by one worker."""
+    """In every order of add, delay, retry and cancel, each key is handled after its last add, by one worker."""
     run(_check_queue(steps, workers, random.Random(seed)))
 
 

@@ -114,7 +114,7 @@ async def test_a_hold_without_grace_overtakes_one_that_waits() -> None:
 
 
 async def test_a_hold_whose_caller_went_away_holds_all_the_same() -> None:
-    """Its grace period is kept, and the release afterwards finds workers that can begin anew."""
+    """Its grace period is kept, and the release afterwards finds workers that can begin again."""
     bench = Bench(takes=50)
     await bench.add("a")
     await bench.runtime.start()
@@ -166,7 +166,7 @@ async def test_what_changed_and_was_due_meanwhile_is_done_after_the_release() ->
 
 
 async def test_memories_are_dropped_before_workers_begin_anew_and_not_before() -> None:
-    """Somebody else may have acted during the hold; at the first beginning there is nothing to forget."""
+    """Another process may have acted during the hold; at the first start there is nothing to forget."""
     bench = Bench()
     forgotten: list[int] = []
     bench.runtime.on_resume(lambda: forgotten.append(len(bench.begun)))
@@ -182,7 +182,7 @@ async def test_memories_are_dropped_before_workers_begin_anew_and_not_before() -
 
 
 async def test_a_worker_that_does_not_end_is_a_crash() -> None:
-    """A reconcile that swallows its cancellation keeps nobody waiting: hold raises, and the process can end."""
+    """A reconcile that swallows its cancellation does not block: hold raises, and the process can end."""
     bench = Bench()
     enough = asyncio.Event()
 

@@ -15,6 +15,7 @@ from metal.controllers.shared.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
+from metal.kube.controller.transitions import state_of
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.conditions import find, set_condition
 from metal.kube.meta.mergepatch import diff
@@ -65,7 +66,7 @@ class StatusScope(Generic[T]):
 
     def _why(self) -> str:
         """Why this pass writes to a BMC, for the log: the pending state, the boot that starts, and what is awaited."""
-        state, awaited = transitions.state_of(self.status), getattr(self.status, "waiting_for", "")
+        state, awaited = state_of(self.status), getattr(self.status, "waiting_for", "")
         window = getattr(self.status, "boot_window", None)
         boot = f", {window.purpose} boot {window.id}" if window is not None and window.phase == Phase.OPEN else ""
         waits = f", waits for {awaited}" if awaited else ""

@@ -1,4 +1,11 @@
-"""Records core/v1 Events in the background; a repeated Event raises the count of the first one."""
+"""Records core/v1 Events in the background; a repeated Event raises the count of the first one.
+
+`event` puts an occurrence into one of a few queues ("lanes"), chosen by the object, and returns at once; `run` writes
+them. Events of one object are in one lane and so stay in order, and a slow write delays one lane only. Occurrences with
+the same object, type, reason and message within ten minutes are one series: the first creates an Event whose name
+follows from these and the time window, so that another process continues the series instead of starting a second one.
+Writes are retried a few times and then dropped and counted, because Events inform people and nothing depends on them.
+"""
 
 import asyncio
 import hashlib
@@ -52,7 +59,7 @@ class _Occurrence:
 
 @dataclass
 class _Series:
-    """An Event in the API that is counted up."""
+    """An Event in the API, and its count."""
 
     name: str
     count: int
@@ -60,7 +67,7 @@ class _Series:
 
 
 class Recorder:
-    """Takes events without waiting and writes them from `run`. Lost ones are counted in `dropped`, never retried long.
+    """Accepts events without waiting and writes them from `run`; lost ones are counted in `dropped`.
 
     Only the kind passed as event_kind is written; its struct may expose `count`.
     """
@@ -111,7 +118,7 @@ class Recorder:
                 lane.task_done()
 
     async def flush(self) -> None:
-        """Wait until everything taken so far is written or dropped. `run` must be running."""
+        """Wait until every event so far is written or dropped. `run` must be running."""
         for lane in self._lanes:
             await lane.join()
 
@@ -152,7 +159,7 @@ class Recorder:
         self._remember(occurrence, _Series(name, 1, occurrence.at))
 
     async def _continue(self, occurrence: _Occurrence, name: str) -> None:
-        """Take up a series that an earlier process began in the same window."""
+        """Continue a series that an earlier process began in the same window."""
         there = await self._client.get(self._kind, name, _namespace(occurrence))
         await self._count_up(occurrence, _Series(name, int(getattr(there, "count", 1) or 1), occurrence.at))
 
@@ -188,7 +195,7 @@ def _namespace(occurrence: _Occurrence) -> str:
 
 
 def _name(occurrence: _Occurrence) -> str:
-    """Same happening, same window, same name: also after a restart."""
+    """The same occurrence in the same window has the same name, also after a restart."""
     window = int(occurrence.at.timestamp() // _WINDOW.total_seconds())
     digest = hashlib.sha256("\0".join((*occurrence.identity, str(window))).encode()).hexdigest()[:16]
     return f"{occurrence.name[:236].rstrip('.-')}.{digest}"

@@ -50,7 +50,7 @@ class Runtime:
         self._started = False
 
     def informer(self, kind: Kind[T], namespace: str = "") -> Informer[T]:
-        """The shared informer of a kind; of one namespace when given. Made at first use, also after start."""
+        """The shared informer of a kind; of one namespace when given. Created at first use, also after start."""
         identity = (kind.api_version, kind.plural, namespace)
         informer = self._informers.get(identity)
         if informer is None:
@@ -83,7 +83,7 @@ class Runtime:
         return self._workers.holds
 
     async def hold(self, reason: str, *, grace: float = 10.0) -> None:
-        """Have the controllers do nothing until `release(reason)`; returns when the last reconcile has ended.
+        """Stop the controllers until `release(reason)`; returns when the last reconcile has ended.
 
         Reconciles in progress may go on for up to `grace` seconds, then they are cancelled; 0 cancels them at once.
         Any number of reasons may hold, each under a name of its own ("standby", "move"), also before `start`; workers
@@ -127,7 +127,7 @@ class Runtime:
             await self.stop(grace=grace)
 
     async def stop(self, *, grace: float = 10.0) -> None:
-        """Let reconciles in progress end for up to `grace` seconds, cancel what is left, then all else."""
+        """Let reconciles in progress end for up to `grace` seconds, cancel the rest, then stop everything else."""
         try:
             await self._workers.hold(_STOPPING, grace=grace)
         except Crashed as exc:

@@ -1,4 +1,10 @@
-"""Runs the workers of all controllers while no hold exists: a standby and a pause are both holds."""
+"""Runs the workers of all controllers while no hold exists: a standby and a pause are both holds.
+
+A set of named holds is remembered. The first hold stops all queues, lets calls in progress end for its grace period and
+then cancels them; the release of the last one reopens the queues with every object, as at the start, because changes
+during the hold were not recorded. Workers never start before the last of the earlier ones has ended, also when a hold
+and a release follow each other closely.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +16,7 @@ from metal.kube.controller.tasks import Crashed, Tasks
 
 _log = structlog.get_logger(__name__)
 _END_WITHIN = 2.0
-"""Seconds that a cancelled worker may take to end. One that takes longer waits for nothing that can be cancelled."""
+"""Seconds in which a cancelled worker must end; one that takes longer ignores its cancellation."""
 
 
 class Workers:

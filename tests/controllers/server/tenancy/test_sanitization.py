@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+import structlog
 
 from metal.api.core import CONFIG_MAP, SECRET
 from metal.api.server import Server
@@ -270,6 +271,22 @@ async def test_a_key_that_is_none_holds_the_server_back_and_names_the_secret() -
     assert server.status.failure is not None
     assert f"Secret {NS}/metal-evidence-key, key private.pem" in server.status.failure.message
     assert "nonsense" not in server.status.failure.message
+
+
+async def test_an_erasure_is_logged_and_counted() -> None:
+    """Its evidence goes from Running to Succeeded, each step one line; the erasure and its drives are counted."""
+    async with world(**ERASE) as w:
+        await erasing(w)
+        with structlog.testing.capture_logs() as logs:
+            await w.erase()
+            await w.until("Available")
+        value = w.runtime.metrics.registry.get_sample_value
+        erased = value("metal_sanitizations_total", {"policy": "Clear", "result": "succeeded"})
+        drives = w.runtime.metrics.registry.collect()
+    steps = [line for line in logs if line["event"] == "transition" and line["kind"] == "SanitizationEvidence"]
+    assert [(line["from"], line["to"]) for line in steps][-1] == ("Running", "Succeeded")
+    assert erased == 1
+    assert sum(s.value for f in drives for s in f.samples if s.name == "metal_drive_erasures_total") >= 1
 
 
 async def test_servers_that_are_recycled_are_counted_by_what_became_of_the_data() -> None:

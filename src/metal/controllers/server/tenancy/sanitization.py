@@ -37,7 +37,6 @@ from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import firmware
 from metal.controllers.server.tenancy.tenancy import find_claim
-from metal.controllers.shared import transitions
 from metal.evidence import record
 from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
@@ -216,9 +215,7 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
             return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
         now = scope.now
         client, kinds = scope.context.client, scope.context.kinds
-        before = evidence.status
         evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
-        transitions.record(scope.context.metrics, kinds.evidence, evidence, before, evidence.status)
         scope.context.metrics.count_sanitization(evidence)
     scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
     if verdict.owed:
