@@ -26,18 +26,24 @@ lint: setup ## ruff, mypy and import contracts
 	$(RUN) lint-imports
 
 .PHONY: generate
-generate: setup ## write config/crd, config/rbac and docs/configuration.md from the code
+generate: setup ## write config/crd, config/rbac, the chart and generated pages of docs/ from code and tests
 	$(RUN) python -m metal.codegen.crd_files
 	$(RUN) python -m metal.codegen.options
+	$(RUN) python -m metal.codegen.metrics
 	$(RUN) python -m metal.codegen.rbac
+	$(RUN) python -m metal.codegen.states
 	$(RUN) python -m charts.generate
+	$(RUN) python -m tests.pages
 
 .PHONY: generate-check
 generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m metal.codegen.crd_files --check
 	$(RUN) python -m metal.codegen.options --check
+	$(RUN) python -m metal.codegen.metrics --check
 	$(RUN) python -m metal.codegen.rbac --check
+	$(RUN) python -m metal.codegen.states --check
 	$(RUN) python -m charts.generate --check
+	$(RUN) python -m tests.pages --check
 
 .PHONY: test
 test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 5 minutes on two cores)

@@ -183,7 +183,7 @@ def bmc_requests() -> float:
     """As the control plane counts them."""
     with urllib.request.urlopen(f"http://127.0.0.1:{METRICS}/metrics", timeout=5) as answer:
         lines = answer.read().decode().splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("metal_bmc_requests_total{"))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("metal_redfish_requests_total{"))
 
 
 class Watcher:

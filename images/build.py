@@ -1,6 +1,6 @@
 """Builds OS images from Debian packages as OCI layouts: `python images/build.py discovery demo --out DIR`.
 
-The same inputs give the same digest; what was built once is taken from the cache.
+The same inputs give the same digest; earlier results are taken from the cache.
 """
 
 import argparse
@@ -33,7 +33,7 @@ KEPT = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a build depends on."""
+    """All inputs of a build."""
 
     source_list: str
     packages: tuple[str, ...]
@@ -57,7 +57,7 @@ class Plan:
 
 
 def make_plan(kernel: str) -> Plan:
-    """Resolves the packages out of apt's index."""
+    """Resolve the packages with apt's index."""
     source_list = debian.sources()
     packages = tuple(tree.lines(HERE / "packages.txt"))
     versions = debian.resolve([*packages, KERNELS[kernel]], source_list)
@@ -84,7 +84,7 @@ def build(plan: Plan, variant: str, cache: Path) -> Path:
 
 
 def assemble(plan: Plan, variant: str, cache: Path) -> tree.Tree:
-    """Everything that goes into the initramfs."""
+    """All files of the initramfs."""
     contents = tree.from_tar(root_archive(plan, cache), tree.matcher(tree.lines(HERE / "exclude.txt")))
     tree.overlay(contents, rootfs.byte_code(contents))
     tree.overlay(contents, rootfs.modules(kernel_files(plan, cache), HERE / "modules.txt"))
@@ -125,7 +125,7 @@ def kernel_files(plan: Plan, cache: Path) -> Path:
 
 
 def publish(layout: Path, out: Path) -> None:
-    """Puts a copy of the layout (hard links where possible) where the caller asked for it."""
+    """Copy the layout (with hard links where possible) to the output directory."""
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(layout, out, copy_function=_link_or_copy)
 
@@ -156,7 +156,7 @@ def _digest(*inputs: object) -> str:
 
 
 def check_reproducible(plan: Plan, variants: list[str], cache: Path) -> None:
-    """Builds everything a second time from nothing and compares every byte.
+    """Build everything a second time without the cache and compare every byte.
 
     Raises:
         BuildError: a digest differs.

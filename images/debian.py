@@ -1,4 +1,4 @@
-"""Asks the machine's own apt for Debian's packages: where they come from, which versions, and one to unpack."""
+"""Queries the host's apt for Debian packages: sources, versions and downloads."""
 
 import os
 import re
@@ -51,7 +51,7 @@ def suite(source_list: str) -> str:
 
 
 def resolve(packages: list[str], source_list: str, base: Sequence[str] = ("?essential",)) -> dict[str, str]:
-    """Versions of the packages, what they need and Debian's essential set, out of apt's present index."""
+    """Versions of the packages, their dependencies and Debian's essential set, from apt's present index."""
     with tempfile.TemporaryDirectory() as scratch:
         options = _options(source_list, Path(scratch))
         told = run("apt-get", *options, "--simulate", "--no-install-recommends", "install", *base, *packages)

@@ -18,7 +18,7 @@ if not __package__:  # started as a file
 from images import oci
 
 TIMEOUT = 120
-"""Seconds a registry may be silent."""
+"""Seconds without data from a registry after which a request fails."""
 
 
 class PushError(Exception):
@@ -26,7 +26,7 @@ class PushError(Exception):
 
 
 class Registry:
-    """One repository of a registry that asks for no credentials."""
+    """One repository of a registry without authentication."""
 
     def __init__(self, base: str, repository: str) -> None:
         url = urllib.parse.urlsplit(base)
@@ -37,7 +37,7 @@ class Registry:
         self._repository = repository
 
     def push(self, layout: Path, tag: str) -> None:
-        """Uploads what the registry lacks: blobs, then manifests, then the index under the tag.
+        """Upload missing content: blobs, then manifests, then the index under the tag.
 
         Raises:
             PushError: the registry refused a request.

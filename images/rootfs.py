@@ -1,4 +1,4 @@
-"""Makes the root filesystem: mmdebstrap for Debian's packages, byte code for its Python, modules for its kernel."""
+"""Builds the root filesystem: Debian packages by mmdebstrap, Python byte code, and kernel modules."""
 
 import fnmatch
 import os
@@ -120,7 +120,7 @@ def _matches(name: str, patterns: list[str]) -> bool:
 
 
 def skeleton(masked: Path) -> Tree:
-    """What every image has whatever its packages: mount points, the first console, units masked for a quick start."""
+    """Files of every image: mount points, the first console, and masked units for a quick start."""
     tree = {name: folder() for name in ("proc", "sys", "dev", "run")}
     tree["tmp"] = folder(0o1777)
     tree["dev/console"] = Entry(stat.S_IFCHR | 0o600, device=(5, 1))

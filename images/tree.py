@@ -1,4 +1,4 @@
-"""A file tree in memory, gathered from archives and folders, and written as a newc cpio archive without being root."""
+"""A file tree in memory, read from archives and directories, and written as a newc cpio archive without root."""
 
 import fnmatch
 import os
@@ -95,14 +95,14 @@ def from_folder(top: Path, prefix: str = "") -> Tree:
 
 
 def overlay(base: Tree, above: Tree) -> None:
-    """Lays one tree over another; folders that exist keep their mode and owner."""
+    """Merge one tree over another; existing directories keep their mode and owner."""
     for name, entry in above.items():
         if not (stat.S_ISDIR(entry.mode) and name in base):
             base[name] = entry
 
 
 def add_parents(tree: Tree) -> None:
-    """Adds the folders that paths need: the kernel does not make them when it unpacks."""
+    """Add parent directories, which the kernel does not create when it unpacks."""
     for name in list(tree):
         parent = os.path.dirname(name)
         while parent and parent not in tree:

@@ -84,6 +84,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+_PACKAGES = {"promtool": "prometheus"}
+"""Debian packages of programs that are called otherwise."""
+
+
 def _present(program: str) -> bool:
     named = os.environ.get(program.upper().replace("-", "_"), "")
     return bool(named and os.access(named, os.X_OK)) or shutil.which(program) is not None
@@ -92,5 +96,5 @@ def _present(program: str) -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what did not run, and how to make it run."""
     for program, count in sorted(_LEFT_OUT.items()):
-        way = "make kubectl" if program == "kubectl" else f"apt-get install {program}"
+        way = "make kubectl" if program == "kubectl" else f"apt-get install {_PACKAGES.get(program, program)}"
         terminalreporter.write_line(f"{count} tests did not run: {program} is not on this machine ({way})", yellow=True)

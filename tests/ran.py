@@ -1,6 +1,6 @@
-"""A pytest plugin: writes down which tests ran and how they ended, where METAL_RAN names a folder.
+"""A pytest plugin that records which tests ran and how they ended, in the folder that METAL_RAN names.
 
-Every process writes a file of its own, xdist's workers too: only they know what a lane leaves to another one.
+Each process writes a file of its own, also workers of xdist: only they know which tests a lane leaves to another one.
 `tests.promises` reads them.
 """
 
@@ -17,7 +17,7 @@ ELSEWHERE, PASSED, SKIPPED, FAILED = WORSE = ("elsewhere", "passed", "skipped", 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing is kept unless somebody asks for it."""
+    """Register the plugin when METAL_RAN is set."""
     if folder := os.environ.get("METAL_RAN"):
         config.pluginmanager.register(Ran(Path(folder)))
 
@@ -30,7 +30,7 @@ class Ran:
         self._outcomes: dict[str, str] = {}
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Markers and missing programs leave tests out."""
+        """Tests that markers or missing programs leave out."""
         for item in items:
             self._note(item.nodeid, ELSEWHERE)
 
@@ -40,7 +40,7 @@ class Ran:
             self._note(report.nodeid, report.outcome)
 
     def pytest_sessionfinish(self) -> None:
-        """Write what this process knows."""
+        """Write the outcomes of this process."""
         self._folder.mkdir(parents=True, exist_ok=True)
         name = f"{time.time_ns()}-{os.getpid()}.json"  # numbers of processes come again in later lanes
         (self._folder / name).write_text(json.dumps(self._outcomes, indent=1, sort_keys=True))
@@ -50,13 +50,13 @@ class Ran:
 
 
 def worsen(known: dict[str, str], more: Mapping[str, str]) -> None:
-    """Join outcomes; where both know a test, the worse word counts."""
+    """Join outcomes; where both know a test, the worse one counts."""
     for name, outcome in more.items():
         known[name] = max(outcome, known.get(name, ELSEWHERE), key=WORSE.index)
 
 
 def read(folder: Path) -> dict[str, str]:
-    """The outcomes that all processes wrote; none where nobody wrote."""
+    """The outcomes that all processes wrote."""
     outcomes: dict[str, str] = {}
     for file in sorted(folder.glob("*.json")):
         worsen(outcomes, json.loads(file.read_text()))

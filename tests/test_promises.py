@@ -1,6 +1,7 @@
-"""What `make promises` finds: tests that a page names and that are gone, left out, skipped or broken."""
+"""What `make promises` finds: tests that a page names and that were left out, skipped or failed."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import promises, ran
+from tests.pages import failures
 
 SUITE = """
 import pytest
@@ -34,9 +36,8 @@ def test_in_the_other_lane(): pass
 
 
 def make(top: Path) -> Path:
-    """A project with a suite, and no pages yet."""
-    for folder in ("tests", "docs"):
-        (top / folder).mkdir()
+    """A project with a suite of which no page names a test yet."""
+    (top / "tests").mkdir()
     (top / "tests" / "test_suite.py").write_text(SUITE)
     (top / "pytest.ini").write_text("[pytest]\nmarkers = other: another lane\n")
     return top
@@ -65,15 +66,15 @@ def top(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def page(top: Path, *functions: str) -> None:
-    """Pages that name these tests of the suite, the last one on a page of its own."""
-    rows = [f"| #1 | something | test_suite.py::{name} |\n" for name in functions]
-    for name, some in zip(promises.PAGES, (rows[:-1], rows[-1:]), strict=True):
-        (top / name).write_text("| item | what | test |\n|---|---|---|\n" + "".join(some))
+def name(top: Path, *functions: str) -> None:
+    """The page names these tests of the suite."""
+    suite = top / "tests" / "test_suite.py"
+    mark = '@pytest.mark.behaviour("BMC", "It works.")'
+    suite.write_text(re.sub(rf"^(?=def ({'|'.join(functions)})\b)", f"{mark}\n", SUITE, flags=re.MULTILINE))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_every_outcome_is_written_down_by_whichever_process_knows_it(top: Path, workers: int) -> None:
+def test_each_outcome_is_recorded_by_the_process_that_knows_it(top: Path, workers: int) -> None:
     """With and without xdist: the worst of a test's parameters counts, and what the lane leaves out is known."""
     if workers:
         shutil.rmtree(top / "ran")
@@ -87,40 +88,48 @@ def test_every_outcome_is_written_down_by_whichever_process_knows_it(top: Path, 
 
 def test_promises_are_kept_by_the_lanes_together(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What one lane leaves out is broken only when all lanes have run without it."""
-    page(top, "test_good", "test_in_both_lanes", "test_in_the_other_lane")
-    assert promises.main([], top) == 0
+    name(top, "test_good", "test_in_both_lanes", "test_in_the_other_lane")
+    assert promises.main([], top, ()) == 0
     assert capsys.readouterr().out == "3 promises: 0 broken, 1 left to other lanes\n"
-    assert promises.main(["--all"], top) == 1
-    assert "docs/failures.md: test_suite.py::test_in_the_other_lane ran in no lane" in capsys.readouterr().err
+    assert promises.main(["--all"], top, ()) == 1
+    assert "docs/behaviour.md: test_suite.py::test_in_the_other_lane ran in no lane" in capsys.readouterr().err
     run(top, "-m", "other")
-    assert promises.main(["--all"], top) == 0
+    assert promises.main(["--all"], top, ()) == 0
 
 
 @pytest.mark.parametrize(
     ("function", "word"),
     [
-        ("test_nobody_wrote", "does not exist"), ("test_half", "failed"), ("test_skipped", "was skipped"),
+        ("test_half", "failed"), ("test_skipped", "was skipped"),
         ("test_without_its_fixture", "failed"), ("test_that_cannot_be_tidied_up", "failed"),
     ],
 )  # fmt: skip
 def test_a_broken_promise_is_named_with_its_page(
     top: Path, capsys: pytest.CaptureFixture[str], function: str, word: str
 ) -> None:
-    """A test that is gone, fails or is skipped keeps nothing."""
-    page(top, function, "test_good")
-    assert promises.main([], top) == 1
+    """A test that fails or is skipped shows nothing."""
+    name(top, function, "test_good")
+    assert promises.main([], top, ()) == 1
     assert capsys.readouterr().err == f"docs/behaviour.md: test_suite.py::{function} {word}\n"
 
 
-def test_a_test_that_nobody_ran_keeps_nothing(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_test_that_did_not_run_is_named_with_its_page(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Not collected at all, or no lane has run yet."""
-    page(top, "test_half", "test_good")
+    name(top, "test_half", "test_good")
     shutil.rmtree(top / "ran")
-    assert promises.main([], top) == 1
-    assert "docs/failures.md: test_suite.py::test_good was not run" in capsys.readouterr().err
+    assert promises.main([], top, ()) == 1
+    assert "docs/behaviour.md: test_suite.py::test_good was not run" in capsys.readouterr().err
+
+
+def test_the_pages_name_many_tests() -> None:
+    """Entries, transitions and failures of this project; each test of the failures is named once."""
+    named = promises.promises()
+    pages = [one.page for one in named]
+    assert pages.count("docs/behaviour.md") > 200
+    assert pages.count("docs/failures.md") == len(failures.PARTS)
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
-    """Whoever runs pytest by hand leaves no traces."""
+    """pytest without METAL_RAN writes no outcomes."""
     run(make(tmp_path), kept=False)
     assert not list(tmp_path.rglob("*.json"))

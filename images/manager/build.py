@@ -1,6 +1,6 @@
 """Builds the manager's container image: `python images/manager/build.py [--out DIR]`.
 
-The same commit, lock file and Debian packages give the same digest; what was built once is taken from the cache.
+The same commit, lock file and Debian packages give the same digest; earlier results are taken from the cache.
 """
 
 import argparse
@@ -126,7 +126,7 @@ def manifest(layout: Path) -> tuple[str, dict[str, object], int]:
 
 
 def publish(done: Path, out: Path) -> None:
-    """Puts a copy where the caller asked for it: the layout, and the bill of materials beside it."""
+    """Copy the layout and the bill of materials to the output directory."""
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(done / "image", out)
     shutil.copyfile(done / "sbom.spdx.json", out.with_name(f"{out.name}.spdx.json"))

@@ -1,4 +1,4 @@
-"""Python's part of the manager's image: the locked run-time dependencies, and our own wheel."""
+"""The Python part of the manager's image: the locked run-time dependencies, and the project's wheel."""
 
 import email.parser
 import os
@@ -12,7 +12,7 @@ from images.tree import Tree, file
 TOP = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
 SITE = "usr/local/lib/python3.11/dist-packages/"
-"""Where Debian's Python looks for what Debian did not package."""
+"""Directory of Debian's Python for packages that are not from Debian."""
 PLATFORM = ("--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_36")
 _COMMAND = b"""#!/usr/bin/python3.11 -I
 import sys
@@ -33,7 +33,7 @@ class Distribution:
 
 
 def contents(top: Path = TOP) -> tuple[Tree, list[Distribution]]:
-    """What goes into the image, and which packages that is. Raises BuildError."""
+    """The files for the image, and the packages they are from. Raises BuildError."""
     with tempfile.TemporaryDirectory() as scratch:
         site = Path(scratch, "site")
         _install(top, Path(scratch), site)

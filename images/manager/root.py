@@ -1,4 +1,4 @@
-"""Debian's part of the manager's image: mmdebstrap extracts packages, and what never runs there is dropped."""
+"""The Debian part of the manager's image: mmdebstrap extracts packages, and unneeded files are removed."""
 
 import hashlib
 import json

@@ -9,29 +9,36 @@ from typing import Protocol
 
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, disable_created_metrics, generate_latest
 
 from metal.api.core import EVENT, NAMESPACE
 from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
-from metal.bmc.protocols import Pool, Shell
+from metal.bmc.pool import Pool
+from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages
-from metal.boot.remote import Remote, RemoteSettings
+from metal.boot.registry_client import RegistryClient, RegistryClientSettings
 from metal.config import Config
 from metal.config.check import split_listen
-from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmc import secret_reconciler
-from metal.controllers.bootconfig.watches import setup_boot
-from metal.controllers.endpoint import reconciler
+from metal.controllers.bmc.watches import setup_bmcs
+from metal.controllers.bmcsecret.watches import setup_bmc_secrets
+from metal.controllers.bootconfig.watches import setup_boot_configs
+from metal.controllers.claim.settings import ClaimSettings
+from metal.controllers.claim.watches import setup_claims
 from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.endpoint.settings import EndpointSettings
+from metal.controllers.endpoint.watches import setup_endpoints
+from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.maintenance.watches import setup_maintenances
-from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.readiness.watches import setup_readiness
+from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.boot_metrics import observe_boots
+from metal.controllers.shared.fleet_metrics import Fleet, FleetCollector
+from metal.controllers.shared.metrics import Metrics
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, EndpointSettings, MaintenanceSettings
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client
 from metal.kube.controller.election import Elector
@@ -47,7 +54,7 @@ from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.server import Listening, make_app, serve
+from metal.machineapi.http.server import RunningServer, make_app, serve
 from metal.machineapi.registry.routes import routes as registry_routes
 from metal.machineapi.registry.service import RegistryService, RegistrySettings
 from metal.move.pause import INTERVAL, Pause
@@ -81,7 +88,7 @@ class Parts:
     clock: Clock = system_clock
     rng: random.Random = field(default_factory=random.Random)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    remote: Remote | None = None
+    remote: RegistryClient | None = None
     """Client of OCI registries; made from the configuration when None."""
     images: ImageSource | None = None
     """Where images come from; OCI registries when None."""
@@ -103,7 +110,8 @@ class Manager:
         self.parts, self.config = parts, parts.config
         self.kinds: Kinds = kinds(self.config.api_group, self.config.boot_group)
         self.runtime = Runtime(parts.client, rng=parts.rng, registry=parts.registry)
-        self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock)
+        counted = self.runtime.metrics
+        self.recorder = Recorder(parts.client, EVENT, component="metal-operator", clock=parts.clock, metrics=counted)
         self.runtime.background("events", self.recorder.run)
         name = parts.elector.settings.identity if parts.elector else f"manager-{parts.rng.getrandbits(64):016x}"
         self.pause = Pause(
@@ -130,7 +138,7 @@ class Manager:
         )  # fmt: skip
         self.runtime.background("events of BMCs", self.events.run)
         self._refusals = refusals
-        self._listening: list[Listening] = []
+        self._listening: list[RunningServer] = []
         self._metrics: web.AppRunner | None = None
         self._election = Tasks("election")
         self._ready = False
@@ -165,31 +173,39 @@ class Manager:
         if self.parts.images is not None:
             return self.parts.images
         listed = self.config.registries
-        remote = self.parts.remote or Remote(RemoteSettings(allowed=listed.allowed, insecure=listed.insecure))
-        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size))
+        remote = self.parts.remote or RegistryClient(
+            RegistryClientSettings(allowed=listed.allowed, insecure=listed.insecure)
+        )
+        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size, self.parts.registry))
 
     def _controllers(self) -> None:
         parts, config, runtime = self.parts, self.config, self.runtime
         defaults = self._access_defaults()
-        context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder)
-        endpoints = reconciler.EndpointReconciler(
-            context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings()
-        )
-        reconciler.setup(endpoints, runtime)
+        metrics = Metrics(parts.registry)
+        context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder, metrics)
+        setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings())
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
-        bmcs = bmc.BMCReconciler(
+        setup_bmcs(
             context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell, template=config.dns_template()
         )
-        bmc.setup(bmcs, runtime)
-        secret_reconciler.setup(secret_reconciler.BMCSecretReconciler(context, runtime), runtime)
-        env = Environment(context, runtime, parts.pool, defaults)
-        setup_servers(env, config.server_settings(zipapp()))
-        setup_claims(env, ClaimSettings(namespace=config.namespace))
+        setup_bmc_secrets(context, runtime)
+        server_settings = config.server_settings(zipapp())
+        setup_servers(context, runtime, parts.pool, server_settings, access_defaults=defaults)
+        setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
         setup_readiness(context, runtime)
-        setup_boot(
-            runtime, self.kinds, self.images, self._boot_settings(), self.recorder, clock=parts.clock, rng=parts.rng
-        )
+        setup_boot_configs(context, runtime, self.images, self._boot_settings())
+        self._observe_fleet(metrics)
+
+    def _observe_fleet(self, metrics: Metrics) -> None:
+        of, kinds = self.runtime.informer, self.kinds
+        fleet = Fleet(
+            of(kinds.server), of(kinds.claim), of(kinds.boot_config), of(kinds.maintenance), of(kinds.bmc),
+            of(kinds.endpoint),
+        )  # fmt: skip
+        self.parts.registry.register(FleetCollector(fleet, self.parts.clock))
+        self.runtime.metrics.watch_leader(self.config.election.lease, lambda: self.role == "leader")
+        observe_boots(fleet.servers, metrics, lambda: self.runtime.working)
 
     def _access_defaults(self) -> BMCEndpointDefaults:
         options = self.config.bmc
@@ -213,7 +229,7 @@ class Manager:
         elector = self.parts.elector
         if elector is not None:
             await self._stand_by()
-        await self.runtime.start(hopeless=(Forbidden, NotFound, Unauthorized))
+        await self.runtime.start(permanent=(Forbidden, NotFound, Unauthorized))
         if elector is not None:
             self._election.spawn("elector", elector.run)
         self._ready = True
@@ -246,6 +262,7 @@ class Manager:
             await self._listen_metrics()
 
     async def _listen_metrics(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and of no use to a rate
         app = web.Application()
         app.router.add_get("/metrics", self._show_metrics)
         app.router.add_get("/healthz", self._healthy)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from metal.apiserver.client import InProcessClient
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.server import EmbeddedAPI
 from metal.kube.client.errors import (
     AlreadyExists,

@@ -12,11 +12,12 @@ import pytest
 
 from metal.apiserver.auth.access import Attributes
 from metal.apiserver.auth.jwt import Signer
-from metal.apiserver.cel.cel import RuleError, check_rules, program
+from metal.apiserver.cel.rules import RuleError, check_rules, program
+from metal.apiserver.machinery.options import DeleteOptions, ListOptions
 from metal.apiserver.machinery.records import ResourceKey
-from metal.apiserver.machinery.requests import DeleteOptions, ListOptions, User
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.machinery.structural import Rule, compile_node
+from metal.apiserver.machinery.users import User
 from metal.apiserver.server import EmbeddedAPI
 from metal.kube.client.kubeconfig import from_file
 from metal.kube.meta.clock import system_clock

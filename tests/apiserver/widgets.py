@@ -8,17 +8,11 @@ from typing import Any
 
 from metal.api.meta import Kind, Model, ObjectMeta
 from metal.apiserver.backend import Backend
+from metal.apiserver.machinery.options import DeleteOptions, ListOptions, PatchType, WatchOptions, WriteOptions
 from metal.apiserver.machinery.records import Record
-from metal.apiserver.machinery.requests import (
-    DeleteOptions,
-    ListOptions,
-    PatchType,
-    RequestContext,
-    User,
-    WatchItem,
-    WatchOptions,
-    WriteOptions,
-)
+from metal.apiserver.machinery.resources import RequestContext
+from metal.apiserver.machinery.results import WatchItem
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.journal import Journal
 from metal.kube.meta.clock import LoopClock
 

@@ -16,8 +16,8 @@ from metal.bmc.errors import (
     BMCTimeout,
     BMCUnreachable,
 )
-from metal.bmc.protocols import Shell, ShellAccess
-from metal.bmc.ssh import SSHShell, restart_command
+from metal.bmc.shell import Shell, ShellAccess
+from metal.bmc.ssh import SSHShell
 
 PASSWORD = "made up for this test"
 
@@ -66,18 +66,6 @@ async def served(console: Console, key: asyncssh.SSHKey | None = None) -> AsyncI
 async def access(port: int, password: str = PASSWORD, key: str = "") -> ShellAccess:
     key = key or await SSHShell().host_key("127.0.0.1", port)
     return ShellAccess("127.0.0.1", port, "root", password, key)
-
-
-@pytest.mark.parametrize(
-    ("manufacturer", "command"),
-    [
-        ("Dell Inc.", "racreset"), ("HPE", "cd /map1 && reset"), ("Hewlett Packard Enterprise", "cd /map1 && reset"),
-        ("LENOVO", "resetsp"), ("Contoso", ""), ("", ""), ("Shpet", ""),
-    ],
-)  # fmt: skip
-def test_each_vendor_has_its_command(manufacturer: str, command: str) -> None:
-    """However the manufacturer spells itself; for others none is made up."""
-    assert restart_command(manufacturer) == command
 
 
 async def test_a_command_runs_once_on_the_host_with_the_pinned_key() -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
@@ -222,3 +223,22 @@ async def test_its_repr_describes_it(tmp_path: Path) -> None:
     cache = await make(tmp_path)
     await cache.ensure(blob(b"hello"), opened(Source(b"hello")))
     assert repr(cache) == "<BlobCache blobs=1 bytes=5 limit=1000 downloads=0>"
+
+
+async def test_hits_misses_and_downloads_are_counted(tmp_path: Path) -> None:
+    """A download that begins is a miss, a blob that is read from the disk is a hit."""
+    registry = CollectorRegistry()
+    cache = BlobCache(tmp_path, 1000, registry)
+    await cache.open()
+    for _ in range(3):
+        await cache.ensure(blob(b"hello world"), opened(Source(b"hello world")))
+    with pytest.raises(ImageError):
+        await cache.ensure(blob(b"other"), opened(Source(b"o")))
+
+    value = registry.get_sample_value
+    assert value("metal_image_cache_requests_total", {"result": "hit"}) == 2
+    assert value("metal_image_cache_requests_total", {"result": "miss"}) == 2
+    assert value("metal_image_downloads_total", {"result": "succeeded"}) == 1
+    assert value("metal_image_downloads_total", {"result": "failed"}) == 1
+    assert value("metal_image_downloaded_bytes_total") == 11
+    assert value("metal_image_cache_bytes") == 11

@@ -11,7 +11,7 @@ import pytest
 from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
-from metal.boot.remote import Remote, RemoteSettings
+from metal.boot.registry_client import RegistryClient, RegistryClientSettings
 from tests.boot import registry as oci
 from tests.boot.registry import INITRAMFS, KERNEL, Registry
 
@@ -33,8 +33,8 @@ async def images(registry: Registry, tmp_path: Path) -> AsyncIterator[RegistryIm
 
 
 def make(registry: Registry, folder: Path, architecture: str = "amd64", **more: Any) -> RegistryImages:
-    settings = RemoteSettings(allowed=(), insecure=(registry.name,), **more)
-    return RegistryImages(Remote(settings), BlobCache(folder, 10**8), architecture)
+    settings = RegistryClientSettings(allowed=(), insecure=(registry.name,), **more)
+    return RegistryImages(RegistryClient(settings), BlobCache(folder, 10**8), architecture)
 
 
 async def reason(images: RegistryImages, reference: str) -> ImageError:
@@ -172,7 +172,9 @@ async def test_images_come_from_the_named_registries_only(registry: Registry, im
 async def test_https_is_spoken_to_registries_that_are_not_named_insecure(registry: Registry, tmp_path: Path) -> None:
     """An allowed registry that only speaks http is not spoken to in clear text."""
     registry.os_image(tag="1")
-    images = RegistryImages(Remote(RemoteSettings(allowed=(registry.name,))), BlobCache(tmp_path, 10**8))
+    images = RegistryImages(
+        RegistryClient(RegistryClientSettings(allowed=(registry.name,))), BlobCache(tmp_path, 10**8)
+    )
     assert (await reason(images, f"{registry.name}/os:1")).reason == "RegistryUnreachable"
     assert registry.requests == []
     await images.aclose()

@@ -20,7 +20,7 @@ from metal.sim.images.registry import ImageRegistry
 from metal.sim.invariants import check_all
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
-from metal.sim.sites.watching import ObjectHistory, watched
+from metal.sim.sites.object_history import ObjectHistory, watched
 from tests.chain.etcd_history import EtcdHistory
 from tests.chain.installed import install
 from tests.chain.proxy import Counts, Proxy

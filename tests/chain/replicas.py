@@ -26,7 +26,7 @@ from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Reply, SocketNetwork, Unreachable
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
-from metal.sim.sites.watching import ObjectHistory, watched
+from metal.sim.sites.object_history import ObjectHistory, watched
 from tests.chain.cable import Cable
 from tests.chain.installed import install, kubectl
 from tests.kubeapi.cluster import KubeCluster, free_ports

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from metal.api.core import LEASE
-from metal.bmc.pool import RedfishPool
+from metal.bmc.redfish.pool import RedfishPool
 from metal.config import Config
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile

@@ -53,6 +53,7 @@ async def change_bmc(client: Client, **spec: Any) -> None:
     await client.patch(KINDS.bmc, "b", {"spec": spec})
 
 
+@pytest.mark.behaviour("BMC", "Exactly one of `spec.endpointRef` and `spec.access` must be set.")
 @pytest.mark.parametrize("spec", [{}, {**ENDPOINT, **ACCESS}], ids=["neither", "both"])
 async def test_a_bmc_needs_exactly_one_way_to_its_address(client: Client, spec: dict[str, Any]) -> None:
     """Both forms, or neither, are refused with the Go operator's own words."""
@@ -60,6 +61,7 @@ async def test_a_bmc_needs_exactly_one_way_to_its_address(client: Client, spec: 
         await bmc(client, **spec)
 
 
+@pytest.mark.behaviour("BMC", "A BMC may switch between `spec.endpointRef` and `spec.access` in one update.")
 @pytest.mark.parametrize(
     ("first", "change"),
     [
@@ -78,6 +80,7 @@ async def test_a_bmc_may_switch_its_form_in_one_update(
     await change_bmc(client, **change)
 
 
+@pytest.mark.behaviour("BMC", "The address of a BMC can neither be changed nor removed.")
 @pytest.mark.parametrize(
     ("first", "change", "message"),
     [
@@ -113,6 +116,7 @@ async def test_trust_on_first_use_stands_alone(client: Client, other: dict[str, 
         await change_bmc(client, tls={"trustOnFirstUse": True})
 
 
+@pytest.mark.behaviour("BMCSecret", "With `immutable: true` neither values nor the field itself can be changed.")
 @pytest.mark.parametrize(
     "change",
     [
@@ -133,6 +137,7 @@ async def test_an_immutable_secret_stays_as_it_is(client: Client, change: dict[s
     await client.patch(KINDS.bmc_secret, "s", {"metadata": {"labels": {"a": "b"}}})
 
 
+@pytest.mark.behaviour("BMCSecret", "Without `immutable` everything may change, until it is set.")
 async def test_a_mutable_secret_changes_and_can_be_locked(client: Client) -> None:
     """Without immutable everything may change, until it is set."""
     await client.create(KINDS.bmc_secret, {"metadata": {"name": "s"}, "stringData": {"username": "a"}})
@@ -157,6 +162,7 @@ async def test_a_server_is_named_by_either_spelling_of_its_uuid(client: Client) 
     await server(client, systemUUID=UUID, uuid=UUID.upper())
 
 
+@pytest.mark.behaviour("Cleanup", "An unknown reclaim policy is refused at admission.", go="Fails at the release.")
 async def test_a_reclaim_policy_is_one_that_is_known(client: Client) -> None:
     """What nobody knows how to follow is refused when it is written, and never met at the release."""
     with pytest.raises(Invalid, match="reclaimPolicy"):
@@ -173,6 +179,9 @@ async def test_an_inline_bmc_is_at_one_place(client: Client) -> None:
     await server(client, uuid=UUID, bmc={**inline, "endpointRef": {"name": "e"}})
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "`spec.serverClaimRef` of a Server cannot change its target; it can be removed and set again."
+)
 @pytest.mark.parametrize("change", [{"name": "other"}, {"namespace": "other"}])
 async def test_a_claim_reference_does_not_change_its_target(client: Client, change: dict[str, str]) -> None:
     """A server goes from one claim to another only through no claim at all."""
@@ -184,6 +193,9 @@ async def test_a_claim_reference_does_not_change_its_target(client: Client, chan
     await client.patch(KINDS.server, "srv", {"spec": {"serverClaimRef": reference}})
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "`serverRef` and `serverSelector` may be added once; then they can neither change nor be removed."
+)
 @pytest.mark.parametrize(
     ("field", "value", "other"),
     [
@@ -203,6 +215,7 @@ async def test_what_a_claim_asks_for_stays(client: Client, field: str, value: An
         await client.patch(KINDS.claim, "c", {"spec": {field: None}}, "default")
 
 
+@pytest.mark.behaviour("ServerClaim", "Taints are distinguished by key and effect; an empty effect is NoBind.")
 async def test_taints_are_told_apart_by_key_and_effect(client: Client) -> None:
     """The same key and effect twice are refused, as on a Node; effects default to NoBind before they are compared."""
     await server(client, uuid=UUID, taints=[{"key": "a"}, {"key": "a", "effect": "Evict"}, {"key": "b"}])

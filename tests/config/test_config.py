@@ -28,7 +28,9 @@ def test_a_template_of_dns_records_is_read_with_the_file(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"metal\.yaml: dnsRecordTemplate: .*dns\.yaml: cannot be read"):
         load(config)
     template.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Nme }}\n")
-    with pytest.raises(ConfigError, match=r"dns\.yaml line 4: \{\{ \.Nme }}: a BMC has no field Nme: use Name"):
+    with pytest.raises(
+        ConfigError, match=r"dns\.yaml line 4: \{\{ \.Nme }}: unknown field Nme: use one of Namespace, Name"
+    ):
         load(config)
     template.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n")
     found = load(config).dns_template()
@@ -66,7 +68,7 @@ bmc:
     ("text", "complaint"),
     [
         ("listen:\n  api: here\n", "f line 2: api is 'here': write address:port"),
-        ("listen:\n  port: 1\n", "f line 2: port is not known here: use api, boot, registry, events, metrics"),
+        ("listen:\n  port: 1\n", "f line 2: port is unknown: use api, boot, registry, events, metrics"),
         ("timeouts:\n  power: soon\n", "f line 2: power is 'soon': write seconds"),
         ("timeouts:\n  power: 0\n", "f line 2: power is '0'"),
         ("apiGroup: Metal\n", "f line 1: apiGroup is 'Metal': write a DNS name"),

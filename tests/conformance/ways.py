@@ -14,8 +14,10 @@ from typing import Any, Protocol
 import aiohttp
 
 from metal.apiserver.backend import Backend
-from metal.apiserver.machinery.requests import PatchType, RequestContext, User
+from metal.apiserver.machinery.options import PatchType
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import User
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.web import options, paths, render
 from metal.apiserver.web.negotiate import Form

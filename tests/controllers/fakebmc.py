@@ -4,22 +4,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from metal.bmc.boot import BootOverride, BootTarget
 from metal.bmc.errors import BMCError, BMCNotFound
-from metal.bmc.protocols import (
-    BMC,
-    BMCEndpoint,
-    BootOverride,
-    BootTarget,
-    Inventory,
-    ManagerInfo,
-    NetworkInterface,
-    PowerState,
-    Processor,
-    ResetType,
-    Storage,
-    Subscription,
-    SystemInfo,
-)
+from metal.bmc.events import Subscription
+from metal.bmc.inventory import Inventory, NetworkInterface, Processor, Storage
+from metal.bmc.pool import BMC, BMCEndpoint
+from metal.bmc.power import PowerState, ResetType
+from metal.bmc.systems import ManagerInfo, SystemInfo
 from tests.controllers.tap import Trap
 
 UUID = "11111111-2222-3333-4444-555555555501"

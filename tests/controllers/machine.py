@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from metal.api.boot_window import Phase, Purpose, Refused
+from metal.api.boot_window import Phase, Purpose
 from metal.kube.client.errors import Conflict, NotFound
+from metal.machine.boot_window import Refused
 from tests.controllers.world import KINDS, World
 
 

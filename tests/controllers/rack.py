@@ -16,17 +16,21 @@ from metal.api.meta import Condition, Kind
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.errors import BMCAuthError, BMCCertificateChanged, BMCError, BMCHostKeyChanged
-from metal.bmc.protocols import BMCEndpoint, ManagerInfo, PowerState, ShellAccess, SystemInfo
+from metal.bmc.pool import BMCEndpoint
+from metal.bmc.power import PowerState
+from metal.bmc.shell import ShellAccess
+from metal.bmc.systems import ManagerInfo, SystemInfo
 from metal.codegen.crd import crds
-from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmc import secret_reconciler
 from metal.controllers.bmc.dns_template import Template
-from metal.controllers.endpoint import reconciler as endpoint
+from metal.controllers.bmc.settings import BMCSettings
+from metal.controllers.bmc.watches import setup_bmcs
+from metal.controllers.bmcsecret.watches import setup_bmc_secrets
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.endpoint.settings import EndpointSettings
+from metal.controllers.endpoint.watches import setup_endpoints
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import BMCSettings, EndpointSettings
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
@@ -182,12 +186,11 @@ class Rack:
         context = Context(self.client, KINDS, self.clock, rng, recorder)
         if endpoints:
             settings = self.endpoint_settings
-            made = endpoint.EndpointReconciler(context, runtime, self.pool, self.prefixes, self.defaults, settings)
-            endpoint.setup(made, runtime)
+            setup_endpoints(context, runtime, self.pool, self.prefixes, self.defaults, settings)
         if bmcs:
             made_of = (context, runtime, self.pool, self.defaults, self.bmc_settings)
-            bmc.setup(bmc.BMCReconciler(*made_of, shell=self.shell, template=self.template), runtime)
-        secret_reconciler.setup(secret_reconciler.BMCSecretReconciler(context, runtime), runtime)
+            setup_bmcs(*made_of, shell=self.shell, template=self.template)
+        setup_bmc_secrets(context, runtime)
         await runtime.start()
 
     async def restart(self, seed: int = 2) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from metal.api.server import Server, State
+from metal.controllers.server.states.traits import EVERY_STATE, TRAITS, WITHOUT_STATE
 from metal.kube.client.protocol import Client, Page, WatchEvent
 from metal.kube.client.resources import Resource
 from metal.kube.meta.objects import Kind, Object
@@ -12,6 +14,15 @@ Trap = Callable[[str, str], Awaitable[None]]
 """Called with what is written and "before" or "after"; may raise, or never return."""
 
 
+def is_declared(server: Server) -> bool:
+    """True when the table of traits has the server's wait for its state."""
+    state, wait = server.status.state, server.status.wait
+    if wait is None:
+        return True
+    declared = TRAITS[State(state)].waits if state else WITHOUT_STATE
+    return wait.for_ in {*declared, *EVERY_STATE}
+
+
 class Tap(Client):
     """Passes everything on. `writes` lists every write as `verb Kind name`, Events left out."""
 
@@ -19,6 +30,8 @@ class Tap(Client):
         self.inner = inner
         self.writes: list[str] = []
         self.trap: Trap | None = None
+        self.undeclared: set[tuple[str, str]] = set()
+        """States of Servers with a wait that is not among the traits of the state."""
 
     def count(self, prefix: str) -> int:
         """How many writes begin like this."""
@@ -52,9 +65,12 @@ class Tap(Client):
         return await self._write(f"patch {kind.kind} {name}", lambda: self.inner.patch(kind, name, patch, namespace))
 
     async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
-        return await self._write(
+        done = await self._write(
             f"status {kind.kind} {name}", lambda: self.inner.patch_status(kind, name, patch, namespace)
         )
+        if isinstance(done, Server) and not is_declared(done):
+            self.undeclared.add((done.status.state, str(done.status.wait)))
+        return done
 
     async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
         name = obj["metadata"]["name"]

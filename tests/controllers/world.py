@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
@@ -21,17 +20,22 @@ from metal.api.sanitization import DriveErasure, SanitizationEvidence
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.codegen.crd import crds
+from metal.controllers.claim.settings import ClaimSettings
+from metal.controllers.claim.watches import setup_claims
+from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.maintenance.watches import setup_maintenances
-from metal.controllers.readiness.reconciler import setup_readiness
-from metal.controllers.setup import Environment, setup_claims, setup_servers
+from metal.controllers.readiness.watches import setup_readiness
+from metal.controllers.server.settings import ServerSettings
+from metal.controllers.server.watches import setup_servers
+from metal.controllers.shared.metrics import Metrics
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import ClaimSettings, MaintenanceSettings, ServerSettings
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
+from metal.machine import boot_window
 from tests.controllers.fakebmc import MAC, URI, UUID, FakeBMC, FakePool
 from tests.controllers.tap import Tap
 
@@ -66,10 +70,10 @@ class World:
         runtime = Runtime(self.tap, rng=random.Random(seed))
         recorder = Recorder(self.client, EVENT, clock=self.clock, component="test")
         runtime.background("events", recorder.run)
-        context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder)
-        env = Environment(context, runtime, self.pool)
-        setup_servers(env, self.settings, workers=8)
-        setup_claims(env, ClaimSettings(), workers=8)
+        metrics = Metrics(runtime.metrics.registry)
+        context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder, metrics)
+        setup_servers(context, runtime, self.pool, self.settings, workers=8)
+        setup_claims(context, runtime, ClaimSettings(), workers=8)
         setup_maintenances(context, runtime, MaintenanceSettings())
         setup_readiness(context, runtime)
         return runtime
@@ -193,8 +197,8 @@ class World:
                              class_="Clear", percent=100, samples_read=9, result="Succeeded"), **more)
             for d in self.disks
         )  # fmt: skip
-        evidence = await record.begin(self.client, KINDS, server, window)
-        await record.take(self.client, KINDS, evidence, SanitizationReport(done, drives), self.clock())
+        evidence = await record.find_or_create(self.client, KINDS, server, window)
+        await record.store_report(self.client, KINDS, evidence, SanitizationReport(done, drives), self.clock())
         if done:
             await self.window(lambda w: boot_window.accept_report(w, self.clock(), token="r"), name)
 
@@ -277,3 +281,4 @@ async def world(**settings: Any) -> AsyncIterator[World]:
     finally:
         await made.runtime.stop(grace=0.0)
         await api.stop()
+    assert not made.tap.undeclared

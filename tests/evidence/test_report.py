@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.evidence.report import NotAReport, SanitizationReport, read
+from metal.evidence.report import InvalidReport, SanitizationReport, read
 
 DRIVE = {
     "name": "nvme0n1", "serialNumber": "S1", "wwn": "eui.1", "model": "M", "transport": "NVMe", "size": 1000,
@@ -44,21 +44,21 @@ def test_a_report_is_read_whole() -> None:
 )
 def test_what_makes_no_sense_is_refused_by_name(change: dict[str, Any], says: str) -> None:
     """Nothing is quoted: it is foreign."""
-    with pytest.raises(NotAReport, match=says):
+    with pytest.raises(InvalidReport, match=says):
         read(body([{**DRIVE, **change}]))
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"done":true}', b'{"done":1,"drives":[]}'])
 def test_what_is_no_report_is_refused(raw: bytes) -> None:
     """done and drives are needed."""
-    with pytest.raises(NotAReport):
+    with pytest.raises(InvalidReport):
         read(raw)
 
 
 def test_more_drives_than_any_machine_has_are_refused() -> None:
     """An API object has its limits."""
     assert len(read(body([DRIVE] * 512)).drives) == 512
-    with pytest.raises(NotAReport, match="more than 512 drives"):
+    with pytest.raises(InvalidReport, match="more than 512 drives"):
         read(body([DRIVE] * 513))
 
 
@@ -76,5 +76,5 @@ def test_texts_are_plain_and_short() -> None:
 ).map(lambda value: json.dumps(value).encode()))  # fmt: skip
 def test_nothing_breaks_the_reader(raw: bytes) -> None:
     """A report or a refusal."""
-    with suppress(NotAReport):
+    with suppress(InvalidReport):
         assert isinstance(read(raw), SanitizationReport)

@@ -16,8 +16,8 @@ from metal.api.common import LocalRef
 from metal.api.meta import ObjectMeta
 from metal.api.sanitization import SanitizationEvidence, SanitizationEvidenceSpec, SanitizationEvidenceStatus
 from metal.evidence.signing import (
-    DoesNotHold,
     KeyUnusable,
+    SignatureInvalid,
     SigningKey,
     canonical,
     load_private,
@@ -73,7 +73,7 @@ def _status(one: SanitizationEvidence, **changes: object) -> SanitizationEvidenc
 @pytest.mark.parametrize("what", CHANGES)
 def test_whatever_is_changed_breaks_the_signature(what: str) -> None:
     """Each part of it is covered."""
-    with pytest.raises(DoesNotHold, match="changed after it was signed"):
+    with pytest.raises(SignatureInvalid, match="changed after it was signed"):
         verify(CHANGES[what](KEY.sign(evidence(), NOW)), KEYS)
 
 
@@ -88,11 +88,11 @@ def test_without_signature_key_or_algorithm_nothing_holds() -> None:
     """Each says what is wrong."""
     signed = KEY.sign(evidence(), NOW)
     other = msgspec.structs.replace(signed.status.signature, algorithm="none")  # type: ignore[type-var]  # it is signed
-    with pytest.raises(DoesNotHold, match="not signed"):
+    with pytest.raises(SignatureInvalid, match="not signed"):
         verify(evidence(), KEYS)
-    with pytest.raises(DoesNotHold, match=f"public key {KEY.public.id} is not known"):
+    with pytest.raises(SignatureInvalid, match=f"public key {KEY.public.id} is unknown"):
         verify(signed, {})
-    with pytest.raises(DoesNotHold, match="'none' is not Ed25519"):
+    with pytest.raises(SignatureInvalid, match="'none' is not Ed25519"):
         verify(_status(signed, signature=other), KEYS)
 
 

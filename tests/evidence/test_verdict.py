@@ -15,7 +15,7 @@ def test_what_was_there_and_is_erased_owes_nothing() -> None:
     """Serial numbers compare without blanks and case; slots come from the baseline."""
     verdict = judge("Clear", [known(" s1 ", slot="Bay 3")], [erased("S1")])
     assert (verdict.owed, verdict.remarks, verdict.reached) == ((), (), "Clear")
-    assert [(drive.serial_number, drive.slot) for drive in verdict.left] == [("S1", "Bay 3")]
+    assert [(drive.serial_number, drive.slot) for drive in verdict.drives] == [("S1", "Bay 3")]
 
 
 @pytest.mark.parametrize("result", [result for result in FirmwareResult if result != FirmwareResult.SUCCEEDED])
@@ -48,12 +48,12 @@ def test_the_weakest_drive_counts() -> None:
         ({"result": "Failed", "message": "broken"}, "is not erased (Failed): broken"),
         ({"result": "Locked"}, "is not erased (Locked)"),
         ({"result": "ReadOnly"}, "is not erased (ReadOnly)"),
-        ({"result": "Missing"}, "was there at discovery and is missing"),
-        ({"result": "Running", "percent": 40}, "is not erased, at 40 %: the report ended before it was"),
+        ({"result": "Missing"}, "was present at discovery and is missing"),
+        ({"result": "Running", "percent": 40}, "is not erased, at 40 %: the report ended before completion"),
         ({"result": "Pending", "percent": 0}, "is not erased, at 0 %"),
-        ({"samples_differ": 3}, "3 of 8 samples say otherwise"),
-        ({"samples_read": 0}, "nothing of it was read back"),
-        ({"class_": ""}, "reached nothing where Clear is called for"),
+        ({"samples_differ": 3}, "3 of 8 samples are not"),
+        ({"samples_read": 0}, "no sample was read back"),
+        ({"class_": ""}, "reached nothing where Clear is required"),
     ],
 )
 def test_a_drive_that_is_not_erased_is_owed_by_name_serial_and_slot(change: dict[str, Any], said: str) -> None:
@@ -66,7 +66,7 @@ def test_a_drive_that_is_not_erased_is_owed_by_name_serial_and_slot(change: dict
 def test_a_drive_that_nobody_mentions_is_missing() -> None:
     """The report's silence does not make a drive of the baseline go away."""
     assert judge("Clear", [known("S1"), known("S2", name="sdb")], [erased("S1")]).owed == (
-        "drive sdb (serial S2) was there at discovery and is missing",
+        "drive sdb (serial S2) was present at discovery and is missing",
     )
 
 
@@ -74,8 +74,8 @@ def test_a_new_drive_is_remarked_and_known_from_then_on() -> None:
     """It was erased as well, so it holds nobody back."""
     verdict = judge("Clear", [known("S1")], [erased("S1"), erased("S9", name="sdx")])
     assert verdict.owed == ()
-    assert verdict.remarks == ("drive sdx (serial S9) was not there at discovery, and was erased as well",)
-    assert {drive.serial_number for drive in verdict.left} == {"S1", "S9"}
+    assert verdict.remarks == ("drive sdx (serial S9) was not present at discovery, and was erased as well",)
+    assert {drive.serial_number for drive in verdict.drives} == {"S1", "S9"}
 
 
 def test_a_new_drive_that_is_not_erased_is_owed() -> None:

@@ -45,7 +45,7 @@ def test_drives_of_a_volume_that_was_overwritten_are_erased() -> None:
         "drive serial P2, slot Bay 2 belongs to volume vd0 (RAID1: P1, P2) as sda, which was overwritten: Clear",
     )
     assert verdict.reached == "Clear", "whatever the volume reached"
-    assert {drive.serial_number for drive in verdict.left} == {"V1", "P1", "P2"}
+    assert {drive.serial_number for drive in verdict.drives} == {"V1", "P1", "P2"}
 
 
 def test_a_missing_drive_in_the_report_is_covered_as_well() -> None:
@@ -60,14 +60,14 @@ def test_a_missing_drive_in_the_report_is_covered_as_well() -> None:
         ({"state": "StandbyOffline"}, "the volume is StandbyOffline, OK"),
         ({"health": "Warning"}, "the volume is Enabled, Warning"),
         ({"health": ""}, "the volume is Enabled, unknown"),
-        ({"wwn": ""}, "saw no drive of its identifier"),
-        ({"wwn": "600508b1001cffff"}, "saw no drive of its identifier"),
+        ({"wwn": ""}, "the report has no drive with its identifier"),
+        ({"wwn": "600508b1001cffff"}, "the report has no drive with its identifier"),
         ({"size": TB // 2}, "leaves 500000000000 bytes of the drive free"),
         ({"size": 2 * TB}, "sda is smaller than the volume"),
-        ({"raid_type": "RAID50"}, "how much of the drive it uses is not known"),
+        ({"raid_type": "RAID50"}, "the share of the drive that it uses is unknown"),
         ({"drives": (member("P1"), member("P2", health="Critical"))}, "the drive is Enabled, Critical"),
         ({"drives": (member("P1"), member("P2", state="UnavailableOffline"))}, "the drive is UnavailableOffline"),
-        ({"drives": (member("P1"), member("P2", size=0))}, "how much of the drive it uses is not known"),
+        ({"drives": (member("P1"), member("P2", size=0))}, "the share of the drive that it uses is unknown"),
         ({"drives": (member("P1"), member("P2", size=2 * TB))}, "leaves 1000"),
     ],
 )
@@ -85,8 +85,8 @@ def test_what_a_volume_does_not_prove_stays_owed(change: dict[str, Any], said: s
         ({"result": "Failed"}, "sda is not erased"),
         ({"samples_differ": 1}, "sda is not erased"),
         ({"samples_read": 0}, "sda is not erased"),
-        ({"method": "Discard"}, "was erased by Discard, which need not reach the drives behind it"),
-        ({"method": "SCSISanitizeCryptoErase"}, "which need not reach the drives behind it"),
+        ({"method": "Discard"}, "was erased by Discard, which may not reach the drives behind it"),
+        ({"method": "SCSISanitizeCryptoErase"}, "which may not reach the drives behind it"),
     ],
 )
 def test_a_volume_that_was_not_overwritten_proves_nothing(change: dict[str, Any], said: str) -> None:
@@ -99,7 +99,7 @@ def test_a_spare_and_a_drive_in_no_volume_stay_owed() -> None:
     """A spare may hold what was there before it became one."""
     spare = known("P3", name="", wwn="", slot="Bay 3")
     assert judge("Clear", [*BASELINE, spare], [seen()], volumes=[volume()]).owed == (
-        "drive serial P3, slot Bay 3 was there at discovery and is missing",
+        "drive serial P3, slot Bay 3 was present at discovery and is missing",
     )
 
 
@@ -107,8 +107,8 @@ def test_a_drive_that_took_the_place_of_another_is_judged_with_its_volume() -> N
     """It was there while the tenant was, whoever knew of it; from now on it is known."""
     swapped = volume("P1", "P9")
     verdict = judge("Clear", BASELINE, [seen()], volumes=[swapped])
-    assert verdict.owed == ("drive serial P2, slot Bay 2 was there at discovery and is missing",)
-    assert {drive.serial_number for drive in verdict.left} == {"V1", "P1", "P9"}
+    assert verdict.owed == ("drive serial P2, slot Bay 2 was present at discovery and is missing",)
+    assert {drive.serial_number for drive in verdict.drives} == {"V1", "P1", "P9"}
     ill = msgspec.structs.replace(swapped, drives=(member("P1"), member("P9", health="Warning")))
     assert "drive serial P9 belongs to volume" in judge("Clear", BASELINE, [seen()], volumes=[ill]).owed[1]
 
@@ -116,7 +116,7 @@ def test_a_drive_that_took_the_place_of_another_is_judged_with_its_volume() -> N
 def test_no_volume_reaches_purge() -> None:
     """Overwriting through a controller is Clear at most."""
     owed = judge("Purge", BASELINE, [seen(class_="Purge")], volumes=[volume()]).owed
-    assert len([text for text in owed if "overwriting it makes Clear where Purge is called for" in text]) == 2
+    assert len([text for text in owed if "overwriting it reaches Clear where Purge is required" in text]) == 2
 
 
 def test_two_volumes_on_the_same_drives_have_to_be_overwritten_both() -> None:
@@ -129,7 +129,7 @@ def test_two_volumes_on_the_same_drives_have_to_be_overwritten_both() -> None:
     assert both.owed == ()
     assert "vd0 (RAID1: P1, P2) as sda and vd1 (RAID1: P1, P2) as sdb" in both.remarks[0]
     one = judge("Clear", baseline, halves[:1], volumes=[first, second])
-    assert len([text for text in one.owed if "saw no drive of its identifier" in text]) == 2
+    assert len([text for text in one.owed if "the report has no drive with its identifier" in text]) == 2
 
 
 LEVELS = {"RAID0": (4, 4), "RAID1": (2, 1), "RAID5": (4, 3), "RAID6": (4, 2), "RAID10": (4, 2), "None": (1, 1)}

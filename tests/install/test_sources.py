@@ -1,7 +1,6 @@
 """What the chart and config/ say agrees with the code, without a cluster."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,9 @@ import jsonschema_rs
 import pytest
 import yaml
 from charts import generate
-from prometheus_client import CollectorRegistry
 
-from metal.bmc.pool import RedfishPool
 from metal.config import ConfigError, load, parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.kube.controller.metrics import Metrics
-from metal.kube.meta.clock import system_clock
-from metal.machineapi.http.refusals import Refusals
 from tests.install.helm import CHART, TOP, VALUE_SETS
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -136,25 +130,3 @@ def test_a_manager_rejects_a_configuration_without_site_values() -> None:
     """config/default without an overlay starts no manager, because its advertised addresses are missing."""
     with pytest.raises(ConfigError, match=r"set advertise\.boot to the URL that they use"):
         load(CONFIG / "manager/metal.yaml")
-
-
-def test_alerts_ask_for_metrics_that_exist() -> None:
-    """Every metric that an alert names is one of the manager's."""
-    registry = CollectorRegistry()
-    Metrics(registry)
-    RedfishPool(registry=registry)
-    Refusals(system_clock, registry=registry)
-    known = {
-        sample + suffix
-        for family in registry.collect()
-        for sample in [family.name]
-        for suffix in ("", "_total", "_sum")
-    }
-    groups = yaml.safe_load((CONFIG / "prometheus/alerts.yaml").read_text())["spec"]["groups"]
-    rules = [rule for group in groups for rule in group["rules"]]
-    named = {name for rule in rules for name in re.findall(r"\b(?:kube|metal)_[a-z_]+", rule["expr"])}
-
-    assert len(rules) >= 5
-    assert named
-    assert named <= known
-    assert all({"summary", "description"} <= set(rule["annotations"]) for rule in rules)

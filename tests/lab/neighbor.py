@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 
-from metal.controllers.server.netboot.ignition import TOKEN_PATH
+from metal.api.names import REPORT_TOKEN_FILE
 from tests.lab.netns import Namespace
 
 LONGEST = 1 << 20
@@ -45,7 +45,7 @@ class Neighbor:
         if status != 200:
             return None
         files = {file["path"]: file["contents"]["source"] for file in json.loads(ignition)["storage"]["files"]}
-        return base64.b64decode(files[TOKEN_PATH].partition(",")[2]).decode()
+        return base64.b64decode(files[REPORT_TOKEN_FILE].partition(",")[2]).decode()
 
     def report(self, uuid: str, token: str) -> tuple[int, bytes]:
         """A false report, with a token or none."""

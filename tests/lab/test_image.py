@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from images import oci
+from metal.api.names import REPORT_TOKEN_FILE
 from metal.boot import script
 from metal.boot.ignition import add_file
-from metal.controllers.server.netboot.ignition import TOKEN_PATH, discovery
+from metal.controllers.server.netboot.ignition import discovery
 from metal.probe.bundle import zipapp
 from tests.lab import site as places
 from tests.lab.bmc import ForeignBMC
@@ -68,7 +69,7 @@ def put_boot_chain(web: WebServer, machine: Machine) -> None:
         f"/ipxe/{machine.uuid}": boot.render().encode(),
         "/kernel": image["kernel"],
         "/initramfs": image["initramfs"],
-        "/ignition": add_file(config, TOKEN_PATH, TOKEN.encode()),
+        "/ignition": add_file(config, REPORT_TOKEN_FILE, TOKEN.encode()),
     }
 
 

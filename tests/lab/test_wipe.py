@@ -136,6 +136,9 @@ def test_the_tenants_data_is_on_every_drive(chain: Chain, run: Run, say: Callabl
     assert share(backing(chain, VIRTIO)) == 1
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "No byte of a tenant is left on virtio, SCSI, SATA and NVMe drives when the Server is Available."
+)
 def test_no_byte_of_it_is_left_when_the_server_is_available(
     chain: Chain, run: Run, seen: Seen, say: Callable[[str], None]
 ) -> None:
@@ -198,6 +201,9 @@ def test_the_evidence_is_about_these_drives(chain: Chain, run: Run, seen: Seen, 
     assert chain.server()["status"]["sanitizationEvidence"] == found["metadata"]["name"]
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A drive that confirms a discard and keeps the data is overwritten, and the evidence says so."
+)
 def test_a_drive_that_confirms_a_discard_and_keeps_the_data_is_overwritten(chain: Chain) -> None:
     """Reading back has caught it, and the evidence says so; a drive that discards as it says is not overwritten."""
     records = {record["serialNumber"]: record for record in evidence(chain)["status"]["drives"]}
@@ -207,6 +213,7 @@ def test_a_drive_that_confirms_a_discard_and_keeps_the_data_is_overwritten(chain
     assert records[VIRTIO.serial]["method"] == "Discard"
 
 
+@pytest.mark.behaviour("Cleanup", "Changed evidence does not verify.")
 def test_changed_evidence_does_not_verify(chain: Chain, run: Run) -> None:
     """The signature holds by the API's keys and by a key kept in a file; with one letter changed it does not, and with
     the letter put back it does again."""

@@ -64,12 +64,12 @@ async def test_what_is_no_mac_is_nobodys(directory: Directory) -> None:
 
 
 async def test_caches_that_are_not_current_know_of_no_strangers() -> None:
-    """Before the first list, and while the API cannot be followed, who is not found shall ask again."""
+    """Before the first list, and while the watch fails, a machine that is not found must ask again."""
     api = FakeAPI()
     await api.create(KINDS.server, {"metadata": {"name": "s1"}, "spec": {"systemUUID": UUID}})
     servers, endpoints = Informer(api, KINDS.server), Informer(api, KINDS.endpoint)
     directory = CachedDirectory(servers, endpoints)
-    with pytest.raises(Unavailable, match="servers cannot be followed"):
+    with pytest.raises(Unavailable, match="servers cannot be watched"):
         await directory.servers(UUID)
     with pytest.raises(Unavailable, match="endpoints"):
         await directory.leases([MAC])

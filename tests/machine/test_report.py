@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,10 @@ def interface(**more: Any) -> dict[str, Any]:
     return {"name": "eth0", "macAddress": "52:54:00:AA:BB:01", **more}
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "NICs of a report carry normalised MAC addresses; an invalid IP address is left out.",
+)
 def test_interfaces_carry_normalised_macs_and_the_addresses_that_are_real() -> None:
     """MACs become lower case with colons; prefixes and zones go, what is no address is left out."""
     told = ["10.0.0.7", "10.0.0.8/24", "fe80::1%eth0", "nonsense", "127.0.0.1", 7, "10.0.0.7"]
@@ -47,6 +52,7 @@ def test_the_older_single_address_counts_too() -> None:
     assert found.ips == ("10.0.0.9",)
 
 
+@pytest.mark.behaviour("Server: identity and inventory", "LLDP neighbours of a report are assigned to NICs by name.")
 def test_lldp_neighbours_join_their_interface_by_name() -> None:
     """Neighbours from several entries are put together; those of unknown interfaces are dropped."""
     one, two = {"chassisId": "AA-BB-CC-00-00-01", "portId": "swp1", "systemName": "leaf-1"}, {"chassisId": "rack 7"}

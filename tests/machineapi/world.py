@@ -21,7 +21,7 @@ from metal.boot.images import Image, Progress
 from metal.boot.manifest import Descriptor, Parts
 from metal.boot.oci import parse
 from metal.boot.plan import Blob
-from metal.controllers.bootconfig.child import desired
+from metal.controllers.bootconfig.ipxe_boot_config import desired
 from metal.machine.directory import ListingDirectory
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings

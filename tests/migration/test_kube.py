@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from metal.api.server import Server
-from metal.bmc.pool import RedfishPool
+from metal.bmc.redfish.pool import RedfishPool
 from metal.codegen.crd import crds
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.errors import NotFound

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from metal.apiserver.server import EmbeddedAPI
-from metal.bmc.pool import RedfishPool
+from metal.bmc.redfish.pool import RedfishPool
 from metal.codegen.crd import crds
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile

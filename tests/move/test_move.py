@@ -142,7 +142,7 @@ async def test_a_manager_that_lives_and_does_not_stop_makes_the_move_refuse() ->
                 await asyncio.sleep(2)
 
         alive = asyncio.ensure_future(stubborn())
-        with pytest.raises(Refused, match="old-one at first live"):
+        with pytest.raises(Refused, match="old-one at first run"):
             await site.mover().run()
         alive.cancel()
         assert (await site.client2.list(site.kinds.server)).items == ()

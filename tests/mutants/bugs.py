@@ -12,19 +12,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from metal.api import boot_window, claim_boot
-from metal.api.boot_window import Refused
+from metal.api import claim_boot
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
-from metal.controllers.server.netboot import boot, readiness
-from metal.controllers.server.operations import annotations
-from metal.controllers.server.power import power, power_settle
+from metal.controllers.server import power
+from metal.controllers.server.netboot import boot, progress, readiness
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
-from metal.controllers.server.tenancy import reimage, tenancy
+from metal.controllers.server.tenancy import recreated, reimage, tenancy
 from metal.kube.controller.controller import Requeue
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
 from tests.mutants.stories import PATIENCE, Story
@@ -108,13 +109,13 @@ def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.stale_off, "became Available while its power was")
 def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
     """#1048: a BMC's old reading counts as confirmation."""
-    patch.setattr(power_settle, "is_old_off", lambda *_: False)
+    patch.setattr(power, "is_old_off", lambda *_: False)
 
 
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
     """#1108: a restored server is treated as a new one."""
-    patch.setattr(annotations, "assume_booted", lambda _: None)
+    patch.setattr(recreated, "assume_booted", lambda _: None)
 
 
 @bug(stories.same_name_again, "without being cleaned up")
@@ -189,7 +190,7 @@ def takes_what_another_claim_has_taken(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(matching, "_held", lambda *_: None)
     patch.setattr(matching, "_not_available", lambda *_: None)
-    patch.setattr(claims.ServerClaimReconciler, "_take", take)
+    patch.setattr(claims.ServerClaimReconciler, "_reserve", take)
 
 
 @bug(stories.plain_life, "without a deadline")
@@ -197,10 +198,11 @@ def waits_without_a_deadline(patch: pytest.MonkeyPatch) -> None:
     """W12, W27: waits have no end."""
     wait = Scope.wait
 
-    def endless(self: Scope, name: str, text: str, **more: Any) -> Requeue:
+    def endless(self: Scope, name: WaitFor, text: str, **more: Any) -> Requeue:
         return wait(self, name, text, poll=more.get("poll"))
 
     patch.setattr(Scope, "wait", endless)
+    patch.setattr(Scope, "_deadline", lambda *_: None)
 
 
 @bug(stories.dead_power, "after the deadline")
@@ -241,7 +243,7 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
     patch.setattr(reserved, "run", eager)
 
 
-@bug(stories.plain_life, "which it never asked for|imaged a second time")
+@bug(stories.plain_life, "which it never requested|imaged a second time")
 def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
     """W14: each change of a claim, of its power too, has its machine boot over the network."""
     find = tenancy.find_claim
@@ -267,19 +269,19 @@ def _asking(claim: Any, number: int) -> Any:
 @bug(stories.asked_and_lost_status, "imaged a second time")
 def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
     """A server that lost its status takes the last request of its claim for a new one."""
-    take = tenancy.take_tenant
+    take = tenancy.record_tenant
 
     def forgetful(scope: Scope, claim: Any) -> None:
         take(scope, _asking(claim, 0))
 
-    patch.setattr(reserved, "take_tenant", forgetful)
+    patch.setattr(reserved, "record_tenant", forgetful)
     patch.setattr(claim_boot, "answered", lambda _, done: done.boot_generation)
 
 
 @bug(stories.asked_again, "imaged a second time|is Reserved and|runs None")
 def never_writes_down_that_it_has_booted_again(patch: pytest.MonkeyPatch) -> None:
     """W14: a request that is answered and not noted is answered again and again."""
-    note = reserved.note_success
+    note = progress.record_success
 
     async def once(scope: Scope, claim: Any) -> Requeue | None:
         if scope.status.claim_boot is None:
@@ -289,7 +291,7 @@ def never_writes_down_that_it_has_booted_again(patch: pytest.MonkeyPatch) -> Non
             scope.set(boot_window=None)
         return None
 
-    patch.setattr(reserved, "note_success", once)
+    patch.setattr(reserved, "record_success", once)
 
 
 @bug(stories.changed_mind, "runs None|is Reserved and")
@@ -311,10 +313,10 @@ def leaves_an_available_server_on(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.plain_life, "was Ready before it had booted")
 def says_ready_when_it_is_bound(patch: pytest.MonkeyPatch) -> None:
     """W16: a claim tells nothing of its boot."""
-    patch.setattr(claims, "_booted", lambda scope, _: scope.say("Ready", True, "Bound", "bound"))
+    patch.setattr(claims, "_report_boot", lambda scope, _: scope.report("Ready", True, "Bound", "bound"))
 
 
-@bug(stories.maintained, "claim does not want power|runs the probe|reached a claimed server|without a Cleanup", 2)
+@bug(stories.maintained, "claim does not request power|runs the probe|reached a claimed server|without a Cleanup", 2)
 def discovers_a_tenants_server_after_its_maintenance(patch: pytest.MonkeyPatch) -> None:
     """#264, #455: what ends a maintenance forgets whose server it was."""
 
@@ -333,10 +335,10 @@ def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
             scope.set(boot_window=None, claim_boot=None)
 
     patch.setattr(boot, "_succeeded", again)
-    patch.setattr(reserved, "note_success", _nothing)
+    patch.setattr(reserved, "record_success", _nothing)
 
 
-@bug(stories.off_claim, "claim does not want power|runs None")
+@bug(stories.off_claim, "claim does not request power|runs None")
 def boots_a_claim_that_wants_its_server_off(patch: pytest.MonkeyPatch) -> None:
     """#96: the claim's power is not looked at before its first boot."""
     patch.setattr(reserved, "_stay_off", _boot_anyway)
@@ -352,7 +354,7 @@ def does_not_follow_the_claims_power(patch: pytest.MonkeyPatch) -> None:
 
     async def rest(scope: Scope, _: Any) -> Requeue:
         await scope.observe()
-        return await reserved._rest(scope, "as it is")
+        return await reserved._settled(scope, "as it is")
 
     patch.setattr(reserved, "_follow_power", rest)
 
@@ -388,8 +390,8 @@ _RUN: Callable[[Scope], Awaitable[Requeue]] = reserved.run
 @bug(stories.old_report, "ReportLost|is Error|is Discovery|without a report")
 def believes_whatever_report_is_stored(patch: pytest.MonkeyPatch) -> None:
     """W10: fresh enough is good enough; whose boot it was is not asked."""
-    patch.setattr(boot, "has_succeeded", lambda *_: True)
-    patch.setattr(discovery, "boot", SimpleNamespace(has_succeeded=lambda *_: True, network_boot=_nothing))
+    patch.setattr(discovery, "has_succeeded", lambda *_: True)
+    patch.setattr(discovery, "boot", SimpleNamespace(network_boot=_nothing))
 
     async def stored(scope: Scope) -> dict[str, object]:
         return {}

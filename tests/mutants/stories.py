@@ -270,7 +270,7 @@ async def dead_power(world: Plane) -> None:
 
 async def pressed_button(world: Plane) -> None:
     """Somebody switches an available server on."""
-    (await discovered(world)).press_the_button()
+    (await discovered(world)).press_power_button()
     await asyncio.sleep(900)
 
 
@@ -297,7 +297,7 @@ async def old_report(world: Plane) -> None:
     machine.faults.never_reports = True
     await maintain(world, machine, on=True)
     await asyncio.sleep(60)
-    machine.press_the_button()
+    machine.press_power_button()
     await asyncio.sleep(600)
     await maintain(world, machine, on=False)
     for _ in range(30):

@@ -45,6 +45,7 @@ class World:
         return sum(self.sleeps)
 
 
+@pytest.mark.behaviour("Registry and probe", "The probe ends when one report was accepted.", go="Reports every 30 s.")
 def test_one_report_taken_ends_the_run() -> None:
     """No interval: nothing is left to do."""
     world = World(None)
@@ -53,6 +54,9 @@ def test_one_report_taken_ends_the_run() -> None:
     assert (len(world.reports), world.sleeps) == (1, [])
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "The probe retries with waits that double from 1 s to 30 s, each shortened by up to half."
+)
 def test_failures_are_retried_with_growing_spread_waits() -> None:
     """Waits double from one second to thirty, each shortened by up to half, and never stop."""
     world = World(*[NotNow("down")] * 60, stop_after=50)
@@ -112,6 +116,7 @@ def test_once_means_once() -> None:
     assert failing.sleeps == fine.sleeps == []
 
 
+@pytest.mark.behaviour("Registry and probe", "With `--interval` the probe reports again until the token is refused.")
 def test_an_interval_reports_anew_until_the_token_is_refused() -> None:
     """Each round collects again."""
     world = World(None, None, Refused("spent"))

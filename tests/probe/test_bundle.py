@@ -72,7 +72,7 @@ def test_a_spent_token_ends_the_archive_with_a_sentence(archive: Path, tmp_path:
         )  # fmt: skip
 
     assert done.returncode == agent.REFUSED
-    assert "token was spent" in done.stderr
+    assert "token was used before" in done.stderr
     assert "s3cret" not in done.stderr + done.stdout
 
 

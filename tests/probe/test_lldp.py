@@ -33,6 +33,11 @@ FULL = frame(
 )  # fmt: skip
 
 
+@pytest.mark.behaviour(
+    "Registry and probe",
+    "LLDP neighbours are read with names, descriptions, management address, capabilities and VLAN.",
+    go="Parses the output of lldpd.",
+)
 def test_a_switch_is_told_with_everything_it_says() -> None:
     """Capabilities are the enabled ones; control characters become spaces."""
     assert lldp.parse(FULL) == {
@@ -47,11 +52,13 @@ def test_a_switch_is_told_with_everything_it_says() -> None:
     }
 
 
+@pytest.mark.behaviour("Registry and probe", "LLDP frames with a VLAN tag are read.")
 def test_a_tagged_frame_is_read_like_any_other() -> None:
     """Some switches send in the native VLAN with a tag."""
     assert lldp.parse(frame(CHASSIS, PORT, TTL, tagged=True))["portId"] == "Ethernet1/7"
 
 
+@pytest.mark.behaviour("Registry and probe", "A chassis is named by network address or text.")
 @pytest.mark.parametrize(
     ("chassis", "told"),
     [
@@ -66,6 +73,7 @@ def test_a_chassis_may_name_itself_in_several_ways(chassis: bytes, told: str) ->
     assert lldp.parse(frame(tlv(1, chassis), PORT, TTL))["chassisId"] == told
 
 
+@pytest.mark.behaviour("Registry and probe", "An LLDP frame without a chassis or port is refused with the reason.")
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
@@ -83,6 +91,7 @@ def test_a_frame_that_names_nobody_is_refused(bad: bytes, why: str) -> None:
         lldp.parse(bad)
 
 
+@pytest.mark.behaviour("Registry and probe", "Any bytes after the EtherType give a bounded neighbour or a refusal.")
 @given(st.binary(max_size=300))
 def test_no_payload_breaks_the_reader(payload: bytes) -> None:
     """Any bytes behind the type give a neighbour with bounded texts, or a refusal."""
@@ -124,6 +133,9 @@ def cable(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, socket.socket]]
             end.close()
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "Listening ends when every interface has a neighbour; malformed frames are skipped."
+)
 def test_listening_ends_when_every_interface_heard_somebody(cable: dict[str, socket.socket]) -> None:
     """Frames that came before are kept; nonsense between them is skipped; the time is not used up."""
     ears = Listener(["a", "b"])
@@ -139,12 +151,16 @@ def test_listening_ends_when_every_interface_heard_somebody(cable: dict[str, soc
     ]
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "Listening ends at a deadline; an interface without a neighbour is listed with none."
+)
 def test_silence_ends_at_the_deadline(cable: dict[str, socket.socket]) -> None:
     """An interface without a neighbour is told with none."""
     assert neighbors.collect(Listener(["a"]), seconds=0.01) == [{"name": "a", "neighbors": []}]
     assert set(cable) == {"a", "b"}
 
 
+@pytest.mark.behaviour("Registry and probe", "Repeated frames are one neighbour; the number of neighbours is limited.")
 def test_a_repeated_frame_is_one_neighbour_and_a_liar_is_bounded(cable: dict[str, socket.socket]) -> None:
     """The same switch speaks every 30 s; thousands of made-up ones stay a few."""
     known: list[lldp.Neighbor] = []

@@ -11,6 +11,7 @@ from tests.probe.loopback import serve
 UUID = "38947555-7742-3448-3784-823347823834"
 
 
+@pytest.mark.behaviour("Registry and probe", "The probe sends its report to `/register` with the token of its boot.")
 def test_a_report_goes_to_register_with_the_token() -> None:
     """The body names the system beside the data; a path of the URL is kept."""
     with serve(201) as peer:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from metal.probe import report
 from metal.probe.listener import Listener
 from tests.probe import machines
@@ -11,6 +13,9 @@ from tests.probe.machines import FakeMachine
 GOLDEN = Path(__file__).with_name("golden-report.json")
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "The probe's report of a known machine has the keys, types and values of the registry's API."
+)
 def test_the_report_of_a_known_machine_is_the_known_report(tmp_path: Path) -> None:
     """Keys, types and values, as the registry's API has them."""
     chosen = report.collectors(
@@ -26,6 +31,9 @@ def test_the_report_of_a_known_machine_is_the_known_report(tmp_path: Path) -> No
     assert data == json.loads(GOLDEN.read_text())
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "A machine that shows nothing still reports, with a sentence for each failed part."
+)
 def test_a_machine_that_shows_nothing_still_reports(tmp_path: Path) -> None:
     """Every failure is a sentence that names its part; nothing is missing from the keys."""
     data = report.gather(report.collectors(FakeMachine(tmp_path), Listener([]), 0))

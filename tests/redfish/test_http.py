@@ -317,7 +317,7 @@ async def test_what_is_not_http_is_a_protocol_error_without_secrets() -> None:
 async def test_what_is_no_path_is_not_sent(path: str) -> None:
     """BMCs hand out strange links."""
     async with transport(1) as http:
-        with pytest.raises(BMCProtocolError, match="no path"):
+        with pytest.raises(BMCProtocolError, match="not a path"):
             await http.request("GET", path, headers=HEADERS, timeout=1)
 
 

@@ -1,20 +1,18 @@
-"""A plane whose every part can fail, and the ways there: each step of a server's life, at which a fault comes."""
+"""A plane whose every part can fail, and how a server reaches each step of its life at which a fault comes."""
 
 import asyncio
 import random
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from metal.api.claim import ServerClaim
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.storage.sqlite import SqliteJournal
-from metal.bmc.pool import RedfishPool
-from metal.bmc.protocols import Shell, ShellAccess
+from metal.bmc.redfish.pool import RedfishPool
+from metal.bmc.shell import Shell, ShellAccess
 from metal.codegen.crd import crds
 from metal.config.options import Sanitization, Timeouts
 from metal.kube.client.protocol import Client
@@ -22,23 +20,33 @@ from metal.sim.images.local import LocalImages
 from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import InProcessNetwork, Reply, Unreachable
 from metal.sim.options import Options
-from metal.sim.sites.watching import ObjectHistory, watched
+from metal.sim.sites.object_history import ObjectHistory, watched
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
 from tests.mutants.stories import discovered, release
 from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane, is_ready
 
-STEPS = ("enrolment", "inventory", "discovery", "report", "claim", "boot", "tenant", "release", "erasure")
-"""A server's life, in order; `claim` is before a claim's network boot, `boot` half way through it."""
+STEPS = {
+    "enrolment": "before the BMC gets a lease",
+    "inventory": "as the Server exists, before its BMC is read",
+    "discovery": "as the machine is switched on for the probe",
+    "report": "as the probe has its Ignition",
+    "claim": "before a claim is created",
+    "boot": "as the machine has the boot script of the claim",
+    "tenant": "a minute after the claim's system runs",
+    "release": "before the claim is deleted",
+    "erasure": "as the drives are being erased",
+}
+"""A server's life, in order: each step, and when a fault of it comes."""
 HURRY = Timeouts(discovery=700.0, claim_boot=700.0)
-"""A boot that fails is tried again much sooner, and still later than power that does not come is an Error."""
+"""A failed boot is tried again much sooner, and still later than a missing power change is an Error."""
 ERASED = {"sanitization": Sanitization()}
 """Where the drives are erased at the end of a claim."""
 ERASING = replace(OPTIONS, erase=60.0, late=400.0)
 
 
 class Lines(InProcessNetwork):
-    """Between machines and services: `away` are base URLs at which nobody answers, `ill` those that answer 500."""
+    """Between machines and services: `away` are base URLs that refuse connections, `ill` those that answer 500."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,11 +67,11 @@ Act = Callable[["FailingPlane"], Awaitable[None]]
 
 
 async def nothing(_: "FailingPlane") -> None:
-    """Nobody does anything."""
+    """Do nothing."""
 
 
 class Inline(ThreadPoolExecutor):
-    """Does at once what another thread would do: in virtual time nobody waits for a real disk."""
+    """Does at once what another thread would do: virtual time does not wait for a real disk."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
@@ -75,7 +83,7 @@ class Inline(ThreadPoolExecutor):
 
 
 class SimShell:
-    """The command lines of a fleet's BMCs: a restart ends whatever made the first one hang."""
+    """The SSH shells of a fleet's BMCs: a restart ends the hanging of the first BMC."""
 
     def __init__(self, world: "FailingPlane") -> None:
         self._world = world
@@ -89,7 +97,7 @@ class SimShell:
 
 
 class FailingPlane(Plane):
-    """A plane that can be broken everywhere."""
+    """A control plane with machines whose every part can fail."""
 
     def __init__(
         self, n: int, config: dict[str, Any], options: Options, *, shaky: bool = False, folder: Path | None = None
@@ -98,6 +106,8 @@ class FailingPlane(Plane):
         self._tasks: list[asyncio.Future[None]] = []
         self.claimed: Act = nothing
         """What happens as soon as there is a claim."""
+        self.before = 0
+        """What a fault counted when it began."""
         self.lines = Lines()
         self.registry = LocalImages()
         self.shaky: Shaky | None = None
@@ -133,7 +143,7 @@ class FailingPlane(Plane):
         return api
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let something happen meanwhile; `stop` waits for it, and raises what it raised."""
+        """Run something in the background; `stop` waits for it, and raises what it raised."""
         self._tasks.append(asyncio.ensure_future(work))
 
     async def stop(self) -> None:
@@ -141,7 +151,7 @@ class FailingPlane(Plane):
         await super().stop()
 
     def fill_disk(self) -> None:
-        """There is no room under the API for anything that is put there: SQLite itself says so."""
+        """Fill the disk of the API: SQLite itself refuses each insert."""
         self._sql(
             "CREATE TABLE ballast (x)",
             "CREATE TEMP TRIGGER full BEFORE INSERT ON main.objects BEGIN INSERT INTO ballast "
@@ -150,7 +160,7 @@ class FailingPlane(Plane):
         )
 
     def empty_disk(self) -> None:
-        """There is room again."""
+        """Free the disk of the API."""
         self._sql("PRAGMA max_page_count = 1000000", "DROP TRIGGER full", "DROP TABLE ballast")
 
     def _sql(self, *statements: str) -> None:
@@ -160,7 +170,7 @@ class FailingPlane(Plane):
             self.journal._db.execute(statement)
 
     async def restart_all(self) -> None:
-        """The process is killed that holds API and manager; another one finds what was on the disk."""
+        """Kill the process of API and manager; another one starts from the disk."""
         self.network.unmount_all()
         await self.manager.stop(grace=0.0)
         await self.objects.stop()
@@ -190,93 +200,13 @@ class FailingPlane(Plane):
         return self.fleet.machines[0]
 
 
-@dataclass(frozen=True)
-class Fault:
-    """Something that fails: how it begins, and how it is mended."""
-
-    begin: Act
-    mend: Act = nothing
-    prepare: Act = nothing
-    """What is so from the beginning."""
-
-
-def of_machine(name: str) -> Fault:
-    """A fault of the simulator by its name (`metalctl sim`)."""
-
-    async def begin(world: FailingPlane) -> None:
-        world.machine.faults.switch(name)
-
-    async def mend(world: FailingPlane) -> None:
-        world.machine.faults.switch(name, False)
-
-    return Fault(begin, mend)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One fault at one step: a row of docs/failures.md, whose test injects it."""
-
-    fault: str
-    """Its name on the page; a name of the simulator unless `inject` says what it is."""
-    step: str
-    """When it comes: one of STEPS."""
-    wait: str = ""
-    """Name of the wait in status.wait that stands meanwhile."""
-    says: str = ""
-    """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`; `Kind: ` before it if not a Server's."""
-    minutes: float = 16
-    """How long it lasts."""
-    retry: str = ""
-    """`server` or `bmc`: somebody has to say operation=retry after it was mended. Else it ends by itself."""
-    inject: Fault | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
-    machines: int = 1
-    shaky: bool = False
-    """Whether the manager's way to the API can fail."""
-    disk: bool = False
-    """Whether the API keeps its objects on a disk."""
-    also: Act = nothing
-    """What is looked at before it is mended."""
-
-    def __str__(self) -> str:
-        return f"{self.fault}-{self.step}".replace(" ", "_")
-
-    @property
-    def words(self) -> frozenset[str]:
-        """What is said, one by one."""
-        return frozenset(word for word in self.says.split(", ") if word)
-
-
-def at(steps: str, faults: str, **rest: Any) -> tuple[Row, ...]:
-    """The same row at several steps, divided by blanks; for several faults of the simulator, divided likewise."""
-    names = (faults,) if "inject" in rest else faults.split()
-    return tuple(Row(fault, step, **rest) for fault in names for step in steps.split())
-
-
-@asynccontextmanager
-async def failing(row: Row) -> AsyncIterator[FailingPlane]:
-    """A plane for a row, with its fault injected at its step; drives are erased where the row is of erasure."""
-    policy = ERASED if row.step == "erasure" else {}
-    config, options = {"timeouts": HURRY, **policy, **row.config}, replace(ERASING, **row.options)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) if row.disk else None
-        world = FailingPlane(row.machines, config, options, shaky=row.shaky, folder=path)
-        await world.start()
-        try:
-            yield world
-            world.check()
-        finally:
-            await world.stop()
-
-
 def _first(world: Plane) -> Machine:
     """The machine that fails."""
     return world.fleet.machines[0]
 
 
 async def reach(world: Plane, step: str) -> None:
-    """Live until the moment at which a fault of this step comes."""
+    """Wait for the moment at which a fault of this step comes."""
     if step in ("inventory", "discovery", "report"):
         await world.announce()
         await _soon(world, _MOMENTS[step])
@@ -297,14 +227,14 @@ async def reach(world: Plane, step: str) -> None:
 
 
 async def claim(world: Plane) -> None:
-    """A claim c1, for the machine that fails where there are several."""
+    """Create the claim c1, for the machine that fails where there are several."""
     named = await world.server_of(_first(world)) if len(world.fleet.machines) > 1 else None
     spec: dict[str, Any] = {} if named is None else {"serverRef": {"name": named.metadata.name}}
     await world.add_claim(**spec)
 
 
 async def go_on(world: Plane, step: str) -> None:
-    """What people do next, now that the fault is there."""
+    """What users do next, with the fault present."""
     if step == "enrolment":
         await world.announce()
     elif step == "claim":
@@ -358,7 +288,7 @@ async def _soon(world: Plane, moment: Moment) -> None:
 
 
 async def retry(world: FailingPlane, whom: str) -> None:
-    """A person has mended it, and says so."""
+    """An administrator has removed the fault and asks for another try."""
     body = {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}}
     kind = KINDS.server if whom == "server" else KINDS.bmc
     for one in (await world.client.list(kind)).items:

@@ -1,4 +1,4 @@
-"""What goes wrong with a server, its BMC, the manager and the API that it works with."""
+"""Rules for random faults of a server, its BMC, the manager and the API."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.sim.plane import KINDS
 from tests.sim.stage import SECONDS, Stage
 
 UNSEEN = ("lies_power",)
-"""Faults that nobody can know of: the BMC of a machine that does nothing says that all went well."""
+"""Faults that cannot be detected: the BMC of a machine that does nothing reports success."""
 FAULTS = st.sampled_from([name for name in NAMES if name not in UNSEEN])
 TROUBLES = st.sampled_from([Trouble(share=0.2), Trouble(watch_life=5.0), Trouble(delay=1.0), Trouble(), Trouble()])
 
@@ -31,25 +31,25 @@ class Mishaps(Stage):
 
     @precondition(lambda self: self.started and bool(self.machine.faults.active))
     @rule(seconds=SECONDS)
-    def mend(self, seconds: float) -> None:
-        """All of them go."""
+    def remove_faults(self, seconds: float) -> None:
+        """All faults are removed."""
         for fault in self.machine.faults.active:
             self.machine.faults.switch(fault, False)
         self.do(asyncio.sleep(0), seconds)
 
     @rule(seconds=SECONDS)
     def lose_power(self, seconds: float) -> None:
-        """The mains fail for a moment."""
+        """The machine loses its power for a moment."""
         self.do(_now(self.machine.lose_power), seconds)
 
     @rule(seconds=SECONDS)
-    def press_the_button(self, seconds: float) -> None:
-        """Somebody stands before the machine and switches it on."""
-        self.do(_now(self.machine.press_the_button), seconds)
+    def press_power_button(self, seconds: float) -> None:
+        """The power button of the machine is pressed."""
+        self.do(_now(self.machine.press_power_button), seconds)
 
     @rule(seconds=SECONDS)
     def kill_the_manager(self, seconds: float) -> None:
-        """Without grace; whoever runs it starts it until it stays."""
+        """The manager is killed without grace and started until it runs."""
         self.do(self._restart(), seconds)
 
     async def _restart(self) -> None:
@@ -61,19 +61,19 @@ class Mishaps(Stage):
 
     @rule(away=st.sampled_from([10.0, 60.0]), seconds=SECONDS)
     def lose_the_api(self, away: float, seconds: float) -> None:
-        """Nobody answers the manager for a while, watches are cut, and their versions are forgotten."""
+        """The API is unreachable for a while, watches are cut, and their versions are forgotten."""
         self.meanwhile(self.world.shaky.crash(away))
         self.do(asyncio.sleep(0), seconds)
 
     @rule(trouble=TROUBLES, seconds=SECONDS)
     def trouble_the_api(self, trouble: Trouble, seconds: float) -> None:
-        """Requests of the manager fail or take long, watches are cut; or all is well again."""
+        """Requests of the manager fail or take long, or watches are cut; or this ends."""
         self.world.shaky.trouble = replace(trouble)
         self.do(asyncio.sleep(0), seconds)
 
     @rule(every=st.sampled_from([0.3, 2.0]), seconds=SECONDS)
     def meddle(self, every: float, seconds: float) -> None:
-        """Somebody else writes to every server and claim all the time: the manager meets conflicts."""
+        """Another client writes to every server and claim: the manager gets conflicts."""
         self.meanwhile(self._meddle(every, 30))
         self.do(asyncio.sleep(0), seconds)
 
@@ -88,5 +88,5 @@ class Mishaps(Stage):
 
 
 async def _now(act: Callable[[], None]) -> None:
-    """The machine acts in a task of its loop."""
+    """Let the machine act in a task of its loop."""
     act()

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from metal.controllers.server.operations.resets import RESETS
-from metal.controllers.server.states.parking import PARK, UNPARK
+from metal.api.names import PARK, UNPARK
+from metal.controllers.server.operations import RESETS
 from metal.controllers.server.tenancy.sanitization import ACCEPT
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Kind

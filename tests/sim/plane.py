@@ -15,8 +15,8 @@ from metal.api.core import SECRET
 from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
-from metal.bmc.pool import RedfishPool
-from metal.bmc.protocols import Shell
+from metal.bmc.redfish.pool import RedfishPool
+from metal.bmc.shell import Shell
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.options import Sanitization
@@ -34,7 +34,7 @@ from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
-from metal.sim.sites.watching import ObjectHistory, watched
+from metal.sim.sites.object_history import ObjectHistory, watched
 
 KINDS = kinds()
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,9 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from metal.boot.script import Boot, chainload
 from metal.kube.meta.clock import LoopClock
-from metal.sim.history import Happening, History
+from metal.sim.history import History, MachineEvent
+from metal.sim.machine.host import Site
 from metal.sim.machine.identity import identity
-from metal.sim.machine.machine import Machine, Site
+from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Reply, Unreachable
 from metal.sim.options import Options
 
@@ -96,7 +97,7 @@ class Bench:
         """Set the override for one boot."""
         self.machine.state.override.enabled, self.machine.state.override.target = "Once", "Pxe"
 
-    def happened(self, *what: str) -> list[Happening]:
+    def happened(self, *what: str) -> list[MachineEvent]:
         """History of these sorts."""
         return self.history.of(self.machine.identity.uuid, *what)
 

@@ -1,4 +1,4 @@
-"""One server in virtual time under hypothesis: what is looked at after every step, and how it comes to rest."""
+"""One server in virtual time under hypothesis: what is checked after every step, and how everything comes to rest."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
@@ -22,24 +22,24 @@ from tests.sim.plane import CONFIG, KINDS, OPTIONS
 SECONDS = st.sampled_from([0.5, 5, 30, 200, 900])
 BEGINNINGS = st.sampled_from(["new", "free", "tenant", "tenant", "cleanup", "cleanup"])
 PATIENCE = 7200.0
-"""Seconds in which everything comes to rest once the faults have stopped: drives are erased, and boots tried anew."""
+"""Seconds in which everything comes to rest after the faults, with drives erased and boots tried again."""
 SLOWEST_LOOK = 400.0
-"""Seconds after which also a claim that fits no server has looked again, and says why it does not."""
+"""Seconds after which a claim that no server fits has been reconciled again and names the reason."""
 REST = 300.0
-"""Seconds over which nothing may move then."""
+"""Seconds in which nothing may change then."""
 BUSIEST = 25.0
-"""Requests a second that one server may cost its manager, whatever happens, on the average of a step."""
+"""Requests a second that one server may cost its manager under any fault, on the average of a step."""
 START_UP = 600
-"""Requests beside them: a manager that starts, or hears of the API again, lists everything."""
+"""Requests beside them: a manager that starts, or reaches the API again, lists everything."""
 WRITES = ("create", "patch", "status", "apply", "delete")
 
 
 class Stage(RuleBasedStateMachine):
-    """A plane whose loop runs while a rule does."""
+    """A control plane whose event loop runs while a rule does."""
 
     def __init__(self) -> None:
         super().__init__()
-        # No time is real here, so nothing comes from outside that idle cycles would have to wait for.
+        # time is virtual, so no idle cycle has to wait for anything from outside
         self.loop = looptime.new_event_loop(start=0, noop_cycles=0)
         self.world: ShakyPlane
         self.started = False
@@ -49,7 +49,7 @@ class Stage(RuleBasedStateMachine):
         policy=st.sampled_from(["None", "Clear", "Clear"]), seed=st.integers(0, 7), begins=BEGINNINGS, seconds=SECONDS
     )
     def announce(self, policy: str, seed: int, begins: str, seconds: float) -> None:
-        """A control plane and a BMC that asks for its address; how far they are when things begin to happen."""
+        """Start a control plane and a BMC, and reach one of the beginnings."""
         config = replace(CONFIG, sanitization=Sanitization(policy=policy))
         self.world = ShakyPlane(1, seed, config, OPTIONS)
         self.run(self.world.start())
@@ -72,11 +72,11 @@ class Stage(RuleBasedStateMachine):
         return self.world.fleet.machines[0]
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Let time pass until this is done."""
+        """Run the loop until this is done."""
         return self.loop.run_until_complete(work)
 
     def do(self, work: Awaitable[Any], seconds: float) -> None:
-        """What is refused is refused; whatever was done, time passes, and the manager keeps its peace."""
+        """Do something that the API may refuse, let time pass, and limit the requests of the manager."""
         self.run(self._do(work, seconds))
 
     async def _do(self, work: Awaitable[Any], seconds: float) -> None:
@@ -90,11 +90,11 @@ class Stage(RuleBasedStateMachine):
         assert made.total() <= most, f"{made.total()} requests in {self.loop.time() - begun:g} s: {made.most_common(6)}"
 
     def meanwhile(self, work: Coroutine[Any, Any, None]) -> None:
-        """Goes on while other steps are made."""
+        """Run something during the next steps."""
         self.background.append(self.loop.create_task(work))
 
     async def each_server(self, body: dict[str, Any]) -> None:
-        """Change every server that there is."""
+        """Change every server."""
         for server in await self.world.servers():
             with suppress(NotFound):
                 await self.world.client.patch(KINDS.server, server.metadata.name, body)
@@ -105,12 +105,12 @@ class Stage(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_violated(self) -> None:
-        """Also in the past: a history only grows."""
+        """All invariants hold over the whole history."""
         if self.started:
             self.world.check()
 
     def teardown(self) -> None:
-        """Everything comes to rest, and is stopped."""
+        """Wait for rest, and stop everything."""
         try:
             if self.started:
                 self.run(self._settle())
@@ -128,7 +128,7 @@ class Stage(RuleBasedStateMachine):
         await self.world.stop()
 
     async def _settle(self) -> None:
-        """The faults stop, and a person does what each state asks for. Raises Restless."""
+        """Remove the faults, and do what each state requests from an administrator. Raises Restless."""
         await asyncio.gather(*self.background)
         self.world.shaky.trouble = Trouble()
         for fault in self.machine.faults.active:
@@ -148,7 +148,7 @@ class Stage(RuleBasedStateMachine):
         return await restless(self.world) or (waits if servers else "there is no server")
 
     async def _let_go(self) -> None:
-        """Nobody wants the server for anything but its claims."""
+        """End maintenances and parking."""
         for maintenance in (await self.world.client.list(KINDS.maintenance)).items:
             meta = maintenance.metadata
             with suppress(NotFound):
@@ -167,10 +167,10 @@ class Stage(RuleBasedStateMachine):
                 await self.world.client.patch(KINDS.server, server.metadata.name, body)
 
     accepts = False
-    """Whether a person takes the loss when drives are owed, rather than erase them again."""
+    """Whether the administrator accepts a sanitization failure, rather than erase again."""
 
     async def _stay(self) -> None:
-        """What is at rest stays so: no machine is touched, nothing but a sign of life is written."""
+        """What is at rest stays at rest: no machine is touched, and nothing but heartbeats is written."""
         await asyncio.sleep(SLOWEST_LOOK)
         before, known = self.world.shaky.requests.copy(), len(self._deeds())
         await asyncio.sleep(REST)

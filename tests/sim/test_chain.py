@@ -12,6 +12,9 @@ from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
 pytestmark = pytest.mark.looptime
 
 
+@pytest.mark.behaviour(
+    "Server: discovery", "A DHCP lease of a BMC is enough: its server is discovered, switched off and Available."
+)
 async def test_a_lease_becomes_an_available_server() -> None:
     """A BMC's lease is all it takes: the server is found, discovered by the probe, and switched off."""
     async with plane(3) as world:
@@ -62,6 +65,7 @@ async def test_the_next_claim_gets_its_own_system() -> None:
         assert len(set(images)) == len(images) == 2
 
 
+@pytest.mark.behaviour("Server: power and resets")
 async def test_power_of_a_claim_goes_off_and_on_from_the_disk() -> None:
     """A claim that goes off and on again finds its system on the disk; the network serves it nothing more."""
     async with plane(1) as world:

@@ -1,4 +1,4 @@
-"""What a user sees when a BMC fails, at each step of a server's life, and how it ends: rows of docs/failures.md."""
+"""BMCs that fail, at each step of a server's life: rows of docs/failures.md."""
 
 import asyncio
 from typing import Any
@@ -6,30 +6,30 @@ from typing import Any
 import pytest
 
 from metal.config import BMCOptions, Listen, Timeouts
-from tests.sim.failing import ERASED, FailingPlane, Fault, Row, at
+from tests.sim.failing import FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
+from tests.sim.rows import FAILED, OPEN, End, Fault, Row, at, attempts
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 
 
-def away(reason: str) -> dict[str, Any]:
-    """How a Server, and its BMC, tell of a BMC that fails for long."""
+RESTARTS = "BMCReachable=False ConnectionFailed, Event ConnectionFailed, Event Connected"
+
+
+def away(reason: str, message: str) -> dict[str, Any]:
+    """What a Server and its BMC report of a BMC that fails for long."""
     return {
         "wait": "BMC",
-        "says": f"BMCReachable=False {reason}, Event {reason}, BMC: Ready=False {reason}, BMC: Event {reason}, "
+        "reports": f"BMCReachable=False {reason}, Event {reason}, BMC: Ready=False {reason}, BMC: Event {reason}, "
         f"Error BMC{reason}",
+        "message": message,
     }
 
 
-def unborn(reason: str) -> dict[str, Any]:
-    """How an Endpoint does."""
-    return {"says": f"Endpoint: Ready=False {reason}, Endpoint: Event {reason}"}
-
-
-def for_long(reason: str, error: str) -> dict[str, Any]:
-    """What power that does not come is told by."""
-    return {"wait": reason, "says": error, "retry": "server"}
+def unborn(reason: str, message: str) -> dict[str, Any]:
+    """What an Endpoint reports."""
+    return {"reports": f"Endpoint: Ready=False {reason}, Endpoint: Event {reason}", "message": message}
 
 
 async def _bmc(world: FailingPlane) -> Any:
@@ -41,10 +41,26 @@ async def _restart(world: FailingPlane) -> None:
     world.fleet.bmcs[world.machine.identity.bmc_ip].restart()
 
 
+def _resets(world: FailingPlane) -> list[str]:
+    """Every reset of any machine since the beginning."""
+    return [
+        str(e.details["type"]) for m in world.fleet.machines for e in world.fleet.history.of(m.identity.uuid, "reset")
+    ]
+
+
 async def _swap(world: FailingPlane) -> None:
-    """Two BMCs have each other's address, or get their own back."""
+    world.before = len(_resets(world))
+    await _swap_back(world)
+
+
+async def _swap_back(world: FailingPlane) -> None:
     first, second = (world.fleet.bmcs[machine.identity.bmc_ip] for machine in world.fleet.machines)
     first.machine, second.machine = second.machine, first.machine
+
+
+async def _no_machine_is_reset(world: FailingPlane) -> None:
+    """No reset is sent to either machine."""
+    assert len(_resets(world)) == world.before
 
 
 async def _show_another_certificate(world: FailingPlane) -> None:
@@ -52,7 +68,15 @@ async def _show_another_certificate(world: FailingPlane) -> None:
     tls = {"insecureSkipVerify": None, "trustOnFirstUse": True}
     await world.client.patch(KINDS.bmc, (await _bmc(world)).metadata.name, {"spec": {"tls": tls}})
     await asyncio.sleep(120)
-    world.fleet.bmcs[world.machine.identity.bmc_ip].certificate = "ab" * 32
+    bmc = world.fleet.bmcs[world.machine.identity.bmc_ip]
+    bmc.certificate, world.before = "ab" * 32, bmc.requests.total()
+
+
+async def _nothing_is_sent(world: FailingPlane) -> None:
+    """The BMC receives no request, and the tenant's machine keeps running."""
+    bmc = world.fleet.bmcs[world.machine.identity.bmc_ip]
+    assert bmc.requests.total() == world.before
+    assert world.machine in world.tenants()
 
 
 async def _accept_certificate(world: FailingPlane) -> None:
@@ -61,77 +85,96 @@ async def _accept_certificate(world: FailingPlane) -> None:
 
 
 async def _hang_for_good(world: FailingPlane) -> None:
-    """Redfish hangs, until somebody restarts the BMC over SSH, which is known of this manufacturer."""
+    """The manufacturer's restart command is known."""
     made_by = {"status": {"manufacturer": "Dell Inc."}}
     await world.client.patch_status(KINDS.bmc, (await _bmc(world)).metadata.name, made_by)
     world.machine.faults.hangs = True
 
 
 async def _untouched(world: FailingPlane) -> None:
-    """The tenant's machine runs on, and nobody asked for a change of its power since it was booted."""
-    resets = [entry.details["type"] for entry in world.fleet.history.of(world.machine.identity.uuid, "reset")]
-    assert resets == ["On", "ForceOff", "On"] or resets == ["On", "GracefulShutdown", "On"]
+    """The tenant's machine keeps running; no reset was sent since its boot."""
+    assert _resets(world) in (["On", "ForceOff", "On"], ["On", "GracefulShutdown", "On"])
     assert world.machine in world.tenants()
 
 
 async def _others_are_well(world: FailingPlane) -> None:
-    """Nobody waits for the one that is dead."""
+    """The servers of all other BMCs are Available."""
     states = [server.status.state for server in await world.servers()]
     assert states == ["Available"] * (len(world.fleet.machines) - 1)
 
 
+async def _override_is_off(world: FailingPlane) -> None:
+    """The BMC's boot override is disabled, and the tenant's system runs."""
+    assert world.machine.state.override.enabled == "Disabled"
+    assert world.machine in world.tenants()
+
+
+RESTART = Fault(_restart, what="The BMC restarts: it is away for 150 s and has lost its sessions.")
+HANGS = Fault(_hang_for_good, what="The BMC takes requests and does not answer until it is restarted.")
+SWAPPED = Fault(
+    _swap, _swap_back, what="The BMCs of two machines have exchanged their addresses.", remedy="Correct the addresses."
+)
+CERTIFICATE = Fault(
+    _show_another_certificate, _accept_certificate, what="The BMC shows another certificate than the pinned one.",
+    remedy="Set `operation=accept-certificate` on the BMC.",
+)  # fmt: skip
+DEAD, MUTE, ILL = "No connection to", "did not answer GET", "was answered 500 Internal Server Error"
+REFUSED, LOST = "refused the user name or password", "answers 401 all the same"
+REJECTED = "refused all credentials for the prefix"
+OFF, ON = "the BMC reports On", "the BMC reports Off"
+SERVER, BMC, LATER, DONE = End.RETRY_SERVER, End.RETRY_BMC, End.WITHIN_AN_HOUR, End.COMPLETES
+
 ROWS = (
-    Row("dead", "enrolment", machines=3, also=_others_are_well, **unborn("ConnectionFailed")),
-    *at("inventory discovery report claim boot release", "dead", **away("ConnectionFailed")),
-    Row("dead", "erasure", minutes=20, **away("ConnectionFailed")),
-    Row("dead", "tenant", also=_untouched, **away("ConnectionFailed")),
-    Row("hangs", "enrolment", **unborn("Timeout")),
-    *at("claim", "hangs", **away("Timeout")),
-    Row("hangs for good", "tenant", "BMC", "BMC: Reset=True AutoResetting, BMC: Event TryingSSH, "
+    Row("dead", "enrolment", machines=3, also=_others_are_well, **unborn("ConnectionFailed", DEAD)),
+    *at("inventory discovery report claim boot release", "dead", **away("ConnectionFailed", DEAD)),
+    Row("dead", "erasure", minutes=20, **away("ConnectionFailed", DEAD)),
+    Row("dead", "tenant", also=_untouched, **away("ConnectionFailed", DEAD)),
+    Row("hangs", "enrolment", **unborn("Timeout", "did not answer")),
+    *at("claim", "hangs", **away("Timeout", MUTE)),
+    Row("hangs until it is restarted", "tenant", "BMC", "BMC: Reset=True AutoResetting, BMC: Event TryingSSH, "
         "BMC: Reset=False ResetComplete, BMCReachable=False Timeout, Event Timeout, Error BMCTimeout", minutes=40,
-        inject=Fault(_hang_for_good), config={"bmc": BMCOptions(auto_reset=True)}),
-    Row("wrong_password", "enrolment", **unborn("AuthenticationFailed")),
-    *at("claim tenant", "wrong_password", retry="bmc", **away("AuthenticationFailed")),
-    Row("http_401", "enrolment", **unborn("AuthenticationFailed")),
-    *at("claim", "http_401", retry="bmc", **away("AuthenticationFailed")),
-    Row("http_500", "enrolment", **unborn("InternalServerError")),
-    *at("inventory discovery release", "http_500", **away("InternalServerError")),
-    *at("claim", "http_503", **away("ServiceUnavailable")),
-    *at("claim", "http_5xx", says="BMCReachable=False InternalServerError, Event InternalServerError, "
-        "BMCReachable=False ServiceUnavailable, Event ServiceUnavailable"),
-    *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=Fault(_restart),
-        says="BMCReachable=False ConnectionFailed, Event ConnectionFailed, Event Connected", minutes=5,
-        options={"bmc_reset": 150.0}),
-    *at("enrolment claim release erasure", "restarts", says="BMCReachable=False ConnectionFailed, "
-        "Event ConnectionFailed, Event Connected", minutes=5),
-    *at("enrolment claim", "restarts_first", wait="PowerOn", says="BMCReachable=False ConnectionFailed, "
-        "Event ConnectionFailed, Error PowerOnTimeout", retry="server", minutes=20, config={"timeouts": Timeouts()}),
+        inject=HANGS, end=End.RECOVERS, config={"bmc": BMCOptions(auto_reset=True)}, message=MUTE),
+    Row("wrong_password", "enrolment", end=LATER, **unborn("AuthenticationFailed", REJECTED)),
+    *at("claim tenant", "wrong_password", end=BMC, **away("AuthenticationFailed", REFUSED)),
+    Row("http_401", "enrolment", end=LATER, **unborn("AuthenticationFailed", REJECTED)),
+    *at("claim", "http_401", end=BMC, **away("AuthenticationFailed", LOST)),
+    Row("http_500", "enrolment", **unborn("InternalServerError", ILL)),
+    *at("inventory discovery release", "http_500", **away("InternalServerError", ILL)),
+    *at("claim", "http_503", **away("ServiceUnavailable", "was answered 503 Service Unavailable")),
+    *at("claim", "http_5xx", reports="BMCReachable=False InternalServerError, Event InternalServerError, "
+        "BMCReachable=False ServiceUnavailable, Event ServiceUnavailable", end=DONE),
+    *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=RESTART, reports=RESTARTS,
+        minutes=5, options={"bmc_reset": 150.0}),
+    *at("enrolment claim release erasure", "restarts", reports=RESTARTS, minutes=5, end=DONE),
+    *at("enrolment claim", "restarts_first", wait="PowerOn", reports="BMCReachable=False ConnectionFailed, "
+        "Event ConnectionFailed, Error PowerOnTimeout", end=SERVER, minutes=20, config={"timeouts": Timeouts()},
+        message=ON),
     Row("restarts_first", "release", "PowerOff", "BMCReachable=False ConnectionFailed, Event ConnectionFailed, "
-        "Event ForcedOff, Error PowerOffTimeout", retry="server"),
-    *at("enrolment claim", "slow", wait="PowerOn"),
-    *at("release", "stale_power", wait="PowerOff", options={"stale": 60.0}),
-    *at("claim", "ignores_once", says="BootOverrideCleared=True Cleared"),
-    *at("enrolment claim", "drops_override", wait="BootRetry", says="Ready=False BootRetry, Event NetworkBootFailed, "
-        "Error NetworkBootFailed", retry="server"),
-    *at("enrolment claim", "ignores_reset", wait="PowerOn", says="Error PowerOnTimeout", retry="server"),
-    *at("release erasure", "ignores_reset", wait="PowerOff", says="Event ForcedOff, Error PowerOffTimeout",
-        retry="server"),
-    Row("lies_power", "enrolment", "ProbeReport", "Ready=False BootRetry, Event NetworkBootFailed", minutes=13),
-    Row("lies_power", "claim", "ClaimBoot", "Ready=False BootRetry, Event NetworkBootFailed", minutes=13),
-    Row("lies_power", "release", "Sanitization", "Ready=False BootRetry, Event NetworkBootFailed", minutes=13,
-        config=ERASED),
-    *at("claim", "loses_events", says="BMC: Events=False EventsStopped, BMC: Event EventsStopped",
-        config={"listen": Listen(events="192.0.2.100:10001")}),
-    *at("claim tenant", "another BMC at its address", wait="BMC", says="BMCReachable=False WrongSystem, "
+        "Event ForcedOff, Error PowerOffTimeout", end=SERVER, message=OFF),
+    *at("enrolment claim", "slow", wait="PowerOn", end=DONE),
+    *at("release", "stale_power", wait="PowerOff", options={"stale": 60.0}, end=DONE),
+    *at("claim", "ignores_once", reports="BootOverrideCleared=True Cleared", end=DONE, also=_override_is_off),
+    *at("enrolment claim", "drops_override", wait="BootRetry", reports=FAILED, end=SERVER,
+        message="the BMC did not take the network boot override"),
+    *at("enrolment claim", "ignores_reset", wait="PowerOn", reports="Error PowerOnTimeout", end=SERVER, message=ON),
+    *at("release", "ignores_reset", wait="PowerOff", reports="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
+        message=OFF),
+    *at("erasure", "ignores_reset", wait="PowerOff", reports="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
+        message=OFF),
+    *attempts("lies_power", "enrolment ProbeReport, claim ClaimBoot, release Sanitization", message=OPEN),
+    *at("claim", "loses_events", reports="BMC: Events=False EventsStopped, BMC: Event EventsStopped", end=DONE,
+        config={"listen": Listen(events="192.0.2.100:10001")}, message="no event for 900 s"),
+    *at("claim tenant", "two BMCs have exchanged addresses", wait="BMC", reports="BMCReachable=False WrongSystem, "
         "Event WrongSystem, SystemPresent=False SystemGone, Event SystemGone, Error BMCWrongSystem, "
-        "BMC: Enrolled=False UUIDNotUnique", machines=2, inject=Fault(_swap, _swap)),
+        "BMC: Enrolled=False UUIDNotUnique", machines=2, inject=SWAPPED, also=_no_machine_is_reset,
+        message="correct the BMC's address or spec.systemUUID"),
     Row("another certificate", "tenant", "BMC", "BMC: Ready=False CertificateChanged, BMC: Event CertificateChanged, "
         "BMCReachable=False CertificateChanged, Event CertificateChanged, Error BMCCertificateChanged",
-        inject=Fault(_show_another_certificate, _accept_certificate), options={"scheme": "https"}),
+        inject=CERTIFICATE, options={"scheme": "https"}, also=_nothing_is_sent, message="is not the pinned one"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_the_bmc_is_seen_and_left_behind(row: Row) -> None:
-    """It shows as the page says, and nothing worse does; mended, everything comes to rest."""
+async def test_a_fault_of_a_bmc_is_reported_and_ends(row: Row) -> None:
+    """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))

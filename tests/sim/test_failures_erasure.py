@@ -1,4 +1,4 @@
-"""What a user sees when the erasure of a tenant's drives fails, and how it ends: rows of docs/failures.md."""
+"""Erasures of a tenant's drives that fail: rows of docs/failures.md."""
 
 import base64
 
@@ -6,8 +6,9 @@ import pytest
 
 from metal.api.core import SECRET
 from metal.config.options import Sanitization
-from tests.sim.failing import ERASED, FailingPlane, Fault, Row, at
+from tests.sim.failing import ERASED, FailingPlane
 from tests.sim.failures import check, live
+from tests.sim.rows import AGAIN, FAILED, End, Fault, Row, at
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 HURRIED = {"sanitization": Sanitization(timeout=600.0, rate=1 << 40)}
@@ -26,29 +27,50 @@ async def _delete_key(world: FailingPlane) -> None:
 
 
 async def _keeps_its_data(world: FailingPlane) -> None:
-    """Nobody else has the server, and nothing claims that the data is gone."""
+    """The drive keeps the tenant's data; `status.sanitization` is empty."""
     assert world.machine.state.disk.marker
     assert [server.status.sanitization for server in await world.servers()] == [""]
 
 
+async def _is_erased(world: FailingPlane) -> None:
+    """The drives are erased; `status.sanitization` is empty."""
+    assert not world.machine.state.disk.marker
+    assert [server.status.sanitization for server in await world.servers()] == [""]
+
+
+SIGNING = Fault(
+    _spoil_key, _delete_key, what="The Secret with the signing key of the evidence holds no key.",
+    remedy="Delete or restore the Secret.",
+)  # fmt: skip
+DRIVE = "(serial SIM007000000-D0, slot Disk 0)"
+BIOS = "the BIOS is not … its defaults (Failed)"
+OFF = "the machine went off before its boot was done"
+RETRY = End.RETRY_SERVER
+
 ROWS = (
-    *at("erasure", "lying_drive dying_drive", wait="Sanitization", says=OWED, retry="server", also=_keeps_its_data),
-    *at("release", "missing_drive", wait="Sanitization", says=OWED, retry="server", also=_keeps_its_data,
-        config=ERASED),
-    *at("erasure", "slow_drives", wait="Sanitization", says=OWED, retry="server", also=_keeps_its_data,
-        config=HURRIED, minutes=30),
-    *at("erasure", "power_loss_in_sanitization", wait="Sanitization",
-        says="Ready=False BootRetry, Event NetworkBootFailed", minutes=1.5),
-    *at("release", "power_loss_in_sanitization", wait="Sanitization", also=_keeps_its_data, retry="server",
-        says="Ready=False BootRetry, Event NetworkBootFailed, Error NetworkBootFailed", config=ERASED, minutes=30),
-    *at("release", "refuses_bios forgets_bios keeps_bios", wait="Sanitization", says=f"{OWED}, Event FirmwareReset",
-        retry="server", config=FIRMWARE),
-    *at("erasure", "the signing key is unusable", wait="Repair", says="Error SigningKeyUnusable", retry="server",
-        inject=Fault(_spoil_key, _delete_key)),
+    *at("erasure", "lying_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
+        message=f"drive nvme0n1 {DRIVE} is not erased (Failed)"),
+    *at("erasure", "dying_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
+        message=f"drive nvme0n1 {DRIVE} is not erased (Failed) … input/output error"),
+    *at("release", "missing_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data, config=ERASED,
+        message=f"drive nvme0n1 {DRIVE} … at discovery and is missing"),
+    *at("erasure", "slow_drives", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
+        config=HURRIED, minutes=30, message=f"drive nvme0n1 {DRIVE} is not erased, at 25 %: 0.2 h were not enough"),
+    *at("erasure", "power_loss_in_sanitization", wait="Sanitization", reports=AGAIN, minutes=1.5, message=OFF),
+    *at("release", "power_loss_in_sanitization", wait="Sanitization", also=_keeps_its_data, end=RETRY,
+        reports=FAILED, config=ERASED, minutes=30, message=OFF),
+    *at("release", "refuses_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
+        config=FIRMWARE, also=_is_erased, message=BIOS),
+    *at("release", "forgets_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
+        config=FIRMWARE, also=_is_erased, message=f"{BIOS} … shows nothing that is to be done"),
+    *at("release", "keeps_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
+        config=FIRMWARE, also=_is_erased, message=f"{BIOS} … still to be done"),
+    *at("erasure", "unusable signing key", wait="Repair", reports="Error SigningKeyUnusable", end=RETRY,
+        inject=SIGNING, also=_is_erased, message="no private key in PEM"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_an_erasure_is_seen_and_left_behind(row: Row) -> None:
-    """It shows as the page says, and nothing worse does; mended, everything comes to rest."""
+async def test_a_fault_of_an_erasure_is_reported_and_ends(row: Row) -> None:
+    """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))

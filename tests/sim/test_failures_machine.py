@@ -1,44 +1,42 @@
-"""What a user sees when a machine fails, or another one meddles, at each step: rows of docs/failures.md."""
+"""Machines that fail, and requests of other machines, at each step of a server's life: rows of docs/failures.md."""
 
 import asyncio
 
 import msgspec
 import pytest
 
-from tests.sim.failing import ERASED, FailingPlane, Fault, Row, at
+from tests.sim.failing import ERASED, FailingPlane
 from tests.sim.failures import check, live
+from tests.sim.rows import AGAIN, OPEN, SCRIPT, SILENT, STARTED, End, Fault, Row, at, attempts
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
-AGAIN = "Ready=False BootRetry, Event NetworkBootFailed"
 
 
 async def _lose_power(world: FailingPlane) -> None:
     world.machine.lose_power()
 
 
-async def _press_the_button(world: FailingPlane) -> None:
-    """And give us time to see it."""
-    world.machine.press_the_button()
+async def _press_power_button(world: FailingPlane) -> None:
+    """The operator has two minutes to notice it before the claim."""
+    world.machine.press_power_button()
     await asyncio.sleep(120)
 
 
 async def _ask_for_its_boot(world: FailingPlane) -> None:
-    """The other machine asks for what the first one is about to boot."""
     first, second = world.fleet.machines
     for path in (f"/ipxe/{first.identity.uuid}", f"/ignition/{first.identity.uuid}?token=guess"):
         reply = await world.network.request(
             "GET", world.config.boot_url + path, headers={}, body=b"", source_ip=second.identity.host_ip
         )
+        world.before += reply[0] == 200
         second.note("fetch", path=path.partition("?")[0], status=reply[0], bytes=len(reply[2]))
 
 
 async def _no_leases(world: FailingPlane) -> None:
-    """Nobody knows which address is whose."""
     world.machine.faults.unreported_lease = True
 
 
 async def _send_old_report(world: FailingPlane) -> None:
-    """What the probe reported at the discovery arrives once more, with each token that the machine has had."""
     for token in list(world.machine.secrets):
         body = msgspec.json.encode({"systemUUID": world.machine.identity.uuid, "data": {"networkInterfaces": []}})
         await world.network.request(
@@ -47,46 +45,76 @@ async def _send_old_report(world: FailingPlane) -> None:
         )  # fmt: skip
 
 
-async def _is_not_held_up(world: FailingPlane) -> None:
-    """Whoever asked got nothing, and the boot went on."""
+async def _gets_nothing(world: FailingPlane) -> None:
+    """The other machine gets neither script nor Ignition."""
+    assert world.before == 0
+
+
+async def _gets_nothing_and_boot_goes_on(world: FailingPlane) -> None:
+    """The other machine gets neither script nor Ignition; the tenant's system runs."""
+    await _gets_nothing(world)
     assert world.machine in world.tenants()
 
 
+async def _boots_its_disk(world: FailingPlane) -> None:
+    """The machine was switched on again and runs the tenant's system from its disk."""
+    assert world.machine.state.os is not None
+    assert world.machine.state.os.kind == "disk"
+
+
+LOSES_POWER = Fault(_lose_power, what="The machine goes off.")
+BUTTON = Fault(_press_power_button, what="The power button of an Available server is pressed.")
+ASKS = Fault(_ask_for_its_boot, what="Another machine asks for this machine's boot script and Ignition.")
+CONTESTS = Fault(
+    _ask_for_its_boot, prepare=_no_leases,
+    what="Another machine asks for this machine's boot script and Ignition; DHCP reports no leases.",
+)  # fmt: skip
+OLD_REPORT = Fault(_send_old_report, what="A report arrives with each token of a former boot.")
+OFF = "the machine went off before its boot was done"
+DONE = End.COMPLETES
+
 ROWS = (
-    *at("enrolment", "never_starts never_reports", wait="ProbeReport", says=AGAIN, minutes=13),
-    *at("claim", "never_starts boots_disk dies_after_script", wait="ClaimBoot", says=AGAIN, minutes=13),
-    *at("release", "never_starts dies_after_script never_reports", wait="Sanitization", says=AGAIN, minutes=15,
-        config=ERASED),
-    *at("enrolment", "reports_late", wait="ProbeReport"),
-    *at("enrolment", "reports_twice", says="Event TokenSpent"),
-    *at("enrolment", "reports_other", wait="ProbeReport", says=f"{AGAIN}, Event TokenInvalid, Event TokenSpent",
-        machines=2, minutes=13),
-    *at("boot", "the report of a former boot arrives", inject=Fault(_send_old_report), minutes=5,
-        says="Event TokenSpent"),
-    *at("erasure", "the report of a former boot arrives", inject=Fault(_send_old_report), minutes=5,
-        says="Event TokenInvalid, Event PurposeMismatch"),
-    *at("enrolment claim", "loses_answers", minutes=5),
-    *at("release", "loses_answers", minutes=5, config=ERASED),
-    *at("claim", "second_fetch", says="Event BootWindowClosed"),
-    *at("discovery", "the power is lost", wait="PowerOn", inject=Fault(_lose_power), minutes=5),
-    *at("report", "the power is lost", wait="ProbeReport", says=AGAIN, inject=Fault(_lose_power), minutes=5),
-    *at("boot", "the power is lost", wait="ClaimBoot", says=AGAIN, inject=Fault(_lose_power), minutes=5),
-    *at("tenant", "the power is lost", says="Event UnexpectedPower, ServerClaim: Ready=False PowerPending",
-        inject=Fault(_lose_power), minutes=5),
-    *at("claim", "somebody presses the power button", says="Event UnexpectedPower",
-        inject=Fault(_press_the_button), minutes=5),
-    *at("release", "ignores_graceful", wait="PowerOff", says="Event ForcedOff"),
-    *at("boot", "another machine asks for its boot script", says="Event ClientNotLeased, Event TokenInvalid",
-        inject=Fault(_ask_for_its_boot), minutes=5, machines=2, also=_is_not_held_up),
-    *at("report", "another machine asks for its boot script", says="Event ClientNotLeased, Event TokenSpent",
-        inject=Fault(_ask_for_its_boot), minutes=5, machines=2),
-    *at("report boot", "another machine contests its boot script", wait="BootConfirmation",
-        says="Event BootContested, Event BootWindowClosed, Ready=False BootConfirmation",
-        inject=Fault(_ask_for_its_boot, prepare=_no_leases), minutes=20, machines=2),
+    *attempts("never_starts", "enrolment ProbeReport, claim ClaimBoot, release Sanitization", message=OPEN),
+    *attempts("boots_disk", "claim ClaimBoot", message=OPEN),
+    *attempts("dies_after_script", "claim ClaimBoot, release Sanitization", message=SCRIPT),
+    *attempts("never_reports", "enrolment ProbeReport", message=STARTED),
+    *attempts("never_reports", "release Sanitization", message=SILENT),
+    *at("enrolment", "reports_late", wait="ProbeReport", end=DONE),
+    *at("enrolment", "reports_twice", reports="Event TokenSpent", end=DONE,
+        message="the report of this boot was accepted before"),
+    *at("enrolment", "reports_other", wait="ProbeReport", reports=f"{AGAIN}, Event TokenInvalid, Event TokenSpent",
+        machines=2, minutes=13, message=STARTED),
+    *at("enrolment", "reports_other", wait="ProbeReport", machines=2, minutes=45, message=STARTED,
+        reports=f"{AGAIN}, Event TokenInvalid, Event TokenSpent, Error NetworkBootFailed", end=End.RETRY_SERVER),
+    *at("boot", "report of a former boot", inject=OLD_REPORT, minutes=5, reports="Event TokenSpent",
+        message="the token was used before"),
+    *at("erasure", "report of a former boot", inject=OLD_REPORT, minutes=5,
+        reports="Event TokenInvalid, Event PurposeMismatch", message="the token is not the one of this boot"),
+    *at("enrolment claim", "loses_answers", minutes=5, end=DONE),
+    *at("release", "loses_answers", minutes=5, config=ERASED, end=DONE),
+    *at("claim", "second_fetch", reports="Event BootWindowClosed", end=DONE,
+        message="no network boot of this server is"),
+    *at("discovery", "power loss", wait="PowerOn", inject=LOSES_POWER, minutes=5),
+    *at("report", "power loss", wait="ProbeReport", reports=AGAIN, inject=LOSES_POWER, minutes=5, message=OFF),
+    *at("boot", "power loss", wait="ClaimBoot", reports=AGAIN, inject=LOSES_POWER, minutes=5, message=OFF),
+    *at("tenant", "power loss", reports="Event UnexpectedPower, ServerClaim: Ready=False PowerPending",
+        inject=LOSES_POWER, minutes=5, also=_boots_its_disk, message="it is switched on again"),
+    *at("claim", "power button", reports="Event UnexpectedPower", inject=BUTTON, minutes=5,
+        message="it is switched off again"),
+    *at("release", "ignores_graceful", wait="PowerOff", reports="Event ForcedOff", end=DONE),
+    *at("boot", "request of another machine", reports="Event ClientNotLeased, Event TokenInvalid",
+        inject=ASKS, minutes=5, machines=2, also=_gets_nothing_and_boot_goes_on,
+        message="DHCP leased other addresses than this one"),
+    *at("report", "request of another machine", reports="Event ClientNotLeased, Event TokenSpent",
+        inject=ASKS, minutes=5, machines=2, also=_gets_nothing,
+        message="DHCP leased other addresses than this one"),
+    *at("report boot", "request of another machine without reported leases", wait="BootConfirmation",
+        reports="Event BootContested, Event BootWindowClosed, Ready=False BootConfirmation",
+        inject=CONTESTS, minutes=20, machines=2, message="the boot is stopped and starts again with a new token"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_the_machine_is_seen_and_left_behind(row: Row) -> None:
-    """It shows as the page says, and nothing worse does; mended, everything comes to rest."""
+async def test_a_fault_of_a_machine_is_reported_and_ends(row: Row) -> None:
+    """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))

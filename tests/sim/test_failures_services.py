@@ -1,4 +1,4 @@
-"""What a user sees when DHCP, boot server, registry or the registry of images fail: rows of docs/failures.md."""
+"""DHCP, boot server, registry and OCI registry that fail: rows of docs/failures.md."""
 
 import base64
 
@@ -7,71 +7,72 @@ import pytest
 from metal.api.core import SECRET
 from metal.boot.errors import ImageError
 from metal.sim.machine.machine import Machine
-from tests.sim.failing import ERASED, Act, FailingPlane, Fault, Row, at
+from tests.sim.failing import ERASED, Act, FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import IGNITION, KINDS
+from tests.sim.rows import AGAIN, OPEN, SILENT, STARTED, End, Fault, Row, at, attempts
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
-AGAIN = "Ready=False BootRetry, Event NetworkBootFailed"
 UNREADY = "Ready=False BootConfigurationNotReady, Error BootConfigurationNotReady"
 INVALID = (
     "ServerBootConfiguration: ImageValidation=False ValidationFailed, ServerBootConfiguration: Event ValidationFailed"
 )
 
 
-def away(service: str, *, ill: bool = False) -> Fault:
-    """Nobody answers there any more; or what answers is ill."""
+def away(service: str, what: str, *, ill: bool = False) -> Fault:
+    """Connections to the service are refused; or it answers 500."""
 
     async def begin(world: FailingPlane) -> None:
         where = world.lines.ill if ill else world.lines.away
         where.add(getattr(world.config, service))
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.lines.ill.clear()
         world.lines.away.clear()
 
-    return Fault(begin, mend)
+    return Fault(begin, remove, what=what)
 
 
-def refused(reason: str, message: str, *, transient: bool = True) -> Fault:
-    """The registry of images fails in this way, as the client of registries words it."""
+def refused(reason: str, message: str, what: str, *, remedy: str = "") -> Fault:
+    """The OCI registry fails as its client reports it; for good where a remedy is needed."""
 
     async def begin(world: FailingPlane) -> None:
-        world.registry.failure = ImageError(reason, message, transient=transient)
+        world.registry.failure = ImageError(reason, message, transient=not remedy)
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.registry.failure = None
 
-    return Fault(begin, mend)
+    return Fault(begin, remove, what=what, remedy=remedy)
 
 
 def slow(seconds: float) -> Fault:
-    """The registry of images takes its time."""
+    """The OCI registry answers after so many seconds."""
 
     async def begin(world: FailingPlane) -> None:
         world.registry.delay = seconds
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.registry.delay = 0.0
 
-    return Fault(begin, mend)
+    return Fault(begin, remove, what=f"The OCI registry takes {seconds:g} s to answer.")
 
 
 def no_leases() -> Fault:
-    """No BMC has an address, and nobody hears of any."""
+    """No lease is announced."""
     hidden: list[Machine] = []
 
     async def begin(world: FailingPlane) -> None:
         hidden[:], world.fleet.machines[:] = world.fleet.machines, []
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         world.fleet.machines[:] = hidden
         await world.announce()
 
-    return Fault(begin, mend)
+    return Fault(begin, remove, what="The BMC gets no lease.")
 
 
 async def _nothing_is_known(world: FailingPlane) -> None:
+    """There is no Endpoint."""
     assert not (await world.client.list(KINDS.endpoint)).items
 
 
@@ -83,17 +84,17 @@ async def _report(world: FailingPlane) -> None:
     world.machine.faults.unreported_lease = False
 
 
-def secret(changed: Act) -> Fault:
-    """What becomes of the Secret with the Ignition as soon as it is there; mended, it is as it was."""
+def secret(changed: Act, what: str, remedy: str) -> Fault:
+    """The Secret with the Ignition is changed as soon as it exists; removed, it is as it was."""
 
     async def begin(world: FailingPlane) -> None:
         world.claimed = changed
 
-    async def mend(world: FailingPlane) -> None:
+    async def remove(world: FailingPlane) -> None:
         body = {"metadata": {"name": "c1", "namespace": "default"}, "stringData": {"ignition": IGNITION}}
         await world.client.apply(SECRET, body, manager="test")
 
-    return Fault(begin, mend)
+    return Fault(begin, remove, what=what, remedy=remedy)
 
 
 async def _delete(world: FailingPlane) -> None:
@@ -105,52 +106,71 @@ async def _spoil(world: FailingPlane) -> None:
     await world.client.patch(SECRET, "c1", body, "default")
 
 
-UNREACHABLE = refused("RegistryUnreachable", "no connection to images.sim")
-MISBEHAVES = refused("RegistryMisbehaves", "images.sim answers HTTP 500")
-DENIED = refused("RegistryDenied", "images.sim refuses to be read (HTTP 403)", transient=False)
-MISSING = refused("ImageNotFound", "images.sim does not have this image or layer", transient=False)
+UNREACHABLE = refused("RegistryUnreachable", "no connection to images.sim", "The OCI registry is unreachable.")
+MISBEHAVES = refused("RegistryMisbehaves", "images.sim answers HTTP 500", "The OCI registry answers 500.")
+DENIED = refused(
+    "RegistryDenied", "images.sim refuses to be read (HTTP 403)", "The OCI registry refuses the image.",
+    remedy="Make the image readable.",
+)  # fmt: skip
+MISSING = refused(
+    "ImageNotFound", "images.sim does not have this image or layer", "The image does not exist.",
+    remedy="Push the image.",
+)  # fmt: skip
+UNREPORTED = Fault(
+    _unreport, _report, prepare=_unreport, what="DHCP gives the machine an address and does not report the lease."
+)
+SPOILT = secret(_spoil, "The Ignition is invalid.", "Correct the Secret.")
+DELETED = secret(_delete, "The Secret with the Ignition does not exist.", "Create the Secret.")
+BOOT_AWAY = away("boot_url", "Connections to the boot server are refused.")
+BOOT_ILL = away("boot_url", "The boot server answers 500.", ill=True)
+REGISTRY_AWAY = away("registry_url", "Connections to the registry are refused.")
+REGISTRY_ILL = away("registry_url", "The registry answers 500.", ill=True)
+UNPROVED = "DHCP reported no lease of it"
+DONE = End.COMPLETES
 
 ROWS = (
-    *at("enrolment", "the BMC gets no lease", inject=no_leases(),
-        also=_nothing_is_known),
-    *at("enrolment", "no_lease no_boot_server no_registry", wait="ProbeReport", says=AGAIN, minutes=13),
-    *at("claim", "no_lease", wait="ClaimBoot", says=AGAIN, minutes=13),
-    *at("release", "no_lease no_registry", wait="Sanitization", says=AGAIN, minutes=15,
-        config=ERASED),
-    *at("enrolment", "unreported_lease", wait="BootConfirmation", says="Ready=False BootConfirmation"),
-    *at("claim", "unreported_lease", wait="BootConfirmation", says="Ready=False BootConfirmation",
-        inject=Fault(_unreport, _report, prepare=_unreport)),
-    *at("claim", "the boot server is away", wait="ClaimBoot", says=AGAIN, minutes=13, inject=away("boot_url")),
-    *at("boot", "the boot server is away", wait="ClaimBoot", minutes=0.5, inject=away("boot_url")),
-    *at("boot", "the boot server answers 500", wait="ClaimBoot", minutes=0.5, inject=away("boot_url", ill=True)),
-    *at("report", "the registry is away", wait="ProbeReport", minutes=5, inject=away("registry_url")),
-    *at("erasure", "the registry is away", wait="Sanitization", minutes=5, inject=away("registry_url")),
-    *at("report", "the registry answers 500", wait="ProbeReport", minutes=5,
-        inject=away("registry_url", ill=True)),
-    *at("erasure", "the registry answers 500", wait="Sanitization", minutes=5,
-        inject=away("registry_url", ill=True)),
-    *at("inventory claim", "the OCI registry is away", wait="BootConfiguration", inject=UNREACHABLE,
-        says=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}"),
-    *at("release", "the OCI registry is away", wait="BootConfiguration", inject=UNREACHABLE, config=ERASED,
-        says=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}"),
-    *at("inventory claim", "the OCI registry answers 500", wait="BootConfiguration", inject=MISBEHAVES, minutes=5,
-        says="ServerBootConfiguration: ImageValidation=Unknown RegistryMisbehaves"),
-    *at("inventory claim", "the OCI registry is slow", wait="BootConfiguration", inject=slow(400.0), minutes=10,
-        says="ServerBootConfiguration: ImageValidation=Unknown Resolving"),
-    *at("inventory claim", "the OCI registry refuses", wait="BootConfiguration", inject=DENIED,
-        says=f"{INVALID}, {UNREADY}"),
-    *at("inventory claim", "the image is not there", wait="BootConfiguration", inject=MISSING,
-        says=f"{INVALID}, {UNREADY}"),
-    *at("claim", "the Ignition is invalid", wait="BootConfiguration", inject=secret(_spoil),
-        says="ServerBootConfiguration: IgnitionValidation=False ValidationFailed, "
-        f"ServerBootConfiguration: Event ValidationFailed, {UNREADY}"),
-    *at("claim", "the Secret with the Ignition is missing", wait="BootConfiguration", inject=secret(_delete),
-        says="ServerBootConfiguration: IgnitionValidation=False SecretMissing, "
-        f"ServerBootConfiguration: Event SecretMissing, {UNREADY}"),
+    *at("enrolment", "BMC without a lease", inject=no_leases(), also=_nothing_is_known),
+    *attempts("no_lease", "enrolment ProbeReport, claim ClaimBoot, release Sanitization", message=OPEN),
+    *attempts("no_boot_server", "enrolment ProbeReport", message=OPEN),
+    *attempts("no_registry", "enrolment ProbeReport", "Event BootWindowClosed", message=STARTED),
+    *attempts("no_registry", "release Sanitization", "Event BootWindowClosed", message=SILENT),
+    *at("enrolment", "unreported_lease", wait="BootConfirmation", reports="Ready=False BootConfirmation", end=DONE,
+        message=UNPROVED),
+    *at("claim", "unreported_lease", wait="BootConfirmation", reports="Ready=False BootConfirmation", end=DONE,
+        inject=UNREPORTED, message=UNPROVED),
+    *at("claim", "boot server away", wait="ClaimBoot", reports=AGAIN, minutes=13, inject=BOOT_AWAY, message=OPEN),
+    *at("boot", "boot server away", wait="ClaimBoot", minutes=0.5, inject=BOOT_AWAY),
+    *at("boot", "boot server answers 500", wait="ClaimBoot", minutes=0.5, inject=BOOT_ILL),
+    *at("report", "registry away", wait="ProbeReport", minutes=5, inject=REGISTRY_AWAY),
+    *at("erasure", "registry away", wait="Sanitization", minutes=5, inject=REGISTRY_AWAY),
+    *at("report", "registry answers 500", wait="ProbeReport", minutes=5, inject=REGISTRY_ILL),
+    *at("erasure", "registry answers 500", wait="Sanitization", minutes=5, inject=REGISTRY_ILL),
+    *at("inventory claim", "OCI registry away", wait="BootConfiguration", inject=UNREACHABLE,
+        reports=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}",
+        message="no connection to images.sim"),
+    *at("release", "OCI registry away", wait="BootConfiguration", inject=UNREACHABLE, config=ERASED,
+        reports=f"ServerBootConfiguration: ImageValidation=Unknown RegistryUnreachable, {UNREADY}",
+        message="no connection to images.sim"),
+    *at("inventory claim", "OCI registry answers 500", wait="BootConfiguration", inject=MISBEHAVES, minutes=5,
+        reports="ServerBootConfiguration: ImageValidation=Unknown RegistryMisbehaves",
+        message="images.sim answers HTTP 500"),
+    *at("inventory claim", "OCI registry slow", wait="BootConfiguration", inject=slow(400.0), minutes=10, end=DONE,
+        reports="ServerBootConfiguration: ImageValidation=Unknown Resolving"),
+    *at("inventory claim", "OCI registry refuses", wait="BootConfiguration", inject=DENIED,
+        reports=f"{INVALID}, {UNREADY}", message="RegistryDenied: images.sim refuses to be read (HTTP 403)"),
+    *at("inventory claim", "missing image", wait="BootConfiguration", inject=MISSING,
+        reports=f"{INVALID}, {UNREADY}", message="ImageNotFound: images.sim does not have this image or layer"),
+    *at("claim", "invalid Ignition", wait="BootConfiguration", inject=SPOILT,
+        reports="ServerBootConfiguration: IgnitionValidation=False ValidationFailed, "
+        f"ServerBootConfiguration: Event ValidationFailed, {UNREADY}", message="Secret c1: $.ignition.version"),
+    *at("claim", "missing Secret with the Ignition", wait="BootConfiguration", inject=DELETED,
+        reports="ServerBootConfiguration: IgnitionValidation=False SecretMissing, "
+        f"ServerBootConfiguration: Event SecretMissing, {UNREADY}",
+        message="the Secret c1 does not exist in namespace default"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_fault_of_a_service_is_seen_and_left_behind(row: Row) -> None:
-    """It shows as the page says, and nothing worse does; mended, everything comes to rest."""
+async def test_a_fault_of_a_service_is_reported_and_ends(row: Row) -> None:
+    """Each row reports what it names and nothing worse, and ends as it says."""
     check(row, await live(row))

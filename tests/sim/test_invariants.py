@@ -413,7 +413,7 @@ def test_a_violation_is_found(check: Callable[[History], None], tell: Callable[[
     """The check that is responsible raises, with a sentence and the story behind it; so does the sum of all checks."""
     story = Story()
     tell(story)
-    with pytest.raises(InvariantViolation, match="what led to it:\n  "):
+    with pytest.raises(InvariantViolation, match="preceding entries:\n  "):
         check(story.history)
     with pytest.raises(InvariantViolation):
         check_all(story.history)

@@ -13,7 +13,7 @@ from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
 from metal.config.options import Sanitization
 from metal.evidence.keys import public_keys
-from metal.evidence.signing import DoesNotHold, verify
+from metal.evidence.signing import SignatureInvalid, verify
 from metal.sim.machine.machine import Machine
 from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
 
@@ -73,6 +73,9 @@ def sanitized(server: Server) -> tuple[str, str]:
     return next((c.status, c.reason) for c in server.status.conditions if c.type == "Sanitized")
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A tenant's drives are erased and read back, and signed evidence names each drive with its method."
+)
 async def test_a_tenants_data_is_erased_and_evidence_says_so() -> None:
     """Off, erased, off, Available; the evidence is signed, of this tenant, and names each drive with its method."""
     async with used() as (world, machine):
@@ -171,10 +174,14 @@ async def test_a_claim_that_never_booted_owes_nothing() -> None:
         assert await evidence(world) == []
 
 
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A drive that keeps its data keeps its server in Error, with serial number and slot, until retry succeeds.",
+)
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("lying_drive", "it says that it is erased, and is not"),
+        ("lying_drive", "the drive reports success and keeps its data"),
         ("dying_drive", "input/output error"),
         ("missing_drive", "is missing"),
     ],
@@ -201,6 +208,9 @@ async def test_a_drive_that_keeps_its_data_keeps_its_server(fault: str, said: st
         assert [one.status.phase for one in await evidence(world)] == ["Failed", "Succeeded"]
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "An accepted sanitization failure is kept in the evidence, and the server is rediscovered."
+)
 async def test_what_is_owed_may_be_accepted_and_the_evidence_keeps_that() -> None:
     """The drive was taken out: by the operation the server is discovered anew, and its drives are those it has."""
     async with used() as (world, machine):
@@ -349,7 +359,7 @@ async def test_evidence_outlives_the_server_and_does_not_hold_once_changed() -> 
         drives = [{"serialNumber": "other", "result": "Succeeded"}]
         await world.client.patch_status(KINDS.evidence, kept.metadata.name, {"status": {"drives": drives}})
         (changed,) = await evidence(world)
-        with pytest.raises(DoesNotHold, match="changed after it was signed"):
+        with pytest.raises(SignatureInvalid, match="changed after it was signed"):
             verify(changed, public_keys((await world.client.list(CONFIG_MAP, "metal-system")).items))
 
 
@@ -371,6 +381,7 @@ def firmware(proof: SanitizationEvidence) -> list[tuple[str, str]]:
     return [(one.action, one.result) for one in proof.status.firmware]
 
 
+@pytest.mark.behaviour("Cleanup", "The sanitization boot resets TPM or BIOS; the evidence holds the result.")
 @pytest.mark.parametrize("action", ["ClearTPM", "ResetBIOS"])
 async def test_the_firmware_is_put_back_by_the_boot_that_erases(action: str) -> None:
     """Asked for before, carried out as the machine starts, read back after, and in the signed evidence."""
@@ -399,6 +410,10 @@ async def test_by_default_the_firmware_is_left_as_it_is() -> None:
         assert machine.site.history.of(machine.identity.uuid, "bios") == []
 
 
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A firmware reset that was refused, dropped or not executed keeps the server in Error until retry succeeds.",
+)
 @pytest.mark.parametrize("action", ["ClearTPM", "ResetBIOS"])
 @pytest.mark.parametrize("fault", ["refuses_bios", "forgets_bios", "keeps_bios"])
 async def test_firmware_that_was_not_put_back_is_found_out(fault: str, action: str) -> None:

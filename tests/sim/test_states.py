@@ -28,6 +28,9 @@ def _runs(server: Server) -> bool:
     return server.status.state == "Reserved" and server.status.power_state == "On" and not server.status.waiting_for
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "After an approved maintenance the tenant's machine runs the system on its disk."
+)
 async def test_a_tenant_has_its_machine_back_after_an_approved_maintenance() -> None:
     """Off and on again: the system on the disk is the claim's, booted from there."""
     async with plane() as world:
@@ -63,6 +66,10 @@ def _waits_for_its_end(server: Server) -> bool:
     return server.status.wait is not None and server.status.wait.for_ == "Maintenance"
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets",
+    "Parking, restarts, power cycle and force-off leave a claim Ready; the machine runs from its disk.",
+)
 async def test_a_tenant_survives_parking_and_every_reset() -> None:
     """The claim stays Bound; the machine always comes back from its disk."""
     async with plane() as world:

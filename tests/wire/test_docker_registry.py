@@ -17,7 +17,7 @@ from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
 from metal.boot.manifest import INDEXES, MANIFESTS
-from metal.boot.remote import Remote, RemoteSettings
+from metal.boot.registry_client import RegistryClient, RegistryClientSettings
 
 pytestmark = [pytest.mark.wire, pytest.mark.needs("docker-registry")]
 KERNEL, INITRAMFS = b"a kernel " * 100_000, b"an initramfs " * 200_000
@@ -111,7 +111,7 @@ async def listening(session: aiohttp.ClientSession, port: int, process: asyncio.
 
 @pytest.fixture
 async def images(foreign: Foreign, tmp_path: Path) -> AsyncIterator[RegistryImages]:
-    remote = Remote(RemoteSettings(allowed=(), insecure=(foreign.name,)))
+    remote = RegistryClient(RegistryClientSettings(allowed=(), insecure=(foreign.name,)))
     made = RegistryImages(remote, BlobCache(tmp_path / "cache", 10**9))
     await made.start()
     yield made

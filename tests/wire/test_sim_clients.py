@@ -14,8 +14,8 @@ from redfish.rest.v1 import InvalidCredentialsError
 from sushy import exceptions
 
 import redfish
-from metal.bmc.pool import RedfishPool
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
+from metal.bmc.redfish.pool import RedfishPool
 from metal.sim.machine.machine import Machine
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings

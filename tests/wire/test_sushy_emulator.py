@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from metal.bmc import RedfishPool
+from metal.bmc.boot import BootTarget
 from metal.bmc.errors import BMCAuthError, BMCNotFound, BMCNotSupported, BMCTLSError
-from metal.bmc.protocols import BMC, BMCEndpoint, BootTarget, PowerState, ResetType
+from metal.bmc.pool import BMC, BMCEndpoint
+from metal.bmc.power import PowerState, ResetType
+from metal.bmc.redfish.pool import RedfishPool
 from tests.kube.client.pki import Authority
 from tests.wire.emulator import OFF, ON, PASSWORD, USER, Emulator, password_file, running
 

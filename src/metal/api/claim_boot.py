@@ -8,9 +8,11 @@ from metal.api.claim import ServerClaim
 from metal.api.server import ClaimBoot
 
 
-def has_booted(claim: ServerClaim, boot: ClaimBoot | None) -> bool:
-    """Return True when the first network boot of this claim has succeeded."""
-    return boot is not None and boot.booted_at is not None and boot.claim_uid == claim.metadata.uid
+def has_booted(boot: ClaimBoot | None, claim: ServerClaim | None = None) -> bool:
+    """Return True when the first network boot of the bound claim has succeeded; with `claim`, of that claim."""
+    if boot is None or boot.booted_at is None:
+        return False
+    return claim is None or boot.claim_uid == claim.metadata.uid
 
 
 def answered(claim: ServerClaim, boot: ClaimBoot | None) -> int:
@@ -21,4 +23,4 @@ def answered(claim: ServerClaim, boot: ClaimBoot | None) -> int:
 
 def is_asked(claim: ServerClaim, boot: ClaimBoot | None) -> bool:
     """Return True when the claim has booted and requests another network boot."""
-    return has_booted(claim, boot) and claim.spec.boot_generation > answered(claim, boot)
+    return has_booted(boot, claim) and claim.spec.boot_generation > answered(claim, boot)

@@ -1,4 +1,8 @@
-"""The API itself, free of any transport: every verb on every resource."""
+"""The API without a transport: every verb on every resource.
+
+The backend assembles the parts: the store, the registry of resources, the authorizer, reader, writer and deleter, and
+two background tasks, garbage collector and housekeeping. The HTTP server (`web`) and the in-process client call it.
+"""
 
 import asyncio
 import random
@@ -20,20 +24,19 @@ from metal.apiserver.gc.housekeeping import DEFAULT, Housekeeper
 from metal.apiserver.kinds.builtins import builtins
 from metal.apiserver.kinds.rbac import rbac_kinds
 from metal.apiserver.machinery import metadata, status
-from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
-from metal.apiserver.machinery.requests import (
-    SYSTEM,
+from metal.apiserver.machinery.options import (
     DeleteOptions,
     FieldValidation,
-    Listing,
     ListOptions,
     PatchType,
-    RequestContext,
-    WatchItem,
     WatchOptions,
     WriteOptions,
 )
-from metal.apiserver.machinery.resources import Registry, Resource
+from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import RequestContext, Resource
+from metal.apiserver.machinery.results import Listing, WatchItem
+from metal.apiserver.machinery.users import SYSTEM
 from metal.apiserver.storage.journal import Journal, MemoryJournal
 from metal.apiserver.storage.store import Store
 from metal.apiserver.verbs import shaping
@@ -45,7 +48,7 @@ from metal.kube.meta.clock import Clock
 Obj = dict[str, Any]
 
 DELETIONS = 256
-"""Objects of a collection that are deleted at the same time."""
+"""Objects that deletecollection deletes concurrently."""
 
 log = structlog.get_logger("metal.apiserver")
 
@@ -53,9 +56,9 @@ log = structlog.get_logger("metal.apiserver")
 class Backend:
     """Answers requests. `start` before the first one, `stop` after the last.
 
-    Every method raises StatusError for what a Kubernetes API would refuse, with its reasons and sentences, and 403 for
-    what the user of the request may not do. `authorizer` answers the same question beforehand. key: the file of the
-    key that signs tokens of ServiceAccounts, made when first needed; None for one that dies with the process.
+    Every method raises StatusError for what a Kubernetes API refuses, with the same reason and message, and 403 for
+    what the user may not do; `authorizer` gives the same decision in advance. key: file of the key that signs tokens of
+    ServiceAccounts, created when first needed; None for a key in memory.
     """
 
     def __init__(
@@ -72,16 +75,16 @@ class Backend:
         self.store = Store(journal or MemoryJournal(), history=history)
         self.authorizer = Authorizer(self.store)
         rng = rng or random.SystemRandom()
-        # Tokens are secrets: their numbers never come from a seeded source.
+        # Tokens are secrets, so their random numbers never come from a seeded source.
         self.accounts = accounts.Accounts(self.store, clock, Signer(key), random.SystemRandom())
         self._reader = Reader(self.store, rng)
         self._writer = Writer(self.store, clock, rng)
         self._deleter = Deleter(self.store, clock)
         self._collector = Collector(self.store, self.registry, self._deleter, clock)
-        self._housekeeper = Housekeeper(self.store, clock, lambda: metadata.uid(rng), self._give_account)
+        self._housekeeper = Housekeeper(self.store, clock, lambda: metadata.uid(rng), self._create_default_account)
 
     async def start(self) -> None:
-        """Load what was stored, serve it, and begin to collect garbage. Raises JournalError."""
+        """Load the stored objects, serve them, and start the background tasks. Raises JournalError."""
         await self.store.open()
         request, review = self.accounts.resources()
         answered = (*reviews(self.authorizer, self.clock), review)
@@ -97,7 +100,7 @@ class Backend:
         await self._housekeeper.start()
 
     async def stop(self) -> None:
-        """End every watch, finish what was written, release the journal."""
+        """End every watch, finish pending writes, and close the journal."""
         await self._housekeeper.stop()
         await self._collector.stop()
         await self.store.close()
@@ -108,11 +111,11 @@ class Backend:
             crds.serve(self.registry, definition)
             self._refresh(definition)
         except Exception:
-            # Stored by another version of this program: its objects wait until the CRD is installed anew.
+            # Stored by another version of this program: its objects are not served until the CRD is installed again.
             log.exception("crd.not_served", name=record.key.name)
 
     def _refresh(self, definition: Obj) -> None:
-        """Objects are shown as the schema of now defaults and prunes them, whatever it was when they were written."""
+        """Default and prune stored objects by the current schema, not the one that they were written with."""
         collection = crds.collection_of(definition)
         resource = self.registry.any_version(collection)
         if resource is not None and resource.custom and definition["metadata"].get("generation", 1) > 1:
@@ -125,7 +128,7 @@ class Backend:
             assert space is not None  # noqa: S101 - added a few lines above
             await self.create(RequestContext(SYSTEM, space), {"metadata": {"name": name}})
 
-    async def _give_account(self, space: str) -> None:
+    async def _create_default_account(self, space: str) -> None:
         accounts = self.resource("", "v1", "serviceaccounts")
         await self.create(RequestContext(SYSTEM, accounts, space), {"metadata": {"name": DEFAULT}})
 
@@ -140,7 +143,7 @@ class Backend:
         self.store.hub.drop(collection, event.resource_version)
 
     async def install_crds(self, definitions: Iterable[Obj]) -> None:
-        """Create or bring up to date the given CRDs, as `kubectl apply --server-side --force-conflicts` would."""
+        """Create or update the given CRDs, as `kubectl apply --server-side --force-conflicts` does."""
         resource = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         options = WriteOptions(manager="metal-apiserver", force=True, field_validation=FieldValidation.STRICT)
         for crd in definitions:
@@ -174,7 +177,7 @@ class Backend:
         return self._reader.watch(ctx, options)
 
     async def create(self, ctx: RequestContext, obj: Obj) -> Record:
-        """Store a new object. The mapping becomes the backend's own."""
+        """Store a new object. The caller must not use the mapping afterwards."""
         self._check(ctx, "create")
         if ctx.subresource:
             return self._act(ctx, obj)
@@ -189,7 +192,7 @@ class Backend:
         return Record.answer(action.key, action.strategy.review(ctx, shaping.body(replace(ctx, resource=action), obj)))
 
     async def update(self, ctx: RequestContext, obj: Obj) -> Record:
-        """Replace an object. The mapping becomes the backend's own."""
+        """Replace an object. The caller must not use the mapping afterwards."""
         self._check(ctx, "update")
         return await self._writer.update(ctx, obj)
 
@@ -201,26 +204,26 @@ class Backend:
         return await self._writer.patch(ctx, kind, body)
 
     async def apply(self, ctx: RequestContext, obj: Obj) -> Record:
-        """Server-side apply; creating needs the right to. The mapping becomes the backend's own."""
+        """Server-side apply; creating needs permission to create. The caller must not use the mapping afterwards."""
         self._check(ctx, "patch")
         if self.store.newest(ctx.key) is None:
             self._check(ctx, "create")
         return await self._writer.apply(ctx, obj)
 
     async def delete(self, ctx: RequestContext, options: DeleteOptions) -> Deletion:
-        """Delete an object, or mark it when finalizers hold it."""
+        """Delete an object, or mark it for deletion when it has finalizers."""
         self._check(ctx, "delete")
         return await self._deleter.delete(ctx, options)
 
     async def delete_collection(
         self, ctx: RequestContext, selection: ListOptions, options: DeleteOptions
     ) -> tuple[Record, ...]:
-        """Delete every selected object; those that vanished meanwhile are passed over."""
+        """Delete every selected object; objects that are gone by then are skipped."""
         self._check(ctx, "deletecollection")
         chosen = self._reader.page(ctx, selection).records
         gone: list[Record] = []
         for begin in range(0, len(chosen), DELETIONS):
-            # Together, so that many share one transaction of the journal.
+            # Concurrently, so that many share one transaction of the journal.
             some = (self._delete_one(ctx, record, options) for record in chosen[begin : begin + DELETIONS])
             gone += [record for record in await asyncio.gather(*some) if record is not None]
         return tuple(gone)

@@ -1,4 +1,4 @@
-"""The Kubernetes client of `metal.kube` straight into a backend: no sockets, no second copy of the object."""
+"""The Kubernetes client of `metal.kube` for a backend in the same process, without sockets."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
@@ -7,19 +7,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from metal.apiserver.backend import Backend
-from metal.apiserver.machinery.records import Record
-from metal.apiserver.machinery.requests import (
+from metal.apiserver.machinery.options import (
     DeleteOptions,
     FieldValidation,
     ListOptions,
     PatchType,
     Propagation,
-    RequestContext,
-    User,
     WatchOptions,
     WriteOptions,
 )
+from metal.apiserver.machinery.records import Record
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import User
 from metal.apiserver.verbs.shaping import at_version
 from metal.kube.client.errors import ApiError, NotFound, from_status
 from metal.kube.client.protocol import EventType, Page, WatchEvent
@@ -33,7 +33,7 @@ _plain = msgspec.json.Decoder().decode
 
 
 class InProcessClient:
-    """Implements `metal.kube.client.protocol.Client`. user: who acts; the name stands in managedFields, too."""
+    """Implements `metal.kube.client.protocol.Client`. user: of all requests; its name is also the field manager."""
 
     def __init__(self, backend: Backend, user: User) -> None:
         self._backend = backend
@@ -79,7 +79,7 @@ class InProcessClient:
         return await self._written(kind, self._backend.create(ctx, body))
 
     async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
-        """JSON merge patch of everything but status."""
+        """JSON merge patch of everything except status."""
         ctx = self._context(kind, namespace, name, options=self._options())
         return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _plain(_encode(patch))))
 
@@ -155,7 +155,7 @@ class InProcessClient:
 
 
 def _body(kind: Kind[T], obj: Mapping[str, Any]) -> dict[str, Any]:
-    # A round trip through JSON: a copy that the backend may keep, with times and structs as they are on the wire.
+    # A round trip through JSON: a copy for the backend, with times and structs in their JSON form.
     body: dict[str, Any] = _plain(_encode(obj))
     return {**body, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": body.get("metadata") or {}}
 

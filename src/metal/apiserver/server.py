@@ -1,4 +1,4 @@
-"""The embedded API as one thing to start and stop."""
+"""The embedded API: storage, backend, TLS and HTTP server, started and stopped together."""
 
 import random
 import tempfile
@@ -13,7 +13,7 @@ from metal.apiserver.auth.access import MASTERS
 from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.client import InProcessClient
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.journal import Journal, MemoryJournal
 from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.apiserver.web.app import application
@@ -26,7 +26,7 @@ _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, no
 class EmbeddedAPI:
     """A Kubernetes API in this process, and over TLS once it listens.
 
-    data_dir: where objects, keys and tokens are kept (mode 0700); None keeps nothing (tests, virtual time).
+    data_dir: folder for objects, keys and tokens (mode 0700); None stores nothing (tests, virtual time).
     """
 
     def __init__(self, data_dir: Path | None, clock: Clock, *, rng: random.Random | None = None) -> None:
@@ -44,11 +44,11 @@ class EmbeddedAPI:
         return f"<EmbeddedAPI {self._url or 'in process'} version={self.backend.store.version}>"
 
     async def start(self) -> None:
-        """Load what was stored and begin to answer in-process clients. Raises JournalError."""
+        """Load the stored objects and start to serve in-process clients. Raises JournalError."""
         await self.backend.start()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 8443) -> int:
-        """Answer over TLS, and write the kubeconfig. Port 0 takes a free one; returns the port. Raises TokenError."""
+        """Serve over TLS and write the kubeconfig. Port 0 selects a free port; returns the port. Raises TokenError."""
         folder = self._folder()
         tokens = Tokens.load(folder / "tokens.csv")
         identity = tls.ensure(folder, () if host in _EVERYWHERE else (host,), self._clock())
@@ -70,7 +70,7 @@ class EmbeddedAPI:
 
     @property
     def url(self) -> str:
-        """Where it listens; empty before `listen`."""
+        """URL of the API; empty before `listen`."""
         return self._url
 
     @property
@@ -86,8 +86,8 @@ class EmbeddedAPI:
         return Path(self._scratch.name)
 
     async def stop(self) -> None:
-        """End every watch, finish what was written, close the sockets; under two seconds."""
-        # Watches end first, so that the sockets have nothing to wait for.
+        """End every watch, finish pending writes, and close the sockets, within two seconds."""
+        # Watches end first, because open connections would delay the shutdown of the server.
         self.backend.store.hub.close()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -98,13 +98,13 @@ class EmbeddedAPI:
             self._scratch = None
 
     def client(self, user: str = "metal-operator", groups: Sequence[str] = (MASTERS,)) -> InProcessClient:
-        """A client in this process that acts as `user`, an administrator unless other groups are given.
+        """An in-process client that acts as `user`, with administrator rights unless other groups are given.
 
-        A user outside of system:masters is held to the Roles and bindings that are stored, as over HTTP:
+        A user outside system:masters is subject to the stored Roles and bindings, as over HTTP:
         `client(*service_account("metal-system", "manager"))` may do what that ServiceAccount may.
         """
         return InProcessClient(self.backend, User(user, groups=tuple(groups)))
 
     async def install_crds(self, definitions: Iterable[Mapping[str, Any]]) -> None:
-        """Create or bring up to date CRDs, as `kubectl apply --server-side --force-conflicts` would."""
+        """Create or update CRDs, as `kubectl apply --server-side --force-conflicts` does."""
         await self.backend.install_crds([dict(crd) for crd in definitions])

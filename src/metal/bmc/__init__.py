@@ -1,6 +1,9 @@
-"""What a controller may ask of a BMC, and how Redfish answers."""
+"""The capabilities of a BMC as protocols, and their Redfish implementation.
 
-from metal.bmc.pool import RedfishPool, http_transport
-from metal.bmc.redfish import RedfishBMC
+Controllers depend on the protocols only: they never see HTTP, paths or JSON. `metal.bmc.redfish` implements them with
+`metal.redfish`, and `ssh` restarts a BMC that no longer answers Redfish. Imports `metal.redfish` and nothing else of
+the project.
 
-__all__ = ["RedfishBMC", "RedfishPool", "http_transport"]
+Start with `pool` (how a BMC is reached and what a pool hands out), then the capability of interest: `power`, `boot`,
+`systems`, `inventory`, `firmware`, `indicator`, `events`. Facts about vendors are rows of the table in `vendors`.
+"""

@@ -1,4 +1,4 @@
-"""The errors a controller meets, under the names of the layer below; and those of SSH."""
+"""Errors that the capabilities raise: those of the Redfish client, and one of SSH."""
 
 from metal.redfish.errors import (
     BMCAuthError,
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class BMCHostKeyChanged(BMCError):
-    """The SSH host key is not the pinned one; `seen` is the SHA-256 of the one that was shown."""
+    """The SSH host key is not the pinned one; `seen` is the SHA-256 of the key that the host presented."""
 
     reason = "HostKeyChanged"
     permanent = True

@@ -1,74 +1,23 @@
-"""Firmware back to how it came, over Redfish: Bios.ResetBios, and the BIOS attribute that clears the TPM."""
+"""Resets of the BIOS and the TPM to factory defaults."""
 
-from dataclasses import dataclass
-from typing import Any
-
-from metal.bmc.base import Capability
-from metal.bmc.errors import BMCNotSupported
-from metal.bmc.tpm import ClearTPM, has_none, way_to_clear
-from metal.redfish import Resource
-from metal.redfish.paths import local_path
-from metal.redfish.resources import Bios
-
-_ON_RESET = "OnReset"
+from typing import Protocol
 
 
-class RedfishFirmware(Capability):
-    """Changes that a machine's BIOS carries out as it starts."""
+class Firmware(Protocol):
+    """Resets firmware to factory defaults. A reset takes effect the next time the machine starts."""
 
     async def reset_bios(self, uri: str) -> None:
-        """Three requests."""
-        bios = (await self._bios(uri)).bios
-        target = bios.actions.reset_bios.target
-        if not target:
-            raise BMCNotSupported(f"{self.client.name} offers no Bios.ResetBios for this system.")
-        await self.client.post(local_path(target), {})
+        """All BIOS attributes to their defaults. BMCNotSupported where the BMC offers no such action."""
+        ...
 
     async def is_bios_reset_pending(self, uri: str) -> bool | None:
-        """ResetBiosToDefaultsPending, which BIOSes before Bios 1.1 do not have."""
-        return (await self._bios(uri)).bios.reset_bios_to_defaults_pending
+        """Whether the change is still pending; None where the BMC does not report it."""
+        ...
 
     async def clear_tpm(self, uri: str) -> None:
-        """Written where changes go that apply later; where the BMC lists OnReset, that is said."""
-        view = await self._bios(uri)
-        way = self._way(view)
-        body: dict[str, Any] = {"Attributes": {way.attribute: way.value}}
-        if _ON_RESET in view.bios.settings.supported_apply_times:
-            body["@Redfish.SettingsApplyTime"] = {"ApplyTime": _ON_RESET}
-        place = await self._settings(view)
-        await self.client.patch(place.path, body, etag=place.etag)
+        """Delete all keys that the TPM holds. BMCNotSupported where no known BIOS attribute does that."""
+        ...
 
     async def is_tpm_clear_pending(self, uri: str) -> bool | None:
-        """Whether the attribute says it, in what is to come or in what is."""
-        view = await self._bios(uri)
-        way = way_to_clear(view.manufacturer, view.bios.attributes)
-        if way is None:
-            return None
-        coming = (await self._settings(view)).decode(Bios)
-        return way.value in (coming.attributes.get(way.attribute), view.bios.attributes.get(way.attribute))
-
-    def _way(self, view: "_View") -> ClearTPM:
-        way = way_to_clear(view.manufacturer, view.bios.attributes)
-        if way is None:
-            raise BMCNotSupported(f"{self.client.name} shows no BIOS attribute that is known to clear a TPM.")
-        if has_none(way, view.bios.attributes):
-            raise BMCNotSupported(f"{self.client.name} says that this system has no TPM.")
-        return way
-
-    async def _bios(self, uri: str) -> "_View":
-        _, system = await self._read_system(uri)
-        if not system.bios.odata_id:
-            raise BMCNotSupported(f"{self.client.name} shows no BIOS of this system.")
-        resource = await self.client.get(local_path(system.bios.odata_id))
-        return _View(system.manufacturer, resource, resource.decode(Bios))
-
-    async def _settings(self, view: "_View") -> Resource:
-        path = view.bios.settings.settings_object.odata_id
-        return await self.client.get(local_path(path)) if path else view.resource
-
-
-@dataclass(frozen=True)
-class _View:
-    manufacturer: str
-    resource: Resource
-    bios: Bios
+        """Whether the change is still pending; None where the BMC does not report it."""
+        ...

@@ -1,23 +1,11 @@
-"""The location LED over Redfish: IndicatorLED, or LocationIndicatorActive which replaced it."""
+"""The location LED of a system."""
 
-from metal.bmc.base import Capability
-from metal.bmc.errors import BMCBadRequest, BMCNotSupported
-
-STATES = ("Off", "Lit", "Blinking")
+from typing import Protocol
 
 
-class RedfishIndicator(Capability):
-    """Finds people the right machine."""
+class Indicator(Protocol):
+    """The location LED."""
 
     async def set_indicator_led(self, uri: str, state: str) -> None:
-        """Where the BMC knows only on and off, Blinking is on."""
-        if state not in STATES:
-            raise BMCBadRequest(f"The indicator LED can be {', '.join(STATES)}, not {state!r}.")
-        resource, system = await self._read_system(uri)
-        if system.indicator_led:
-            body: dict[str, str | bool] = {"IndicatorLED": state}
-        elif system.location_indicator_active is not None:
-            body = {"LocationIndicatorActive": state != "Off"}
-        else:
-            raise BMCNotSupported(f"{self.client.name} offers no indicator LED for this system.")
-        await self.client.patch(uri, body, etag=resource.etag)
+        """Off, Lit or Blinking."""
+        ...

@@ -1,77 +1,105 @@
-"""Out-of-band inventory over Redfish, best effort and bounded in time."""
+"""The parts of a system: processors, memory, storage and network interfaces, and the protocol that reads them."""
 
-import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol
 
-from metal.bmc import convert
-from metal.bmc.base import Capability, system_quirks
-from metal.bmc.network import read_network
-from metal.bmc.protocols import Inventory, MemoryModule, NetworkInterface, Processor, Storage
-from metal.bmc.reader import Reader
-from metal.bmc.storage import read_storage
-from metal.redfish import resources as theirs
-
-DEADLINE = 120.0
-"""Seconds for the parts together; a machine with a hundred parts behind a slow BMC needs about one minute."""
-_EMPTY_SLOT = "Absent"
+from metal.bmc.systems import SystemInfo
 
 
-@dataclass
-class _Parts:
+@dataclass(frozen=True)
+class Processor:
+    """One processor package."""
+
+    id: str
+    type: str = ""
+    architecture: str = ""
+    instruction_set: str = ""
+    manufacturer: str = ""
+    model: str = ""
+    max_speed_mhz: int = 0
+    total_cores: int = 0
+    total_threads: int = 0
+
+
+@dataclass(frozen=True)
+class MemoryModule:
+    """One memory module."""
+
+    id: str
+    size_bytes: int = 0
+    type: str = ""
+    speed_mhz: int = 0
+    manufacturer: str = ""
+    part_number: str = ""
+    serial_number: str = ""
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One drive of a storage controller."""
+
+    name: str
+    media_type: str = ""
+    type: str = ""
+    capacity_bytes: int = 0
+    vendor: str = ""
+    model: str = ""
+    serial_number: str = ""
+    state: str = ""
+    health: str = ""
+
+
+@dataclass(frozen=True)
+class Volume:
+    """One volume of a storage controller."""
+
+    name: str
+    capacity_bytes: int = 0
+    state: str = ""
+    raid_type: str = ""
+    usage: str = ""
+    health: str = ""
+    wwn: str = ""
+    """World-wide identifier (NAA, EUI or NGUID), as an operating system shows it."""
+    drives: tuple[Drive, ...] = ()
+    """The drives it consists of; empty unless all of them are known."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """One storage controller with its drives and volumes."""
+
+    name: str
+    state: str = ""
+    drives: tuple[Drive, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+
+
+@dataclass(frozen=True)
+class NetworkInterface:
+    """One Ethernet interface as the BMC sees it. mac_address is lower case with colons."""
+
+    name: str
+    mac_address: str
+    link_status: str = ""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """Everything out-of-band inventory found. Best effort: `problems` says in sentences what could not be read."""
+
+    system: SystemInfo
     processors: tuple[Processor, ...] = ()
     memory: tuple[MemoryModule, ...] = ()
+    """Read only where the system itself reports no total: a large machine has dozens, each costing a request."""
     storages: tuple[Storage, ...] = ()
-    network: tuple[NetworkInterface, ...] = ()
+    network_interfaces: tuple[NetworkInterface, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
-class RedfishInventory(Capability):
-    """The parts of one system."""
+class InventoryReader(Protocol):
+    """Reads the parts of a system."""
 
     async def inventory(self, uri: str) -> Inventory:
-        """Fails only with the system itself or the connection; the rest ends up in `problems`."""
-        _, system = await self._read_system(uri)
-        reader = Reader(self.client, expand=not system_quirks(system).no_expand)
-        parts = _Parts()
-        await _in_time(reader, parts, system)
-        info = convert.system_info(uri, system)
-        if not info.total_memory_bytes:
-            info = replace(info, total_memory_bytes=sum(module.size_bytes for module in parts.memory))
-        return Inventory(
-            system=info,
-            processors=parts.processors,
-            memory=parts.memory,
-            storages=parts.storages,
-            network_interfaces=parts.network,
-            problems=tuple(reader.problems),
-        )
-
-
-async def _in_time(reader: Reader, parts: _Parts, system: theirs.System) -> None:
-    try:
-        async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as group:
-            for read in (_processors, _memory, _storages, _network):
-                group.create_task(read(reader, parts, system))
-    except TimeoutError:
-        reader.problems.append(f"The inventory is incomplete: it was not read within {DEADLINE:g} s.")
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-
-
-async def _processors(reader: Reader, parts: _Parts, system: theirs.System) -> None:
-    found = await reader.all(system.processors, theirs.Processor, "processors")
-    parts.processors = tuple(convert.processor(cpu) for cpu in found if cpu.status.state != _EMPTY_SLOT)
-
-
-async def _memory(reader: Reader, parts: _Parts, system: theirs.System) -> None:
-    if system.memory_summary.total_system_memory_gib > 0:
-        return
-    found = await reader.all(system.memory, theirs.MemoryModule, "memory modules")
-    parts.memory = tuple(convert.memory_module(m) for m in found if m.status.state != _EMPTY_SLOT and m.capacity_mib)
-
-
-async def _storages(reader: Reader, parts: _Parts, system: theirs.System) -> None:
-    parts.storages = await read_storage(reader, system)
-
-
-async def _network(reader: Reader, parts: _Parts, system: theirs.System) -> None:
-    parts.network = await read_network(reader, system)
+        """Processors, memory, storage and NICs, best effort."""
+        ...

@@ -1,138 +1,57 @@
-"""One Redfish client for each BMC, shared by all controllers, replaced when the way to the BMC changes."""
+"""How a BMC is reached, and the pool that hands out one client for each BMC.
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+A system is named by its `uri`, an opaque string that `Systems.systems` returned. Every method of every capability has a
+deadline of its own and raises a subclass of `metal.bmc.errors.BMCError`; none waits until a machine changes its state.
+"""
 
-from prometheus_client import CollectorRegistry, Counter
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from metal.bmc.protocols import BMC, BMCEndpoint
-from metal.bmc.redfish import RedfishBMC
-from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
-from metal.redfish.tls import first_fingerprint
-
-TransportFactory = Callable[[BMCEndpoint], Transport]
-CertificateOf = Callable[[str, int], Awaitable[str]]
-"""SHA-256 of the certificate at an address and port."""
-CLOSE_DEADLINE = 1.8
-"""Seconds that closing everything may take; a process that is told to stop has about two."""
-
-
-def http_transport(access: BMCEndpoint) -> Transport:
-    """The transport over real sockets for this access.
-
-    Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
-    """
-    return HTTPTransport(
-        access.address,
-        port=access.port,
-        scheme=access.scheme,
-        trust=Trust(access.verify, access.ca_pem, access.fingerprint),
-    )
+from metal.bmc.boot import Boot
+from metal.bmc.events import Events
+from metal.bmc.firmware import Firmware
+from metal.bmc.indicator import Indicator
+from metal.bmc.inventory import InventoryReader
+from metal.bmc.power import Power
+from metal.bmc.systems import ManagerControl, Systems
 
 
 @dataclass(frozen=True)
-class _Entry:
-    access: BMCEndpoint
-    client: RedfishClient
-    bmc: RedfishBMC
+class BMCEndpoint:
+    """How to reach one BMC. `key` names it in pools and logs (the BMC object's name)."""
+
+    key: str
+    address: str
+    port: int = 443
+    scheme: str = "https"
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    verify: bool = True
+    """False accepts any certificate; must be asked for."""
+    ca_pem: str = field(default="", repr=False)
+    fingerprint: str = ""
+    """SHA-256 of the only accepted certificate, hex; pins instead of verifying a chain."""
 
 
-class RedfishPool:
-    """See protocols.Pool. Connections are made, and sessions opened, with the first request.
+class BMC(Power, Boot, Systems, InventoryReader, Firmware, Indicator, ManagerControl, Events, Protocol):
+    """All capabilities together, as handed out by a pool."""
 
-    Args: permit raises when no BMC may be changed now: it is asked right before each change, logins excepted.
-    registry, if given, gets metal_bmc_requests_total by method and outcome; no label names a BMC.
-    """
 
-    def __init__(
-        self,
-        transport_factory: TransportFactory = http_transport,
-        *,
-        certificate_of: CertificateOf = first_fingerprint,
-        limits: Limits | None = None,
-        permit: Permit = lambda: None,
-        registry: CollectorRegistry | None = None,
-    ) -> None:
-        self._make_transport, self._certificate_of = transport_factory, certificate_of
-        self._limits, self._permit = limits or Limits(), permit
-        self._entries: dict[str, _Entry] = {}
-        self._requests: dict[str, int] = {}
-        self._closing: set[asyncio.Task[None]] = set()
-        self._counter = Counter(
-            "metal_bmc_requests",
-            "Requests sent to BMCs.",
-            ["method", "outcome"],
-            registry=registry or CollectorRegistry(),
-        )
-
-    def __repr__(self) -> str:
-        return f"<RedfishPool {len(self._entries)} BMCs {self.total_requests} requests>"
-
-    @property
-    def requests(self) -> dict[str, int]:
-        """Requests sent so far, by Access.key, also to BMCs that were dropped since."""
-        return dict(self._requests)
-
-    @property
-    def total_requests(self) -> int:
-        """Requests sent so far."""
-        return sum(self._requests.values())
+class Pool(Protocol):
+    """Hands out one shared BMC client for each access; a changed access replaces the old session."""
 
     def get(self, access: BMCEndpoint) -> BMC:
-        """The client for this access; one for another access of the same key is logged out in the background.
-
-        Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
-        """
-        entry = self._entries.get(access.key)
-        if entry is not None and entry.access == access:
-            return entry.bmc
-        fresh = self._connect(access)
-        if entry is not None:
-            self._retire(entry)
-        self._entries[access.key] = fresh
-        return fresh.bmc
+        """The client for this access, connected lazily; never blocks."""
+        ...
 
     async def certificate(self, address: str, port: int) -> str:
-        """See protocols.Pool."""
-        return await self._certificate_of(address, port)
+        """SHA-256 in hexadecimal of the certificate shown there now. No credentials are sent. Raises BMCError."""
+        ...
 
     async def drop(self, key: str) -> None:
-        """Log out and forget; a later get starts anew, also after refused credentials."""
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            await self._retire(entry)
+        """Close and forget the client of this BMC (log out)."""
+        ...
 
     async def aclose(self) -> None:
-        """Log out everywhere at once, within CLOSE_DEADLINE; sessions that do not answer end by their own timeout."""
-        for entry in self._entries.values():
-            self._retire(entry)
-        self._entries.clear()
-        if self._closing:
-            _, late = await asyncio.wait(self._closing, timeout=CLOSE_DEADLINE)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-
-    def _connect(self, access: BMCEndpoint) -> _Entry:
-        address = f"[{access.address}]" if ":" in access.address else access.address
-        client = RedfishClient(
-            self._make_transport(access),
-            origin=f"{access.scheme}://{address}:{access.port}",
-            username=access.username,
-            password=access.password,
-            limits=self._limits,
-            observer=lambda method, outcome: self._count(access.key, method, outcome),
-            permit=self._permit,
-        )
-        return _Entry(access, client, RedfishBMC(client))
-
-    def _retire(self, entry: _Entry) -> asyncio.Task[None]:
-        task = asyncio.create_task(entry.client.aclose(), name=f"log out of {entry.access.key}")
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-        return task
-
-    def _count(self, key: str, method: str, outcome: str) -> None:
-        self._requests[key] = self._requests.get(key, 0) + 1
-        self._counter.labels(method, outcome).inc()
+        """Close all."""
+        ...

@@ -1,45 +1,45 @@
-"""Power over Redfish (ComputerSystem.Reset, DSP0268)."""
+"""Power of a system: its state, the kinds of reset, and the protocol that changes it."""
 
-from metal.bmc.base import Capability
-from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError
-from metal.bmc.protocols import ResetType
-from metal.redfish.resources import System
-
-_ON = (ResetType.ON, ResetType.FORCE_ON, ResetType.PUSH_POWER_BUTTON)
-_GRACEFUL_OFF = (ResetType.GRACEFUL_SHUTDOWN, ResetType.PUSH_POWER_BUTTON)
-_ALREADY_ON = frozenset({"On", "PoweringOn"})
+from enum import StrEnum
+from typing import Protocol
 
 
-class RedfishPower(Capability):
-    """Each method reads the state first: a power button pushed twice does the opposite."""
+class PowerState(StrEnum):
+    """Power state of a system or manager (Redfish Resource.PowerState, DSP0268)."""
+
+    ON = "On"
+    OFF = "Off"
+    PAUSED = "Paused"
+    POWERING_ON = "PoweringOn"
+    POWERING_OFF = "PoweringOff"
+    UNKNOWN = "Unknown"
+
+
+class ResetType(StrEnum):
+    """Kinds of reset (Redfish Resource.ResetType, DSP0268)."""
+
+    ON = "On"
+    FORCE_ON = "ForceOn"
+    FORCE_OFF = "ForceOff"
+    GRACEFUL_SHUTDOWN = "GracefulShutdown"
+    GRACEFUL_RESTART = "GracefulRestart"
+    FORCE_RESTART = "ForceRestart"
+    POWER_CYCLE = "PowerCycle"
+    PUSH_POWER_BUTTON = "PushPowerButton"
+    NMI = "Nmi"
+
+
+class Power(Protocol):
+    """Changes power. None of these waits until the change has happened."""
 
     async def power_on(self, uri: str) -> None:
-        """Nothing when it is on or about to be."""
-        await self._towards(uri, _ON, "switch on", _ALREADY_ON)
+        """Ask for power with the first allowable of On, ForceOn, PushPowerButton."""
+        ...
 
     async def power_off(self, uri: str, *, force: bool = False) -> None:
-        """Nothing when it is off; a shutdown under way is only overtaken by force."""
-        if force:
-            await self._towards(uri, (ResetType.FORCE_OFF,), "cut the power", frozenset({"Off"}))
-        else:
-            await self._towards(uri, _GRACEFUL_OFF, "shut down", frozenset({"Off", "PoweringOff"}))
+        """Ask the operating system to shut down, or cut the power when forced."""
+        ...
 
     async def reset(self, uri: str, reset_type: ResetType) -> None:
-        """Exactly this type, whatever the state."""
-        _, system = await self._read_system(uri)
-        await self._reset_with_first(system.actions.reset, (reset_type,), f"do the reset {reset_type}")
-
-    async def _towards(self, uri: str, wanted: tuple[ResetType, ...], what: str, done: frozenset[str]) -> None:
-        _, system = await self._read_system(uri)
-        if system.power_state in done:
-            return
-        try:
-            await self._reset_with_first(system.actions.reset, wanted, what)
-        except (BMCConflict, BMCBadRequest) as error:
-            await self._forgive_if_done(uri, done, error)
-
-    async def _forgive_if_done(self, uri: str, done: frozenset[str], error: BMCError) -> None:
-        """Some BMCs refuse what is already so; then it is no error."""
-        now: System = (await self._read_system(uri))[1]
-        if now.power_state not in done:
-            raise error
+        """Exactly this reset; BMCNotSupported when the BMC does not list it."""
+        ...

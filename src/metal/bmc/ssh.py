@@ -1,49 +1,28 @@
-"""The way into a BMC that no longer answers Redfish: one command over SSH, to a host whose key is known beforehand."""
+"""Restarts a BMC that no longer answers Redfish: one command over SSH, to a host whose key is pinned."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from metal.bmc.calls import logged_write
 from metal.bmc.errors import BMCAuthError, BMCHostKeyChanged, BMCServerError, BMCTimeout, BMCUnreachable
-from metal.bmc.protocols import ShellAccess
+from metal.bmc.shell import ShellAccess
 
 if TYPE_CHECKING:
     import asyncssh
 
 _ANSWER = 10.0
-"""Seconds for which the answer to a command is waited for; a BMC that restarts at once never gives one."""
+"""Seconds to wait for the result of a command; a BMC that restarts at once never returns one."""
 _LONGEST = 200
-"""Characters of a BMC's answer that are told."""
-
-
-@dataclass(frozen=True)
-class RestartCommand:
-    """What restarts the BMCs of a manufacturer; the pattern is searched without regard to case."""
-
-    manufacturer: str
-    command: str
-
-
-RESTARTS = (
-    RestartCommand(r"\bdell\b", "racreset"),
-    RestartCommand(r"\bhpe?\b|hewlett", "cd /map1 && reset"),
-    RestartCommand(r"\blenovo\b", "resetsp"),
-)
-KNOWN = "Dell, HPE and Lenovo"
-"""Their names, for sentences."""
-
-
-def restart_command(manufacturer: str) -> str:
-    """The command that restarts this manufacturer's BMCs; empty where none is known."""
-    rows = (row for row in RESTARTS if re.search(row.manufacturer, manufacturer, re.IGNORECASE))
-    return next((row.command for row in rows), "")
+"""Characters of a BMC's output that a message quotes."""
 
 
 class SSHShell:
-    """See protocols.Shell. `permit` raises when no BMC may be changed now; `connect_timeout` is in seconds."""
+    """Implements metal.bmc.shell.Shell.
+
+    Args: permit raises when no BMC may be changed now; connect_timeout is in seconds.
+    """
 
     def __init__(self, *, permit: Callable[[], None] = lambda: None, connect_timeout: float = 15.0) -> None:
         self._permit, self._connect_timeout = permit, connect_timeout
@@ -62,19 +41,21 @@ class SSHShell:
         return key.get_fingerprint()
 
     async def run(self, access: ShellAccess, command: str) -> None:
-        """A connection that breaks once the command is on its way is no failure: the BMC is restarting."""
-        self._permit()
-        connection = await connect(access, self._connect_timeout)
-        try:
-            await _run(connection, access, command)
-        finally:
-            connection.abort()
+        """A connection that breaks after the command was sent is not a failure: the BMC is restarting."""
+        with logged_write(access.address, "ssh", {"command": command}) as call:
+            self._permit()
+            connection = await connect(access, self._connect_timeout)
+            try:
+                call.sent = 1
+                await _run(connection, access, command)
+            finally:
+                connection.abort()
 
 
 async def connect(access: ShellAccess, limit: float, *, keepalive: float = 0) -> "asyncssh.SSHClientConnection":
-    """Log in within `limit` seconds; a password is offered once (lock-outs), and only to the host key of the access.
+    """Log in within `limit` seconds. The password is sent once (lock-outs), and only to the pinned host key.
 
-    `keepalive` is the seconds of silence after which the BMC is asked whether it is still there; 0: never.
+    `keepalive` is the seconds without traffic after which a keepalive message is sent; 0: never.
     Raises BMCHostKeyChanged and other BMCErrors.
     """
     import asyncssh
@@ -113,7 +94,7 @@ async def _run(connection: "asyncssh.SSHClientConnection", access: ShellAccess, 
 
 @asynccontextmanager
 async def _mapped(address: str, port: int, limit: float) -> AsyncIterator[None]:
-    """Errors of asyncssh in our words, within `limit` seconds."""
+    """Map errors of asyncssh to BMCErrors, within `limit` seconds."""
     import asyncssh
 
     place = f"{address}:{port}"

@@ -1,91 +1,71 @@
-"""What a BMC says about its systems and itself."""
+"""Computer systems and managers as one read returns them, and the protocol that reads them."""
 
-from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from metal.bmc import convert
-from metal.bmc.base import Capability
-from metal.bmc.errors import BMCError, BMCNotFound, BMCNotSupported
-from metal.bmc.protocols import ManagerInfo, SystemInfo
-from metal.redfish import ConnectionDropped, Resource, members
-from metal.redfish.paths import local_path
-from metal.redfish.resources import Bios, Manager, System
-
-_CONTROLS_RESET = ("GracefulRestart", "ForceRestart")
+from metal.bmc.boot import BootOverride
+from metal.bmc.power import PowerState
 
 
-class RedfishSystems(Capability):
-    """Reads of systems and managers, and the BMC's own restart."""
+@dataclass(frozen=True)
+class ManagerInfo:
+    """The BMC itself (Redfish Manager)."""
 
-    async def systems(self) -> tuple[SystemInfo, ...]:
-        """In the BMC's order; an unreadable one fails the whole, so that none seems to have vanished."""
-        root = await self.client.root()
-        if not root.systems.odata_id:
-            raise BMCNotSupported(f"{self.client.name} manages no computer systems.")
-        found = await self._all(root.systems.odata_id)
-        return tuple(convert.system_info(resource.path, resource.decode(System)) for resource in found)
+    uri: str
+    uuid: str = ""
+    manufacturer: str = ""
+    model: str = ""
+    sku: str = ""
+    serial_number: str = ""
+    firmware_version: str = ""
+    state: str = ""
+    power_state: PowerState = PowerState.UNKNOWN
+    last_reset_time: str = ""
 
-    async def system(self, uri: str) -> SystemInfo:
-        """One request."""
-        _, system = await self._read_system(uri)
-        return convert.system_info(uri, system)
 
-    async def bios_attributes(self, uri: str) -> dict[str, str | int | bool | None]:
-        """Attributes of other types than the schema knows are left out."""
-        _, system = await self._read_system(uri)
-        if not system.bios.odata_id:
-            return {}
-        bios = (await self.client.get(local_path(system.bios.odata_id))).decode(Bios)
-        return {
-            name: value
-            for name, value in bios.attributes.items()
-            if value is None or isinstance(value, str | int | bool)
-        }
+@dataclass(frozen=True)
+class SystemInfo:
+    """One computer system, from one read."""
+
+    uri: str
+    uuid: str
+    manufacturer: str = ""
+    model: str = ""
+    sku: str = ""
+    serial_number: str = ""
+    bios_version: str = ""
+    power_state: PowerState = PowerState.UNKNOWN
+    indicator_led: str = ""
+    total_memory_bytes: int = 0
+    boot: BootOverride = field(default_factory=BootOverride)
+    boot_order: tuple[str, ...] = ()
+    bootable: bool = True
+    """False when the system offers no boot override at all (then it is no server)."""
+
+
+class Systems(Protocol):
+    """Reads the manager and the computer systems of a BMC."""
 
     async def manager(self, uuid: str = "") -> ManagerInfo:
-        """One request once the manager is known."""
-        path, manager = await self._find_manager(uuid)
-        return convert.manager_info(path, manager)
+        """The manager with this UUID, or the one that offers a console, or the first."""
+        ...
+
+    async def systems(self) -> tuple[SystemInfo, ...]:
+        """All computer systems of this BMC."""
+        ...
+
+    async def system(self, uri: str) -> SystemInfo:
+        """One system, read now."""
+        ...
+
+    async def bios_attributes(self, uri: str) -> dict[str, str | int | bool | None]:
+        """Current BIOS attributes; empty when the BMC offers none."""
+        ...
+
+
+class ManagerControl(Protocol):
+    """Acts on the BMC itself."""
 
     async def reset_manager(self, uuid: str = "") -> None:
-        """By the host of the console if several; forced only where graceful is not offered."""
-        _, manager = await self._find_manager(uuid)
-        with suppress(ConnectionDropped):  # many hang up at once instead of answering
-            await self._reset_with_first(manager.actions.reset, _CONTROLS_RESET, "restart the BMC")
-
-    async def _all(self, path: str) -> list[Resource]:
-        resources: list[Resource] = []
-        for member in await members(self.client, local_path(path)):
-            if isinstance(member, BMCError):
-                raise member
-            resources.append(member)
-        return resources
-
-    async def _find_manager(self, uuid: str) -> tuple[str, Manager]:
-        known = self._managers.get(uuid.lower())
-        if known is not None:
-            try:
-                return known, (await self.client.get(known)).decode(Manager)
-            except BMCNotFound:
-                del self._managers[uuid.lower()]
-        path, manager = await self._choose_manager(uuid)
-        self._managers[uuid.lower()] = path
-        return path, manager
-
-    async def _choose_manager(self, uuid: str) -> tuple[str, Manager]:
-        root = await self.client.root()
-        if not root.managers.odata_id:
-            raise BMCNotSupported(f"{self.client.name} lists no managers.")
-        found = [(resource.path, resource.decode(Manager)) for resource in await self._all(root.managers.odata_id)]
-        if not found:
-            raise BMCNotFound(f"{self.client.name} lists no managers.")
-        for path, manager in found:
-            if uuid and manager.uuid.lower() == uuid.lower():
-                return path, manager
-        consoles = [(path, manager) for path, manager in found if has_console(manager)]
-        return min(consoles, key=lambda choice: choice[0]) if consoles else found[0]
-
-
-def has_console(manager: Manager) -> bool:
-    """True for the manager in front of the host, not one of an enclosure or a node's helper."""
-    console = manager.graphical_console
-    return console.max_concurrent_sessions > 0 or bool(console.connect_types_supported)
+        """Restart the BMC gracefully."""
+        ...

@@ -1,4 +1,11 @@
-"""A disk cache of blobs by digest: verified before anybody sees them, bounded in bytes, one download for many."""
+"""A disk cache of blobs by digest, bounded in bytes.
+
+A download goes to the folder `incoming`, is verified against digest and size, and is then renamed into `blobs`, so that
+`blobs` holds complete files only. Concurrent requests for a blob share one download; cancelling one requester does not
+cancel the download. Files of an earlier process are verified once before their first use. When space is needed, the
+least recently used blobs are removed, except those that an owner holds or that are being read. Blocking file
+operations run in threads.
+"""
 
 import asyncio
 import hashlib
@@ -11,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from metal.boot.errors import ImageError
 from metal.boot.manifest import Descriptor
+from metal.boot.metrics import CacheMetrics
 from metal.boot.oci import is_digest
 
 Source = Callable[[], AsyncIterator[bytes]]
@@ -27,7 +36,7 @@ _BATCH = 1024 * 1024
 class _Entry:
     size: int
     verified: bool
-    """False for a file of an earlier process, until its digest has been computed once."""
+    """False for a file of an earlier process until its digest was computed."""
 
 
 @dataclass
@@ -38,12 +47,12 @@ class _Download:
 
 
 class BlobCache:
-    """Blobs in `folder`, at most `limit` bytes of them; the least recently used one that nobody holds goes first.
+    """Blobs in `folder`, at most `limit` bytes; the least recently used one that no owner holds is removed first.
 
-    Call `open` before use and `aclose` after.
+    Call `open` before use and `aclose` after. registry, if given, gets the metrics of the cache.
     """
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, limit: int, registry: CollectorRegistry | None = None) -> None:
         self._blobs, self._temporary = folder / "blobs", folder / "incoming"
         self._limit = limit
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -51,6 +60,8 @@ class BlobCache:
         self._verifications: dict[str, asyncio.Task[bool]] = {}
         self._used: dict[str, int] = {}
         self._held: dict[Hashable, frozenset[str]] = {}
+        self._metrics = CacheMetrics(registry or CollectorRegistry())
+        self._metrics.bytes.set_function(lambda: float(self.bytes))
 
     def __repr__(self) -> str:
         room = f"bytes={self.bytes} limit={self._limit}"
@@ -62,7 +73,7 @@ class BlobCache:
         return sum(entry.size for entry in self._entries.values())
 
     async def open(self) -> None:
-        """Make the folders, drop unfinished downloads, and take over the blobs of an earlier process."""
+        """Create the folders, remove unfinished downloads, and list the blobs of an earlier process."""
         found = await asyncio.to_thread(self._scan)
         self._entries = OrderedDict((digest, _Entry(size, verified=False)) for digest, size in found)
         self._make_room(0)
@@ -75,7 +86,7 @@ class BlobCache:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def get(self, digest: str) -> Path | None:
-        """The file of a blob that is here, or None. What a disk has damaged is dropped."""
+        """The file of a cached blob, or None. A damaged file is removed."""
         entry = self._entries.get(digest)
         if entry is None:
             return None
@@ -84,30 +95,29 @@ class BlobCache:
             return None
         if digest in self._entries:
             self._entries.move_to_end(digest)
+        self._metrics.requests.labels("hit").inc()
         return path
 
     def has(self, digest: str) -> bool:
-        """Whether the blob is here."""
+        """Whether the blob is cached."""
         return digest in self._entries
 
     def progress(self, digest: str) -> tuple[int, int] | None:
-        """Bytes done and bytes in all of a download in progress, else None."""
+        """Bytes done and total bytes of a download in progress, else None."""
         download = self._downloads.get(digest)
         return None if download is None else (download.done, download.size)
 
     async def ensure(self, blob: Descriptor, source: Source) -> Path:
-        """The file of a blob, downloaded if need be. Cancelling one asker does not stop the download for the others.
-
-        Raises ImageError.
-        """
+        """The file of a blob, downloaded if necessary. Raises ImageError."""
         if path := await self.get(blob.digest):
             return path
         return await asyncio.shield(self.start(blob, source))
 
     def start(self, blob: Descriptor, source: Source) -> "asyncio.Task[Path]":
-        """Begin a download, or join the one in progress."""
+        """Start a download, or join the one in progress."""
         download = self._downloads.get(blob.digest)
         if download is None:
+            self._metrics.requests.labels("miss").inc()
             reserved = sum(other.size for other in self._downloads.values())
             fetching = self._fetch(blob, source, reserved)
             task = asyncio.get_running_loop().create_task(fetching, name=f"blob {blob.digest[:19]}")
@@ -116,16 +126,16 @@ class BlobCache:
         return download.task
 
     def hold(self, owner: Hashable, digests: Collection[str]) -> None:
-        """Keep these blobs for `owner`, instead of those it held before."""
+        """Keep these blobs for `owner`, in place of those it held before."""
         self._held[owner] = frozenset(digests)
 
     def release(self, owner: Hashable) -> None:
-        """The owner needs nothing any more."""
+        """Release all blobs of an owner."""
         self._held.pop(owner, None)
 
     @contextmanager
     def use(self, digest: str) -> Iterator[None]:
-        """Keep a blob while it is read."""
+        """Keep a blob while it is being read."""
         self._used[digest] = self._used.get(digest, 0) + 1
         try:
             yield
@@ -135,7 +145,7 @@ class BlobCache:
                 del self._used[digest]
 
     def _verification(self, digest: str, entry: _Entry) -> "asyncio.Task[bool]":
-        """One for all askers: it takes longer than some of them have time, and must not begin anew with each."""
+        """One verification for all requesters; it outlives a requester that times out."""
         task = self._verifications.get(digest)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._verify(digest, entry), name=f"verify {digest[:19]}")
@@ -147,7 +157,7 @@ class BlobCache:
         with self.use(digest):
             entry.verified = await asyncio.to_thread(_has_digest, self._path(digest), digest)
         if not entry.verified:
-            _log.warning("a cached blob is damaged, dropping it", digest=digest)
+            _log.warning("cached blob is damaged, removing it", digest=digest)
             self._remove(digest)
         return entry.verified
 
@@ -160,6 +170,7 @@ class BlobCache:
         finally:
             _discard(temporary)
         self._entries[blob.digest] = _Entry(blob.size, verified=True)
+        self._metrics.downloaded.inc(blob.size)
         return self._path(blob.digest)
 
     async def _receive(self, blob: Descriptor, source: Source, temporary: Path) -> None:
@@ -175,15 +186,21 @@ class BlobCache:
                 digester.update(batch)
                 await asyncio.to_thread(file.write, batch)
             if download.done != blob.size:
-                told = f"{blob.digest} broke off after {download.done} of {blob.size} bytes"
+                told = f"the download of {blob.digest} ended after {download.done} of {blob.size} bytes"
                 raise ImageError("DownloadTruncated", told, transient=True)
             if digester.hexdigest() != blob.digest.partition(":")[2]:
-                raise ImageError("DigestMismatch", f"what came for {blob.digest} has another digest", transient=True)
-            await asyncio.to_thread(_settle, file)
+                raise ImageError(
+                    "DigestMismatch", f"the content received for {blob.digest} has another digest", transient=True
+                )
+            await asyncio.to_thread(_sync, file)
 
     def _finished(self, digest: str, task: "asyncio.Task[Path]") -> None:
         self._downloads.pop(digest, None)
-        if not task.cancelled() and (problem := task.exception()) is not None:
+        if task.cancelled():
+            return
+        problem = task.exception()
+        self._metrics.downloads.labels("succeeded" if problem is None else "failed").inc()
+        if problem is not None:
             _log.warning("download failed", digest=digest, error=str(problem))
 
     def _make_room(self, wanted: int) -> None:
@@ -217,7 +234,7 @@ class BlobCache:
 
 
 async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Fewer, larger pieces: a write to disk is a hop to a thread."""
+    """Larger chunks, because each write to disk is a call in a thread."""
     pending = bytearray()
     try:
         async for chunk in stream:
@@ -238,7 +255,7 @@ def _discard(path: Path) -> None:
         path.unlink()
 
 
-def _settle(file: Any) -> None:
+def _sync(file: Any) -> None:
     file.flush()
     os.fsync(file.fileno())
 

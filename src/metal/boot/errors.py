@@ -2,7 +2,7 @@
 
 
 class ImageError(Exception):
-    """An image cannot be had. `reason` is CamelCase; transient says whether asking again may help; str() tells why."""
+    """An image is not available. `reason` is CamelCase; `transient` says whether a retry may succeed."""
 
     def __init__(self, reason: str, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
@@ -10,7 +10,7 @@ class ImageError(Exception):
 
 
 class IgnitionError(ValueError):
-    """An Ignition config is not valid. `path` is where (as $.storage.files[0].path); str() begins with it."""
+    """An Ignition config is not valid. `path` is a JSON path ($.storage.files[0].path); str() begins with it."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -18,4 +18,4 @@ class IgnitionError(ValueError):
 
 
 class ScriptError(ValueError):
-    """A value cannot stand in an iPXE script."""
+    """A value cannot be used in an iPXE script."""

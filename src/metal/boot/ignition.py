@@ -1,4 +1,4 @@
-"""Ignition configs, spec 3.0 to 3.5: structure, limits, and adding one file. Errors carry the JSON path."""
+"""Ignition configs, spec 3.0 to 3.5: validates structure and limits, and adds a file. Errors have a JSON path."""
 
 import base64
 import json
@@ -20,9 +20,9 @@ _VERSION = re.compile(r"3\.[0-5]\.0")
 
 
 def validate(raw: bytes) -> dict[str, Any]:
-    """The decoded config. Raises IgnitionError for what Ignition would refuse before it does anything.
+    """The decoded config. Raises IgnitionError for a config that Ignition itself would reject.
 
-    Unknown members only draw a warning from Ignition, and pass here.
+    Unknown members are accepted, because Ignition only warns about them.
     """
     if len(raw) > LARGEST:
         raise IgnitionError("$", f"the config has {len(raw)} bytes, {LARGEST} are allowed")

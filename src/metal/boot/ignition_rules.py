@@ -14,7 +14,7 @@ _MOST = 4096
 
 
 class Rule(Protocol):
-    """Checks one value; `path` says where it stands."""
+    """Checks one value at a JSON path."""
 
     def check(self, value: Any, path: str) -> None:
         """Raises IgnitionError."""
@@ -23,12 +23,12 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Plain:
-    """A value of one type; null is allowed, as everywhere in Ignition."""
+    """A value of one type, or null, which Ignition allows everywhere."""
 
     type: type
     name: str
     more: Callable[[Any], str] | None = None
-    """Says what is wrong with a value of the right type; empty when nothing is."""
+    """Returns what is wrong with a value of the right type, else an empty string."""
 
     def check(self, value: Any, path: str) -> None:
         if value is None:
@@ -61,7 +61,7 @@ class Many:
 
 @dataclass(frozen=True)
 class Group:
-    """An object with known members; unknown ones pass."""
+    """An object with known members; unknown ones are accepted."""
 
     members: Mapping[str, Rule]
     required: tuple[str, ...] = ()

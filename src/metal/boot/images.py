@@ -1,4 +1,4 @@
-"""Images from reference to local files: resolve, pin by digest, fetch into the cache."""
+"""Images: resolves references, pins them by digest, and downloads their blobs into the cache."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
@@ -14,19 +14,19 @@ from metal.boot.errors import ImageError
 from metal.boot.manifest import Descriptor, Parts
 from metal.boot.oci import BadReference, Reference, parse
 from metal.boot.plan import Blob, Plan
-from metal.boot.remote import Remote
+from metal.boot.registry_client import RegistryClient
 
 
 @dataclass(frozen=True)
 class Image:
-    """A resolved image: `pinned` names its manifest by digest, so that it stays what it was."""
+    """A resolved image; `pinned` names its manifest by digest."""
 
     pinned: Reference
     parts: Parts
     command_line: str = ""
 
     def plan(self, *, ignition: bool) -> Plan:
-        """What a machine boots from it."""
+        """The boot plan for this image."""
         squashfs = self.parts.squashfs
         return Plan(
             kernel=Blob(self.pinned, self.parts.kernel.digest),
@@ -39,48 +39,48 @@ class Image:
 
 @dataclass(frozen=True)
 class Progress:
-    """How much of an image is here, in bytes."""
+    """How much of an image is downloaded, in bytes."""
 
     done: int
     total: int
     complete: bool = False
-    """Whether every blob is here and verified; the last byte alone does not make it so."""
+    """Whether every blob is downloaded and verified."""
     failure: ImageError | None = None
-    """Why it stopped, when it did."""
+    """The error that stopped a download."""
 
 
 class Images(Protocol):
-    """Where images come from. The simulator brings one of its own."""
+    """A source of images. The simulator has its own implementation."""
 
     async def resolve(self, reference: str) -> Image:
-        """Look a reference up. Raises ImageError."""
+        """Resolve a reference. Raises ImageError."""
         ...
 
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
-        """Fetch what is missing in the background and keep it for `owner`; `wake` is called when something ended."""
+        """Download missing blobs in the background and keep them for `owner`; calls `wake` when a download ends."""
         ...
 
     def keep(self, owner: str, digests: Collection[str]) -> bool:
-        """Keep these blobs for `owner` as far as they are here; whether all are."""
+        """Keep these blobs for `owner` as far as they are cached; returns whether all are."""
         ...
 
     def release(self, owner: str) -> None:
-        """The owner needs nothing any more."""
+        """Release all blobs of an owner."""
         ...
 
     async def open(self, blob: Blob) -> Path:
-        """The verified file of a blob, fetched if need be. Raises ImageError."""
+        """The verified file of a blob, downloaded if necessary. Raises ImageError."""
         ...
 
     def use(self, digest: str) -> AbstractContextManager[None]:
-        """Keep a blob while it is read."""
+        """Keep a blob while it is being read."""
         ...
 
 
 class RegistryImages:
-    """Images out of OCI registries, kept in a disk cache."""
+    """Images from OCI registries, kept in a disk cache."""
 
-    def __init__(self, remote: Remote, cache: BlobCache, architecture: str = "amd64") -> None:
+    def __init__(self, remote: RegistryClient, cache: BlobCache, architecture: str = "amd64") -> None:
         self._remote, self._cache, self._architecture = remote, cache, architecture
         self._resolving: dict[str, asyncio.Task[Image]] = {}
         self._pinned: dict[str, Image] = {}
@@ -99,7 +99,7 @@ class RegistryImages:
         await self._remote.aclose()
 
     async def resolve(self, reference: str) -> Image:
-        """Look a reference up; many askers at the same moment cause one request. Raises ImageError."""
+        """Resolve a reference; concurrent callers share one request. Raises ImageError."""
         if reference in self._pinned:
             return self._pinned[reference]
         task = self._resolving.get(reference)
@@ -110,14 +110,14 @@ class RegistryImages:
         return await asyncio.shield(task)
 
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
-        """Fetch what is missing in the background and keep it for `owner`; `wake` is called when something ended."""
+        """Download missing blobs in the background and keep them for `owner`; calls `wake` when a download ends."""
         blobs = image.parts.blobs
         self._cache.hold(owner, [blob.digest for blob in blobs])
         missing = [blob for blob in blobs if not self._cache.has(blob.digest)]
         done, failure = sum(blob.size for blob in blobs if blob not in missing), None
         for blob in missing:
             if problem := self._failures.pop((owner, blob.digest), None):
-                failure = problem  # told once; the next call begins anew
+                failure = problem  # reported once; the next call starts a new download
                 continue
             self._begin(image.pinned, blob)
             self._waiting[blob.digest][owner] = wake
@@ -126,17 +126,17 @@ class RegistryImages:
         return Progress(done, sum(blob.size for blob in blobs), not missing, failure)
 
     def keep(self, owner: str, digests: Collection[str]) -> bool:
-        """Keep these blobs for `owner` as far as they are here; whether all are."""
+        """Keep these blobs for `owner` as far as they are cached; returns whether all are."""
         self._cache.hold(owner, digests)
         return all(map(self._cache.has, digests))
 
     def release(self, owner: str) -> None:
-        """The owner needs nothing any more."""
+        """Release all blobs of an owner."""
         self._cache.release(owner)
         self._failures = {key: problem for key, problem in self._failures.items() if key[0] != owner}
 
     async def open(self, blob: Blob) -> Path:
-        """The verified file of a blob, fetched if need be. Raises ImageError."""
+        """The verified file of a blob, downloaded if necessary. Raises ImageError."""
         if path := await self._cache.get(blob.digest):
             return path
         image = await self.resolve(str(blob.image))
@@ -146,7 +146,7 @@ class RegistryImages:
         return await self._cache.ensure(found, self._source(image.pinned, found))
 
     def use(self, digest: str) -> AbstractContextManager[None]:
-        """Keep a blob while it is read."""
+        """Keep a blob while it is being read."""
         return self._cache.use(digest)
 
     def _begin(self, image: Reference, blob: Descriptor) -> None:
@@ -193,7 +193,7 @@ class RegistryImages:
         image = task.result()
         if len(self._pinned) >= 256:
             self._pinned.pop(next(iter(self._pinned)))
-        self._pinned[str(image.pinned)] = image  # what a digest names never changes
+        self._pinned[str(image.pinned)] = image  # the content of a digest never changes
 
 
 def _as_image_error(problem: BaseException) -> ImageError:

@@ -1,4 +1,4 @@
-"""Manifests and indexes of OCI images (image-spec 1.1, Docker schema 2): which part is what."""
+"""Manifests and indexes of OCI images (image-spec 1.1, Docker schema 2)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +42,7 @@ class Descriptor(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Document(msgspec.Struct, frozen=True, rename="camel"):
-    """A manifest or an index, before it is known which."""
+    """A manifest or an index."""
 
     media_type: str = ""
     manifests: tuple[Descriptor, ...] | None = None
@@ -117,7 +117,7 @@ def choose(document: Document, architecture: str) -> Descriptor:
 
 
 def parts(document: Document) -> Parts:
-    """What a manifest's layers are. Raises ImageError when kernel or initramfs is missing or there twice."""
+    """The layers of a manifest by role. Raises ImageError unless there is one kernel and one initramfs."""
     layers = document.layers or ()
     kernel, initramfs = _one(layers, KERNEL, "kernel"), _one(layers, INITRAMFS, "initramfs")
     if kernel is None or initramfs is None:

@@ -1,4 +1,4 @@
-"""OCI image references: the grammar of the distribution project, and which registries they name."""
+"""OCI image references, in the grammar of the distribution project."""
 
 import re
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ _DOCKER_ALIASES = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
 class BadReference(ValueError):
-    """The text is no image reference; str() says what is wrong with it."""
+    """The text is not an image reference; str() says why."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reference:
 
     @property
     def wanted(self) -> str:
-        """What to ask the registry for: the digest where there is one, else the tag."""
+        """What to request from the registry: the digest where there is one, else the tag."""
         return self.digest or self.tag
 
     def pinned(self, digest: str) -> "Reference":
@@ -51,7 +51,7 @@ class Reference:
 
 
 def parse(text: str) -> Reference:
-    """Read a reference; without tag and digest the tag is `latest`, without a registry it is docker.io.
+    """Parse a reference; without tag and digest the tag is `latest`, without a registry it is docker.io.
 
     Raises BadReference.
     """
@@ -63,7 +63,7 @@ def parse(text: str) -> Reference:
         raise BadReference(f"image {_shown(text)}: the tag may hold letters, digits, '.', '_' and '-', 128 at most")
     registry, repository = _split_registry(rest)
     if not _REGISTRY.fullmatch(registry):
-        raise BadReference(f"image {_shown(text)}: {_shown(registry)} is no host name with an optional port")
+        raise BadReference(f"image {_shown(text)}: {_shown(registry)} is not a host name with an optional port")
     if not _REPOSITORY.fullmatch(repository) or len(registry) + 1 + len(repository) > _LONGEST:
         raise BadReference(f"image {_shown(text)}: write registry/repository:tag, the repository in lower case")
     return Reference(registry, repository, tag or ("" if digest else "latest"), digest)
@@ -85,13 +85,13 @@ def _split_registry(text: str) -> tuple[str, str]:
 
 
 def canonical_registry(registry: str) -> str:
-    """One spelling: lower case, without blanks around it, and docker.io for all of Docker Hub's names."""
+    """Lower case, without surrounding blanks, and docker.io for all names of Docker Hub."""
     plain = registry.strip().lower()
     return _DOCKER if plain in _DOCKER_ALIASES else plain
 
 
 def endpoint(registry: str) -> str:
-    """The host that really answers for a registry."""
+    """The host that serves a registry."""
     return "registry-1.docker.io" if registry == _DOCKER else registry
 
 

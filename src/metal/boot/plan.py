@@ -1,4 +1,4 @@
-"""From an image and a machine to what is booted: URLs and kernel arguments."""
+"""The boot plan: URLs and kernel arguments for one image and one machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ DEFAULT_ARGS = "console=tty0 console=ttyS0,115200"
 
 @dataclass(frozen=True)
 class Blob:
-    """One blob of one image, as its URL names it."""
+    """One blob of one image, as identified by its URL."""
 
     image: Reference
-    """By digest of the manifest that was resolved for this machine."""
+    """Pinned to the digest of the manifest that was resolved for this machine."""
     digest: str
 
     def url(self, base_url: str, **secret: str) -> str:
-        """Where it is served; `secret` adds uuid and token."""
+        """The URL of the blob; `secret` adds uuid and token."""
         query = {"imageName": self.image.name, "layerDigest": self.digest, "version": self.image.digest, **secret}
         return f"{base_url}/image?{urlencode(query, quote_via=quote)}"
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "Blob":
-        """Read the URL's parameters. Raises ValueError."""
+        """Parse the parameters of a URL. Raises ValueError."""
         name, digest, version = (query.get(key, "") for key in ("imageName", "layerDigest", "version"))
         if not is_digest(digest) or not is_digest(version):
             raise ValueError("layerDigest and version must be digests")
@@ -36,13 +36,13 @@ class Blob:
 
     @classmethod
     def from_url(cls, url: str) -> "Blob":
-        """Read a URL that `url` made. Raises ValueError."""
+        """Parse a URL that `url` created. Raises ValueError."""
         return cls.from_query(dict(parse_qsl(urlsplit(url).query)))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one machine boots. Pure: the same plan and tokens give the same script."""
+    """What one machine boots. The same plan and tokens give the same script."""
 
     kernel: Blob
     initramfs: Blob
@@ -53,11 +53,11 @@ class Plan:
 
     @property
     def blobs(self) -> tuple[Blob, ...]:
-        """Everything that may be fetched with the boot's token."""
+        """All blobs that may be fetched with the boot's token."""
         return tuple(blob for blob in (self.kernel, self.initramfs, self.squashfs) if blob is not None)
 
     def script(self, base_url: str, uuid: str, token: str) -> str:
-        """The iPXE script. Raises ScriptError when a value cannot stand in one."""
+        """The iPXE script. Raises ScriptError when a value cannot be used in one."""
         url = {blob: blob.url(base_url, uuid=uuid, token=token) for blob in self.blobs}
         args = list(tokens(self.command_line or DEFAULT_ARGS))
         if self.squashfs is not None:
@@ -71,7 +71,7 @@ class Plan:
         return Boot(url[self.kernel], (url[self.initramfs],), tuple(args)).render()
 
     def check(self, base_url: str) -> None:
-        """Raises ScriptError when no script can be made of this plan, whatever the machine and its token."""
+        """Raises ScriptError when no script can be created from this plan for any machine and token."""
         try:
             self.script(base_url, "0" * 36, "t" * 43)
         except ScriptError as exc:

@@ -1,4 +1,4 @@
-"""iPXE scripts from typed values. Nothing in a value can start a command, a line, or be expanded by iPXE."""
+"""iPXE scripts from typed values. No value can start a command or a line, or be expanded by iPXE."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from metal.boot.errors import ScriptError
 
 _OPERATORS = ("&&", "||", ";")
 _PAUSES = (2, 4, 8, 8, 8, 8)
-"""Seconds between attempts to fetch one file: about the time that a busy server needs to recover."""
+"""Seconds between attempts to fetch one file."""
 _LONGEST = 2047
-"""Bytes that an x86 kernel takes as its command line (COMMAND_LINE_SIZE less the end mark)."""
+"""Bytes of an x86 kernel's command line (COMMAND_LINE_SIZE without the terminating NUL)."""
 INITRD = "initrd.img"
 BOOTIF = "BOOTIF=01-${net0/mac:hexhyp}"
-"""Tells the initramfs which interface booted; iPXE fills it in. The one value that is meant to be expanded."""
+"""Names the boot interface to the initramfs; the only value that iPXE is meant to expand."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class Boot:
 
 
 def chainload(base_url: str) -> str:
-    """The first script, the same for everybody: asks again with the machine's UUID."""
+    """The first script, the same for all machines: requests the machine's own script by UUID."""
     url = f"{_url(base_url)}/ipxe/${{uuid}}?mac=${{net0/mac}}"
     lines = ["#!ipxe", *_fetch("script", f"chain --replace --autofree {url}"), *_failure()]
     return "\n".join(lines) + "\n"
 
 
 def tokens(command_line: str) -> tuple[str, ...]:
-    """Kernel arguments out of one line. Raises ScriptError."""
+    """Split one line into kernel arguments. Raises ScriptError."""
     return tuple(checked(part) for part in command_line.split(" ") if part)
 
 
 def checked(value: str) -> str:
-    """The value, if iPXE would take it as one word and as it stands. Raises ScriptError."""
+    """The value, if iPXE reads it unchanged as one word. Raises ScriptError."""
     if not value or not all("!" <= char <= "~" for char in value):
         raise ScriptError(f"{_shown(value)} must be printable ASCII without blanks or line breaks")
     if "${" in value or value in _OPERATORS or value.startswith("#") or value.endswith("\\"):
@@ -69,7 +69,7 @@ def _url(value: str) -> str:
 
 
 def _fetch(label: str, command: str) -> Iterable[str]:
-    """Try a command several times, with pauses; go on behind `label` when it worked."""
+    """Try a command several times, with pauses; continue after `label` when it succeeds."""
     for pause in _PAUSES[:-1]:
         yield f"{command} && goto {label}_done ||"
         yield f"sleep {pause}"
@@ -78,7 +78,7 @@ def _fetch(label: str, command: str) -> Iterable[str]:
 
 
 def _failure() -> tuple[str, ...]:
-    """Leaves iPXE with an error: the firmware goes on to its next boot entry, and the operator sees a time-out."""
+    """Exit iPXE with an error: the firmware continues with its next boot entry, and the operator sees a time-out."""
     return ":failed", "echo The network boot failed", "sleep 5", "exit 1"
 
 

@@ -7,5 +7,5 @@ NewToken = Callable[[], str]
 
 
 def new_token() -> str:
-    """A token nobody can guess."""
+    """A token that cannot be guessed."""
     return secrets.token_urlsafe(32)

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions out of the structs: a structural OpenAPI v3 schema for each kind (KEP-1111)."""
+"""CustomResourceDefinitions from the structs: a structural OpenAPI v3 schema for each kind (KEP-1111)."""
 
 import types
 import typing
@@ -31,7 +31,7 @@ _IDENTITY = {
 
 
 def crds(kinds: Kinds) -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions of all kinds, as they are applied, in the order of `Kinds`."""
+    """The CustomResourceDefinitions of all kinds, in the order of `Kinds`."""
     return [crd(kind) for kind in kinds.all()]
 
 
@@ -85,7 +85,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def root_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """The schema of a whole object, with apiVersion, kind and an untouched metadata."""
+    """The schema of a whole object, with apiVersion, kind and metadata."""
     schema = struct_schema(struct)
     identity = {name: {"description": text, "type": "string"} for name, text in _IDENTITY.items()}
     schema["properties"] = {**identity, **schema["properties"], "metadata": {"type": "object"}}

@@ -42,12 +42,12 @@ def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
     found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
     problems = [f"{folder / name} is missing" for name in wanted if name not in found]
     problems += [f"{folder / name} is outdated" for name in wanted if name in found and found[name] != wanted[name]]
-    problems += [f"{folder / name} is not generated any more" for name in sorted(found) if name not in wanted]
+    problems += [f"{folder / name} is no longer generated" for name in sorted(found) if name not in wanted]
     return problems
 
 
 def write(folder: Path, wanted: dict[str, str]) -> None:
-    """Make the folder hold exactly these files."""
+    """Write these files and remove all others from the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.yaml"):
         if path.name not in wanted:

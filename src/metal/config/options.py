@@ -6,7 +6,9 @@ from pathlib import Path
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
-from metal.controllers.shared.settings import BMCSettings, MaintenanceSettings, ServerSettings
+from metal.controllers.bmc.settings import BMCSettings
+from metal.controllers.maintenance.settings import MaintenanceSettings
+from metal.controllers.server.settings import ServerSettings
 
 _SERVER = ServerSettings()
 _BMC = BMCSettings()

@@ -1,1 +1,7 @@
-"""Evidence of sanitization: what machines report, how it is kept, judged and signed. Knows no BMC."""
+"""Evidence of sanitization: reads the reports of an erasure, decides whether all drives are erased, and signs the
+result.
+
+What it proves: the probe of one particular boot reported these results in band, and the manager judged them and signed
+the record. It does not prove that a drive's firmware told the truth. Knows no BMC; imports `machine`, `api` and `kube`.
+Start reading in `verdict` (the decision), `record` (how it is kept) and `signing`.
+"""

@@ -1,4 +1,4 @@
-"""The signing key: a Secret of the manager's namespace, made once; its public half is in a ConfigMap for everybody."""
+"""The signing key: created once, a Secret in the manager's namespace; a ConfigMap publishes its public half."""
 
 import base64
 from collections.abc import Callable
@@ -16,7 +16,7 @@ LABEL = "evidence-key"
 
 
 class KeyStore:
-    """Gets the key, and makes it where there is none. `name` is the Secret's, `<name>-public` the ConfigMap's."""
+    """Reads the key, or creates it. `name` is that of the Secret, `<name>-public` that of the ConfigMap."""
 
     def __init__(
         self, client: Client, kinds: Kinds, namespace: str, name: str, *,
@@ -26,7 +26,7 @@ class KeyStore:
         self._label = kinds.key(LABEL)
 
     async def signing_key(self) -> SigningKey:
-        """The key, once its public half can be found. Raises KeyUnusable and ApiError."""
+        """The key, after its public half was published. Raises KeyUnusable and ApiError."""
         key = self._read(await self._secret())
         await self._publish(key.public)
         return key
@@ -45,7 +45,7 @@ class KeyStore:
         }
         try:
             return await self._client.create(SECRET, body)
-        except AlreadyExists:  # another manager was faster: its key is the one
+        except AlreadyExists:  # another manager created it first: use its key
             return await self._client.get(SECRET, self._name, self._namespace)
 
     def _read(self, secret: Secret) -> SigningKey:
@@ -56,7 +56,7 @@ class KeyStore:
                               ) from None  # fmt: skip
 
     async def _publish(self, key: PublicKey) -> None:
-        """Keys of before stay: what they signed is to be verified still."""
+        """Add the public key; former keys stay, so that their signatures can be verified."""
         name, entry = f"{self._name}-public", f"{key.id}.pem"
         try:
             known = await self._client.get(CONFIG_MAP, name, self._namespace)
@@ -74,7 +74,7 @@ class KeyStore:
 
 
 def public_keys(maps: tuple[ConfigMap, ...]) -> dict[str, PublicKey]:
-    """The public keys in ConfigMaps, by id; what is none is left out."""
+    """The public keys in ConfigMaps, by id; invalid entries are skipped."""
     found: dict[str, PublicKey] = {}
     for text in (text for one in maps for text in one.data.values()):
         try:
@@ -86,10 +86,10 @@ def public_keys(maps: tuple[ConfigMap, ...]) -> dict[str, PublicKey]:
 
 
 def required_permissions() -> tuple[Permission, ...]:
-    """What the key store does with the API. The Secret's name is a setting."""
+    """Permissions of the key store. The Secret's name is a setting."""
     home = Where.HOME
     return (
-        Permission(SECRET, ("get",), "signs evidence of sanitization", where=home),
-        Permission(SECRET, ("create",), "makes the key that signs evidence, once", where=home),
-        Permission(CONFIG_MAP, ("get", *APPLY), "publishes the key that evidence is verified with", where=home),
+        Permission(SECRET, ("get",), "reads the key that signs evidence of sanitization", where=home),
+        Permission(SECRET, ("create",), "creates the key that signs evidence", where=home),
+        Permission(CONFIG_MAP, ("get", *APPLY), "publishes the key that verifies evidence", where=home),
     )

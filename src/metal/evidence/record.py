@@ -1,4 +1,9 @@
-"""Evidence as it is kept in the API: begun with the first report, followed by more, ended by a verdict."""
+"""SanitizationEvidence in the API: created with the first report, updated by further ones, concluded by a verdict.
+
+Each sanitization boot has one object, named after Server and boot window, so a repeated boot never overwrites the
+evidence of an earlier one. Any replica of the registry may write; each write is guarded by resourceVersion. The
+verdict is written with a signature over the whole object. Evidence has no owner and is never deleted by the operator.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,24 +29,24 @@ from metal.kube.meta import mergepatch
 from metal.kube.meta.permissions import Permission
 
 THROTTLE = timedelta(seconds=10)
-"""Least time between two progress reports that are written down."""
+"""Shortest time between two progress reports that are written."""
 
 
 def name_of(server: str, window: BootWindow) -> str:
-    """Name of the evidence of one boot: another boot has other evidence."""
+    """Name of the evidence of one boot."""
     return f"{server[:200].rstrip('.-')}-{window.id}"
 
 
 async def find(client: Client, kinds: Kinds, name: str) -> SanitizationEvidence | None:
-    """The evidence of this name, if there is any. Raises ApiError."""
+    """The evidence of this name, or None. Raises ApiError."""
     try:
         return await client.get(kinds.evidence, name)
     except NotFound:
         return None
 
 
-async def begin(client: Client, kinds: Kinds, server: Server, window: BootWindow) -> SanitizationEvidence:
-    """The evidence of this boot; made when it is the first to ask. Raises ApiError."""
+async def find_or_create(client: Client, kinds: Kinds, server: Server, window: BootWindow) -> SanitizationEvidence:
+    """The evidence of this boot, created if it does not exist. Raises ApiError."""
     name = name_of(server.metadata.name, window)
     found = await find(client, kinds, name)
     if found is not None:
@@ -57,17 +62,17 @@ async def begin(client: Client, kinds: Kinds, server: Server, window: BootWindow
 
 
 def is_due(evidence: SanitizationEvidence, report: SanitizationReport, now: datetime) -> bool:
-    """Whether a report is written down: the final one, and progress now and then until there is a final one."""
+    """Whether to write a report: the final one, and until then progress at intervals of THROTTLE."""
     status = evidence.status
     if report.done or status.reported_at is not None:
         return report.done
     return status.updated_at is None or not status.updated_at <= now < status.updated_at + THROTTLE
 
 
-async def take(
+async def store_report(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, report: SanitizationReport, now: datetime
 ) -> SanitizationEvidence:
-    """Write a report down. Raises Conflict when another one was faster, and ApiError."""
+    """Write a report. Raises Conflict when the evidence changed in between, and ApiError."""
     status = msgspec.structs.replace(
         evidence.status,
         phase=EvidencePhase.RUNNING,
@@ -80,7 +85,7 @@ async def take(
     return await write(client, kinds, evidence, status)
 
 
-async def note_volumes(
+async def store_volumes(
     client: Client,
     kinds: Kinds,
     evidence: SanitizationEvidence,
@@ -88,9 +93,9 @@ async def note_volumes(
     problems: tuple[str, ...],
     now: datetime,
 ) -> SanitizationEvidence:
-    """Write down what the BMC tells of volumes, and what it could not tell. Raises ApiError."""
-    told = (*evidence.status.problems, *problems)
-    status = msgspec.structs.replace(evidence.status, volumes=volumes, volumes_read_at=now, problems=told)
+    """Write the volumes that the BMC reports, and its problems with reporting them. Raises ApiError."""
+    all_problems = (*evidence.status.problems, *problems)
+    status = msgspec.structs.replace(evidence.status, volumes=volumes, volumes_read_at=now, problems=all_problems)
     return await write(client, kinds, evidence, status)
 
 
@@ -98,7 +103,7 @@ async def conclude(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, verdict: Verdict, key: SigningKey, now: datetime,
     firmware: tuple[FirmwareReset, ...] = (),
 ) -> SanitizationEvidence:  # fmt: skip
-    """Write the verdict down, signed. Raises ApiError."""
+    """Write the verdict with a signature. Raises ApiError."""
     status = msgspec.structs.replace(
         evidence.status,
         phase=EvidencePhase.FAILED if verdict.owed else EvidencePhase.SUCCEEDED,
@@ -113,7 +118,7 @@ async def conclude(
 async def accept(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, key: SigningKey, now: datetime
 ) -> SanitizationEvidence:
-    """Write down, signed, that somebody accepted what is owed. Raises ApiError."""
+    """Write, with a signature, that an administrator accepted what is owed. Raises ApiError."""
     return await sign(client, kinds, evidence, msgspec.structs.replace(evidence.status, accepted_at=now), key, now)
 
 
@@ -121,7 +126,7 @@ async def sign(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus, key: SigningKey,
     now: datetime,
 ) -> SanitizationEvidence:  # fmt: skip
-    """Write a status down with a signature over it. Raises Conflict and ApiError."""
+    """Write a status with a signature over it. Raises Conflict and ApiError."""
     signed = key.sign(msgspec.structs.replace(evidence, status=status), now)
     return await write(client, kinds, evidence, signed.status)
 
@@ -129,15 +134,15 @@ async def sign(
 async def write(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus
 ) -> SanitizationEvidence:
-    """Write a status down. Raises Conflict when somebody else was faster, and ApiError."""
+    """Write a status. Raises Conflict when the evidence changed in between, and ApiError."""
     changes: dict[str, Any] = mergepatch.diff(msgspec.to_builtins(evidence.status), msgspec.to_builtins(status))
     body = {"metadata": {"resourceVersion": evidence.metadata.resource_version}, "status": changes}
     return await client.patch_status(kinds.evidence, evidence.metadata.name, body)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What is done with evidence. Nothing of ours ever deletes any."""
+    """Permissions for evidence, which is never deleted."""
     return (
-        Permission(kinds.evidence, ("get", "create"), "keeps evidence of sanitization"),
-        Permission(kinds.evidence, ("patch",), "writes down what became of each drive, and the verdict", "status"),
+        Permission(kinds.evidence, ("get", "create"), "creates evidence of sanitization"),
+        Permission(kinds.evidence, ("patch",), "writes the result of each drive and the verdict", "status"),
     )

@@ -1,4 +1,5 @@
-"""What a machine reports of the erasure of its drives. It is foreign: read within limits, and shown as plain text."""
+"""Reads the report of an erasure that a machine sends in band: untrusted, so it is limited and reduced to plain
+text."""
 
 from datetime import datetime
 from typing import Any
@@ -16,12 +17,12 @@ _LARGEST = 1 << 62
 _CLASSES = ("", "Clear", "Purge")
 
 
-class NotAReport(ValueError):
-    """The body is no report of an erasure; str() names the member, and quotes nothing."""
+class InvalidReport(ValueError):
+    """The body is not a valid report; str() names the member and quotes no value."""
 
 
 class SanitizationReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One report. `done` comes once, when nothing is being erased any more."""
+    """One report. `done` is true only in the last one, when no erasure is running any more."""
 
     done: bool
     drives: tuple[DriveErasure, ...]
@@ -29,22 +30,22 @@ class SanitizationReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read(body: bytes) -> SanitizationReport:
-    """The report in a JSON document that is within the registry's limits. Raises NotAReport."""
+    """The report in a JSON document that is within the registry's limits. Raises InvalidReport."""
     try:
         raw = msgspec.json.decode(body, type=SanitizationReport)
     except msgspec.DecodeError as exc:  # ValidationError is one of them, and says where
-        raise NotAReport(f"this is no report of an erasure: {exc}") from None
+        raise InvalidReport(f"not a valid report of an erasure: {exc}") from None
     if len(raw.drives) > _DRIVES:
-        raise NotAReport(f"more than {_DRIVES} drives")
+        raise InvalidReport(f"more than {_DRIVES} drives")
     drives = tuple(_clean(number, drive) for number, drive in enumerate(raw.drives))
     return SanitizationReport(raw.done, drives, tuple(_text(text) for text in raw.problems[:_PROBLEMS]))
 
 
 def _clean(number: int, drive: DriveErasure) -> DriveErasure:
     if drive.result not in tuple(Result):
-        raise NotAReport(f"drives[{number}].result must be one of {', '.join(Result)}")
+        raise InvalidReport(f"drives[{number}].result must be one of {', '.join(Result)}")
     if drive.class_ not in _CLASSES:
-        raise NotAReport(f"drives[{number}].class must be Clear, Purge or empty")
+        raise InvalidReport(f"drives[{number}].class must be Clear, Purge or empty")
     return msgspec.structs.replace(drive, **{name: _value(number, name, drive) for name in drive.__struct_fields__})
 
 
@@ -55,10 +56,10 @@ def _value(number: int, name: str, drive: DriveErasure) -> Any:
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else None
     if isinstance(value, int) and not 0 <= value < _LARGEST:
-        raise NotAReport(f"drives[{number}].{name} is out of range")
+        raise InvalidReport(f"drives[{number}].{name} is out of range")
     return value
 
 
-def _text(told: str) -> str:
-    """Without line breaks and escape sequences: it is written to terminals."""
-    return "".join(char if char.isprintable() else " " for char in told[:_LONGEST]).strip()
+def _text(value: str) -> str:
+    """The text without line breaks and escape sequences, since it is printed to terminals."""
+    return "".join(char if char.isprintable() else " " for char in value[:_LONGEST]).strip()

@@ -1,4 +1,9 @@
-"""Signs evidence with Ed25519 (RFC 8032), and tells whether a signature holds. Needs no API."""
+"""Signs evidence with Ed25519 (RFC 8032), and verifies signatures. Needs no API.
+
+The signed bytes are canonical JSON of kind, name, spec and status (`canonical`), so evidence can be verified wherever
+it is stored. A signature proves that the holder of the private key, the manager, wrote exactly this; it says nothing
+about whether the machine reported the truth.
+"""
 
 import base64
 import binascii
@@ -24,11 +29,11 @@ ALGORITHM = "Ed25519"
 
 
 class KeyUnusable(ValueError):
-    """What should be a key is none; str() says what is expected, and never shows it."""
+    """The text is not a usable key; str() says what is expected, and never shows the text."""
 
 
-class DoesNotHold(Exception):
-    """The evidence is not what was signed, or not by whom it says; str() is a sentence."""
+class SignatureInvalid(Exception):
+    """The signature is missing or does not match the evidence; str() is a sentence."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class SigningKey:
 
     @classmethod
     def new(cls) -> "SigningKey":
-        """A fresh key, from the system's randomness."""
+        """A new random key."""
         return cls(Ed25519PrivateKey.generate())
 
     @property
@@ -69,41 +74,41 @@ class SigningKey:
         return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def sign(self, evidence: SanitizationEvidence, now: datetime) -> SanitizationEvidence:
-        """The evidence with a signature over all it says."""
+        """The evidence with a signature over all of its content."""
         empty = Signature(algorithm=ALGORITHM, key_id=self.public.id, signed_at=now)
         value = base64.b64encode(self._key.sign(canonical(_with(evidence, empty)))).decode()
         return _with(evidence, msgspec.structs.replace(empty, value=value))
 
 
 def canonical(evidence: SanitizationEvidence) -> bytes:
-    """What is signed: kind, name, spec and status, without the signature's value.
+    """The signed bytes: kind, name, spec and status, without the signature's value.
 
-    UTF-8, no blanks, members sorted, defaults left out: the same bytes for the same evidence wherever it is kept.
+    UTF-8, no blanks, members sorted, defaults omitted: the same bytes for the same evidence wherever it is stored.
     """
     signature = evidence.status.signature
     if signature is not None:
         evidence = _with(evidence, msgspec.structs.replace(signature, value=""))
-    said = {
+    content = {
         "kind": "SanitizationEvidence", "name": evidence.metadata.name, "spec": evidence.spec,
         "status": evidence.status,
     }  # fmt: skip
-    return msgspec.json.encode(said, order="sorted")
+    return msgspec.json.encode(content, order="sorted")
 
 
 def verify(evidence: SanitizationEvidence, keys: dict[str, PublicKey]) -> None:
-    """Return when the evidence is what one of these keys (by id) has signed. Raises DoesNotHold."""
+    """Return if one of these keys (by id) signed this evidence. Raises SignatureInvalid."""
     signature = evidence.status.signature
     if signature is None:
-        raise DoesNotHold("it is not signed")
+        raise SignatureInvalid("it is not signed")
     if signature.algorithm != ALGORITHM:
-        raise DoesNotHold(f"the algorithm {signature.algorithm!r} is not {ALGORITHM}")
+        raise SignatureInvalid(f"the algorithm {signature.algorithm!r} is not {ALGORITHM}")
     key = keys.get(signature.key_id)
     if key is None:
-        raise DoesNotHold(f"the public key {signature.key_id} is not known here")
+        raise SignatureInvalid(f"the public key {signature.key_id} is unknown")
     try:
         key.key.verify(base64.b64decode(signature.value, validate=True), canonical(evidence))
     except (InvalidSignature, binascii.Error):
-        raise DoesNotHold("it was changed after it was signed, or signed by somebody else") from None
+        raise SignatureInvalid("it was changed after it was signed, or signed with another key") from None
 
 
 def load_private(pem: bytes) -> SigningKey:

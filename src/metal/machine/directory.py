@@ -1,4 +1,4 @@
-"""Finds Servers by UUID and leases by MAC address."""
+"""Finds Servers by system UUID, and leased IP addresses by MAC address."""
 
 from collections.abc import Collection, Iterable
 from ipaddress import ip_address
@@ -14,50 +14,52 @@ from metal.kube.meta.permissions import Permission, follows
 from metal.machine.report import normal_mac
 from metal.machine.uuids import spellings
 
-BY_MAC = "gate-mac"
+BY_MAC = "lease-mac"
 """Index of Endpoints by their MAC address."""
+_BY_UUID = "machine-uuid"
+"""Index of Servers by their system UUID."""
 
 
 class Directory(Protocol):
-    """What is looked up for every request of a machine."""
+    """The lookups for each request of a machine."""
 
     async def servers(self, uuid: str) -> list[str]:
-        """Names of the Servers with this UUID (in either byte order). Raises ValueError for what is no UUID."""
+        """Names of the Servers with this UUID (in either byte order). Raises ValueError if it is not a UUID."""
         ...
 
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
-        """IP addresses that DHCP gave to any of these MAC addresses, as far as it told us."""
+        """IP addresses that are leased to any of these MAC addresses, as far as the DHCP server reports leases."""
         ...
 
 
 class CachedDirectory:
-    """Looks into informers: no request to the API.
+    """Reads informer caches, without requests to the API.
 
-    Not to be found in a cache that is not filled yet, or that cannot be followed just now, says nothing about a
-    machine: Unavailable is raised then, so that it asks again.
+    When nothing is found in a cache that is not synced, or whose watch fails, Unavailable is raised, so that the
+    machine asks again: the object may exist.
     """
 
     def __init__(self, servers: Informer[Server], endpoints: Informer[Endpoint]) -> None:
-        servers.add_index("gate-uuid", by_uuid)
+        servers.add_index(_BY_UUID, by_uuid)
         endpoints.add_index(BY_MAC, by_mac)
         self._servers, self._endpoints = servers, endpoints
 
     async def servers(self, uuid: str) -> list[str]:
-        found = (server for form in spellings(uuid) for server in self._servers.by_index("gate-uuid", form))
-        return sorted({server.metadata.name for server in found}) or self._none(self._servers)
+        found = (server for form in spellings(uuid) for server in self._servers.by_index(_BY_UUID, form))
+        return sorted({server.metadata.name for server in found}) or self._require_synced(self._servers)
 
     async def leases(self, macs: Collection[str]) -> frozenset[str]:
         found = addresses(obj for mac in macs for obj in self._endpoints.by_index(BY_MAC, normal_mac(mac)))
-        return found or frozenset(self._none(self._endpoints) if macs else ())
+        return found or frozenset(self._require_synced(self._endpoints) if macs else ())
 
-    def _none(self, informer: Informer[Any]) -> list[str]:
+    def _require_synced(self, informer: Informer[Any]) -> list[str]:
         if informer.failure is not None or not informer.synced.is_set():
-            raise Unavailable(f"{informer.kind.plural} cannot be followed at the moment")
+            raise Unavailable(f"{informer.kind.plural} cannot be watched at the moment")
         return []
 
 
 class ListingDirectory:
-    """Lists at every question: for small sites and tests."""
+    """Lists the objects for each lookup: for small sites and tests."""
 
     def __init__(self, client: Client, kinds: Kinds) -> None:
         self._client, self._kinds = client, kinds
@@ -85,23 +87,23 @@ def by_mac(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def plain_ip(text: str) -> str:
-    """One spelling for an address: IPv4 inside IPv6 is unpacked, a zone is cut off. Raises ValueError."""
+    """Normalizes an address: IPv4-mapped IPv6 becomes IPv4, a zone is removed. Raises ValueError."""
     address = ip_address(text.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     return str(mapped or address)
 
 
 def addresses(endpoints: Iterable[Endpoint]) -> frozenset[str]:
-    """The IP addresses of these leases, in one spelling."""
+    """The normalized IP addresses of these leases."""
     found: set[str] = set()
     for endpoint in endpoints:
         try:
             found.add(plain_ip(endpoint.spec.ip or ""))
         except ValueError:
-            continue  # an Endpoint without a usable address says nothing about where the machine is
+            continue  # an Endpoint without a valid address has no lease
     return frozenset(found)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What is followed to know machines by UUID and by address."""
-    return follows(kinds.server, kinds.endpoint, why="machines are known by UUID and by address")
+    """Permissions to watch Servers and Endpoints."""
+    return follows(kinds.server, kinds.endpoint, why="finds machines by UUID and by leased address")

@@ -1,4 +1,8 @@
-"""Records what a DHCP server says as Endpoints: BMCs are found by them, and boot scripts go by them."""
+"""Records the leases of a DHCP server as Endpoints, one a MAC address.
+
+The Endpoint controller finds BMCs by them, and the boot server compares a client's address with the lease of the
+machine. An address has one lease at a time: when a device gets it, the Endpoint that had it before loses it.
+"""
 
 import re
 from ipaddress import ip_address
@@ -10,14 +14,14 @@ from metal.kube.client.protocol import Client
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
-_OF_NO_BMC = ("", "Ignored")
-"""States of Endpoints that nothing is remembered of; which credentials a BMC has refused must not be forgotten."""
+_DELETABLE = ("", "Ignored")
+"""States of Endpoints that may be deleted; in others the status holds information, such as refused credentials."""
 
 
 def canonical_mac(mac: str) -> str:
-    """A MAC address in lower case with colons. Raises ValueError with a sentence when it is none.
+    """A MAC address in lower case with colons. Raises ValueError with a sentence when it is invalid.
 
-    dnsmasq writes a hardware type before some addresses (06-02:00:…); it is left out.
+    dnsmasq writes a hardware type before some addresses (06-02:00:…); it is removed.
     """
     text = mac.strip().lower().replace("-", ":")
     digits = text.split(":")
@@ -33,7 +37,7 @@ def endpoint_name(mac: str) -> str:
 
 
 def canonical_ip(ip: str) -> str:
-    """An IP address in its usual spelling. Raises ValueError with a sentence when it is none."""
+    """An IP address in its canonical spelling. Raises ValueError with a sentence when it is invalid."""
     try:
         return str(ip_address(ip.strip()))
     except ValueError:
@@ -41,15 +45,15 @@ def canonical_ip(ip: str) -> str:
 
 
 async def lease_given(client: Client, kinds: Kinds, mac: str, ip: str) -> Endpoint:
-    """A device got or renewed an address. Whoever had the address before has it no longer.
+    """A device got or renewed an address; another device that had it before loses it.
 
-    Raises ValueError with a sentence for what is no MAC or IP address, and ApiError.
+    Raises ValueError with a sentence for an invalid MAC or IP address, and ApiError.
     """
     mac, name, ip = canonical_mac(mac), endpoint_name(mac), canonical_ip(ip)
     known = (await client.list(kinds.endpoint)).items
     for other in known:
         if other.spec.ip == ip and _mac_of(other) != mac:
-            await _take_address(client, kinds, other)
+            await _clear_address(client, kinds, other)
     mine = next((e for e in known if _mac_of(e) == mac), None)
     if mine is not None and mine.spec.ip == ip:
         return mine
@@ -62,9 +66,9 @@ async def lease_given(client: Client, kinds: Kinds, mac: str, ip: str) -> Endpoi
 
 
 async def lease_ended(client: Client, kinds: Kinds, mac: str, ip: str) -> None:
-    """A lease ran out or was given back: its address proves nothing any more.
+    """A lease expired or was released: remove its address.
 
-    An Endpoint that only the lease made, and that became no BMC, goes with it: whoever asks for addresses under ever
+    An Endpoint that was created for the lease, and has no BMC, is deleted: a client that requests addresses for ever
     new MAC addresses must not fill the API. Raises ValueError with a sentence, and ApiError.
     """
     mac, ip = canonical_mac(mac), canonical_ip(ip)
@@ -74,14 +78,14 @@ async def lease_ended(client: Client, kinds: Kinds, mac: str, ip: str) -> None:
         if await _is_only_a_lease(client, kinds, endpoint):
             await _remove(client, kinds, endpoint)
         else:
-            await _take_address(client, kinds, endpoint)
+            await _clear_address(client, kinds, endpoint)
 
 
 async def _is_only_a_lease(client: Client, kinds: Kinds, endpoint: Endpoint) -> bool:
     meta = endpoint.metadata
     if meta.name != endpoint_name(endpoint.spec.mac_address) or meta.labels or meta.annotations or meta.finalizers:
         return False
-    if endpoint.status.state not in _OF_NO_BMC:
+    if endpoint.status.state not in _DELETABLE:
         return False
     try:
         await client.get(kinds.bmc, meta.name)
@@ -91,7 +95,7 @@ async def _is_only_a_lease(client: Client, kinds: Kinds, endpoint: Endpoint) -> 
 
 
 async def _remove(client: Client, kinds: Kinds, endpoint: Endpoint) -> None:
-    """Unless it changed meanwhile: then somebody else knows better, or the device is back."""
+    """Delete it, unless it changed in between: the device may be back."""
     meta = endpoint.metadata
     try:
         await client.delete(kinds.endpoint, meta.name, uid=meta.uid, resource_version=meta.resource_version)
@@ -99,7 +103,7 @@ async def _remove(client: Client, kinds: Kinds, endpoint: Endpoint) -> None:
         return
 
 
-async def _take_address(client: Client, kinds: Kinds, endpoint: Endpoint) -> None:
+async def _clear_address(client: Client, kinds: Kinds, endpoint: Endpoint) -> None:
     try:
         await client.patch(kinds.endpoint, endpoint.metadata.name, {"spec": {"ip": None}})
     except NotFound:

@@ -1,4 +1,5 @@
-"""What metalprobe reports about a machine, as a Server shows it. Never raises: a report is foreign."""
+"""Converts a report of metalprobe to fields of a Server. A report is untrusted input: no function raises on its
+content."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,17 +13,17 @@ from metal.machine.quantity import quantity
 _SEPARATORS = re.compile(r"[:.-]")
 _HEX = re.compile(r"[0-9a-f]{12}")
 _MOST = 256
-"""Interfaces, drives, and addresses or neighbours of one interface, that are shown."""
+"""Most interfaces and drives that are kept, and most addresses or neighbours of one interface."""
 _LONGEST = 256
-"""Characters of a text that are shown."""
+"""Most characters of a text that are kept."""
 _PROBED = "operating-system"
-"""Name of the storage controller that stands for what the probe's system sees."""
+"""Name of the storage controller that holds the drives that the probe's operating system sees."""
 _LARGEST = 1 << 63
-"""Sizes from here on, in bytes, are nonsense, and more than a quantity can be."""
+"""Sizes from here on, in bytes, exceed the range of a quantity."""
 
 
 def network_interfaces(report: Mapping[str, object]) -> tuple[NetworkInterface, ...]:
-    """The report's interfaces with a MAC address, with their LLDP neighbours; addresses that are none are left out."""
+    """The interfaces that have a MAC address, with their LLDP neighbours; invalid addresses are omitted."""
     neighbors = _neighbors(report)
     found: dict[str, NetworkInterface] = {}
     for entry in _objects(report.get("networkInterfaces")):
@@ -39,18 +40,18 @@ def network_interfaces(report: Mapping[str, object]) -> tuple[NetworkInterface, 
 
 
 def storages(report: Mapping[str, object]) -> tuple[Storage, ...]:
-    """The drives that the probe's system sees, as one storage controller; none when it sees none.
+    """The drives that the probe's operating system sees, as one storage controller; empty without drives.
 
-    Removable media, and devices without a size (an empty reader), are no drives of the machine.
+    Removable media and devices without a size (an empty card reader) are omitted.
     """
     drives = tuple(_drive(name, size, entry) for name, (size, entry) in _disks(report).items())
     return (Storage(name=_PROBED, state="Enabled", drives=drives),) if drives else ()
 
 
 def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
-    """Every drive of the machine: what the probe's system sees, and what only the BMC does (`known`), by serial."""
-    told = [d for storage in known if storage.name != _PROBED for d in storage.drives]
-    slots = {same_serial(d.serial_number): d.name for d in told if d.serial_number}
+    """All drives of the machine: those that the probe's system sees, and those that only the BMC reports (`known`)."""
+    reported = [d for storage in known if storage.name != _PROBED for d in storage.drives]
+    slots = {same_serial(d.serial_number): d.name for d in reported if d.serial_number}
     seen = tuple(
         KnownDrive(
             name=name.removeprefix("/dev/"),
@@ -62,12 +63,15 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
         for name, (size, entry) in _disks(report).items()
     )
     listed = {same_serial(drive.serial_number) for drive in seen}
-    hidden = (d for d in told if d.serial_number and d.state != "Absent" and same_serial(d.serial_number) not in listed)
+    hidden = (
+        d for d in reported if d.serial_number and d.state != "Absent" and same_serial(d.serial_number) not in listed
+    )
     return (*seen, *(KnownDrive(serial_number=d.serial_number.strip(), slot=d.name) for d in hidden))
 
 
 def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
-    """The drives of a server that was discovered before drives were written down, as far as they have a serial."""
+    """The drives with a serial number in status.storages, for a Server that was discovered before status.drives
+    existed."""
     return tuple(
         KnownDrive(
             serial_number=d.serial_number.strip(),
@@ -81,7 +85,7 @@ def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
 
 
 def same_serial(serial: str) -> str:
-    """The serial number as it compares: BMCs and kernels differ in blanks and case."""
+    """The serial number for comparisons: BMCs and kernels differ in blanks and case."""
     return "".join(serial.split()).casefold()
 
 
@@ -96,13 +100,13 @@ def _disks(report: Mapping[str, object]) -> dict[str, tuple[int, Mapping[str, An
 
 
 def memory(report: Mapping[str, object]) -> str:
-    """The sum of the memory modules as a Kubernetes quantity; empty when none is reported."""
+    """The sum of all memory modules as a Kubernetes quantity; empty when none is reported."""
     total = sum(_size(entry.get("size")) for entry in _objects(report.get("memory")))
     return quantity(total) if total < _LARGEST else ""
 
 
 def normal_mac(value: object) -> str:
-    """A MAC address in lower case with colons; empty for anything else, and for one of zeros only (loopback)."""
+    """A MAC address in lower case with colons; empty if it is invalid or all zeros (loopback)."""
     plain = _SEPARATORS.sub("", value).lower() if isinstance(value, str) else ""
     if not _HEX.fullmatch(plain) or not plain.strip("0"):
         return ""
@@ -130,7 +134,7 @@ def _size(value: object) -> int:
 
 
 def _neighbors(report: Mapping[str, object]) -> dict[str, tuple[LLDPNeighbor, ...]]:
-    """By interface name; what several entries say of one interface is put together."""
+    """Neighbours by interface name; several entries of one interface are merged."""
     found: dict[str, tuple[LLDPNeighbor, ...]] = {}
     for entry in _objects(report.get("lldp")):
         name = _text(entry.get("name"))
@@ -153,8 +157,8 @@ def _neighbor(entry: Mapping[str, Any]) -> LLDPNeighbor:
 
 def _addresses(entry: Mapping[str, Any]) -> tuple[str, ...]:
     listed = entry.get("ipAddresses")
-    told = [*(listed if isinstance(listed, list | tuple) else ()), entry.get("ipAddress")]
-    return tuple(dict.fromkeys(address for one in told if (address := _address(one))))[:_MOST]
+    values = [*(listed if isinstance(listed, list | tuple) else ()), entry.get("ipAddress")]
+    return tuple(dict.fromkeys(address for one in values if (address := _address(one))))[:_MOST]
 
 
 def _address(value: object) -> str:
@@ -178,6 +182,6 @@ def _objects(value: object) -> list[Mapping[str, Any]]:
 
 
 def _text(value: object) -> str:
-    """Without line breaks and escape sequences: kubectl describe writes it to a terminal as it is."""
-    told = value[:_LONGEST] if isinstance(value, str) else ""
-    return "".join(char if char.isprintable() else " " for char in told)
+    """The text without line breaks and escape sequences, since kubectl describe prints it to a terminal unchanged."""
+    text = value[:_LONGEST] if isinstance(value, str) else ""
+    return "".join(char if char.isprintable() else " " for char in text)

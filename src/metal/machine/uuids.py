@@ -1,4 +1,4 @@
-"""SMBIOS UUIDs: one spelling, and the one with swapped bytes that some firmware shows."""
+"""SMBIOS UUIDs: the canonical spelling, and the one with swapped bytes that some firmware reports."""
 
 import re
 import uuid
@@ -7,7 +7,7 @@ _FORM = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def canonical(text: str) -> str:
-    """The UUID in lower case. Raises ValueError for anything that is not one in the usual form with four dashes."""
+    """The UUID in lower case. Raises ValueError unless it has the usual form with four hyphens."""
     if not _FORM.fullmatch(text):
         raise ValueError("not a UUID: 32 hexadecimal digits in groups of 8-4-4-4-12 are expected")
     return text.lower()

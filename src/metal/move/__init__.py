@@ -1,1 +1,6 @@
-"""Moves all objects from one API to another, so that machines notice nothing and nobody acts on both."""
+"""`metalctl move`: moves all objects between a standalone control plane and a cluster, in either direction.
+
+`mover` runs the move, `homes` wraps one API, `inventory` and `documents` select and convert objects, and `lock` allows
+one move at a time. `pause` is the part that every manager runs, so that no manager acts during a move. May import
+`metal.kube`, `metal.api` and `metal.evidence`.
+"""

@@ -1,4 +1,4 @@
-"""Objects as they are on the wire, and what has to change in them when they come to live in another API."""
+"""Objects in JSON, and their conversion for another API: UIDs, owner references and generations."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -14,15 +14,15 @@ from metal.kube.client.protocol import Client
 
 Doc = dict[str, Any]
 _OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
-"""Fields of metadata that an API gives by itself."""
+"""Fields of metadata that an API sets itself."""
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _STALE = -1
-"""A generation that no object ever has: what was computed from an older one is stale in the new home, too."""
+"""A generation that no object has; replaces an outdated observedGeneration, so that it stays outdated."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """One object, whatever its UID."""
+    """Kind, namespace and name of an object."""
 
     kind: str
     namespace: str
@@ -34,7 +34,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of one object: its UID and generation here and there."""
+    """UID and generation of one object at source and target."""
 
     uid: str
     generation: int
@@ -43,7 +43,7 @@ class Moved:
 
 
 def raw(kind: Kind[Any]) -> Kind[Any]:
-    """The kind, undecoded: nothing is lost on the way."""
+    """The kind with undecoded objects, so that unknown fields are kept."""
     return replace(kind, struct=msgspec.Raw)
 
 
@@ -54,7 +54,7 @@ def kinds_in_order(kinds: Kinds) -> tuple[Kind[Any], ...]:
         kinds.readiness_rule, kinds.boot_config, kinds.ipxe, kinds.evidence,
     )  # fmt: skip
     if left := {kind.kind for kind in kinds.all()} - {kind.kind for kind in ours}:
-        raise RuntimeError(f"nobody has said where {sorted(left)} belong in the order of a move")
+        raise RuntimeError(f"the order of a move does not include {sorted(left)}")
     return tuple(raw(kind) for kind in (NAMESPACE, *ours, SECRET, CONFIG_MAP))
 
 
@@ -64,13 +64,13 @@ async def fetch(client: Client, kind: Kind[Any]) -> list[Doc]:
 
 
 def identity(doc: Doc) -> Identity:
-    """Which object it is."""
+    """The identity of an object."""
     meta = doc["metadata"]
     return Identity(doc["kind"], meta.get("namespace", ""), meta["name"])
 
 
 def bare(doc: Doc, annotation: str) -> Doc:
-    """The object without what an API gives by itself, and without the move's own mark, the annotation of this key."""
+    """The object without the fields that an API sets, and without the move's own annotation."""
     meta = {key: value for key, value in doc["metadata"].items() if key not in _OWN}
     notes = {k: v for k, v in meta.pop("annotations", {}).items() if k not in (annotation, _LAST_APPLIED)}
     return {
@@ -80,10 +80,10 @@ def bare(doc: Doc, annotation: str) -> Doc:
 
 
 def settled(doc: Doc, moved: Mapping[str, Moved], annotation: str) -> Doc:
-    """The object as it is to be in its new home, see `bare`.
+    """The object as it is to be created at the target, see `bare`.
 
-    References by UID name the new owners; an owner that does not move is left out, for the garbage collector would
-    take the object with it.
+    References by UID name the new owners. An owner that is not moved is omitted, because the garbage collector would
+    delete the object.
     """
     found = bare(doc, annotation)
     owners = [owner for owner in found["metadata"].pop("ownerReferences", []) if owner["uid"] in moved]
@@ -92,7 +92,7 @@ def settled(doc: Doc, moved: Mapping[str, Moved], annotation: str) -> Doc:
 
 
 def _renamed(value: Any, moved: Mapping[str, Moved]) -> Any:
-    """Every string that is the UID of a moved object becomes its new one, wherever it stands."""
+    """Replace every string that is the UID of a moved object with its new UID."""
     if isinstance(value, str):
         return moved[value].new_uid if value in moved else value
     if isinstance(value, list):
@@ -103,7 +103,7 @@ def _renamed(value: Any, moved: Mapping[str, Moved]) -> Any:
 
 
 def _regenerated(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> Doc:
-    """Generations begin anew: what was computed from the present one still is, what was computed from others is not."""
+    """Adapt observed generations: those of the current generation stay current, all others become outdated."""
     me = moved.get(old["metadata"].get("uid", ""))
     status = doc.get("status")
     if isinstance(status, dict) and me is not None:
@@ -128,7 +128,7 @@ def _follow(new: Doc | None, field: str, old: Doc | None, uid: str, moved: Mappi
 
 
 def _follow_note(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> None:
-    """An IPXEBootConfig notes the generation of the configuration that owns it."""
+    """An IPXEBootConfig has the generation of its ServerBootConfiguration in an annotation."""
     owners = [moved[o["uid"]] for o in old["metadata"].get("ownerReferences", []) if o["uid"] in moved]
     for key, value in doc["metadata"].get("annotations", {}).items():
         if key.endswith("/generation") and owners and value.isdigit():
@@ -137,7 +137,7 @@ def _follow_note(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> None:
 
 
 def digest(doc: Doc) -> str:
-    """SHA-256 over the canonical JSON of a settled object; what is empty counts as absent."""
+    """SHA-256 over the canonical JSON of a converted object; empty values count as absent."""
     return hashlib.sha256(msgspec.json.encode(_canonical(doc), order="deterministic")).hexdigest()
 
 
@@ -149,7 +149,7 @@ def _canonical(value: Any) -> Any:
 
 
 def uids(value: Any) -> Iterator[str]:
-    """Every string of an object, however deep."""
+    """Every string in an object, at any depth."""
     if isinstance(value, str):
         yield value
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

@@ -1,4 +1,4 @@
-"""One of the two homes: its API, its pause, and whether its managers have stopped."""
+"""One of the two APIs of a move (a home): access checks, its pause, and whether its managers have stopped."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,22 +24,22 @@ _PATIENCE = 90.0
 
 
 class Refused(Exception):
-    """The move does not begin or go on; str() says why and what to do. Nothing acts on both homes."""
+    """The move does not start or continue; str() says why and what to do."""
 
 
 @dataclass
 class Home:
-    """An API with our kinds. `name` is what people call it."""
+    """An API with the operator's kinds. `name` is used in messages."""
 
     name: str
     client: Client
     kinds: Kinds
     namespace: str = "metal-system"
     alone: bool = False
-    """Nobody else has this API: no manager can live there."""
+    """No other process uses this API, so no manager can run there."""
 
     async def check(self) -> None:
-        """CRDs are there, and we may do what a move does. Raises Refused and ApiError."""
+        """Check that the CRDs exist and that the user has the permissions for a move. Raises Refused and ApiError."""
         for kind in self.kinds.all():
             await self._check_kind(kind)
         verbs = ("list", "create", "patch", "delete")
@@ -61,18 +61,18 @@ class Home:
             raise Refused(f"{self.name} does not let you {verb} {kind.plural}: use an administrator's kubeconfig")
 
     async def ensure_namespace(self) -> str:
-        """The UID of the manager's namespace, which tells homes apart; it is made when missing."""
+        """The UID of the manager's namespace, which identifies a home; creates a missing namespace."""
         try:
             return (await self.client.get(NAMESPACE, self.namespace)).metadata.uid
         except NotFound:
             return (await self.client.create(NAMESPACE, {"metadata": {"name": self.namespace}})).metadata.uid
 
     async def mark(self) -> Mark | None:
-        """The pause here, if there is one."""
+        """The pause of this home, if there is one."""
         return await read_mark(self.client, self.namespace)
 
     async def pause(self, mark: Mark) -> None:
-        """Put the mark there, or change what it says."""
+        """Create or update the pause."""
         body = {"metadata": {"name": MARK, "namespace": self.namespace}, "data": mark.as_data()}
         try:
             await self.client.create(CONFIG_MAP, body)
@@ -87,16 +87,16 @@ class Home:
             return
 
     async def managers(self) -> Mapping[str, str]:
-        """What each manager last said of itself."""
+        """The last entry of each manager."""
         try:
             return (await self.client.get(CONFIG_MAP, MANAGERS, self.namespace)).data
         except NotFound:
             return {}
 
     async def stopped(self, move: str) -> list[str]:
-        """Wait until every manager that lives has stopped for this move; returns their names.
+        """Wait until every running manager has stopped for this move; returns their names.
 
-        A manager that gives no sign of life for DEAD seconds is none. Raises Refused when one lives and goes on.
+        A manager without a heartbeat for DEAD seconds counts as ended. Raises Refused when one continues to run.
         """
         if self.alone:
             return []
@@ -113,15 +113,15 @@ class Home:
                 return sorted(name for name, said in now.items() if said.split()[-1:] == [move])
             if loop.time() - began > _PATIENCE:
                 raise Refused(
-                    f"{', '.join(sorted(waiting))} at {self.name} live and do not stop: end them, and try again"
+                    f"{', '.join(sorted(waiting))} at {self.name} run and do not stop: end them, and try again"
                 )
             await asyncio.sleep(INTERVAL / 3)
 
     async def other_versions(self) -> list[str]:
-        """Managers of another version than this program."""
+        """Managers with another version than this program."""
         said = {name: text.split() for name, text in (await self.managers()).items()}
         return [f"{n} {words[1]}" for n, words in said.items() if len(words) == 3 and words[1] != metal.__version__]
 
     async def objects(self) -> list[Doc]:
-        """All objects of our own kinds."""
+        """All objects of the operator's kinds."""
         return [doc for kind in kinds_in_order(self.kinds) if kind.group for doc in await fetch(self.client, kind)]

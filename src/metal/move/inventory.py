@@ -1,4 +1,4 @@
-"""What there is to move: our objects, and the Secrets, ConfigMaps and Namespaces that they need."""
+"""The objects of a move: all of the operator's kinds, and the Secrets, ConfigMaps and Namespaces that they need."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,24 +17,24 @@ _GIVEN = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 @dataclass
 class Inventory:
-    """All that is moved, in an order in which owners come first."""
+    """All objects of a move, owners first."""
 
     documents: list[Doc] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
-        """How many of each kind, in order."""
+        """Number of objects of each kind, in order."""
         return dict(Counter(doc["kind"] for doc in self.documents))
 
     def versions(self) -> dict[Identity, str]:
-        """Which version of each object it is."""
+        """The resourceVersion of each object."""
         return {identity(doc): doc["metadata"]["resourceVersion"] for doc in self.documents}
 
     def ending(self) -> list[Identity]:
-        """Objects that are being deleted, which no API takes over."""
+        """Objects that are being deleted, which cannot be created in another API."""
         return [identity(doc) for doc in self.documents if doc["metadata"].get("deletionTimestamp")]
 
     def orphaned(self) -> list[Identity]:
-        """Objects with an owner that does not move; they lose that owner."""
+        """Objects with an owner that is not moved; they lose that owner."""
         known = {doc["metadata"]["uid"] for doc in self.documents}
         return [
             identity(doc)
@@ -70,13 +70,13 @@ def _belongs(doc: Doc, uids: set[str], needed: set[Identity], namespace: str) ->
 
 
 def _is_key(doc: Doc, label: str, namespace: str) -> bool:
-    """The key that signs evidence, or its public half: evidence is of little use without it."""
+    """Whether it is the key that signs evidence, or the public key that verifies it."""
     meta = doc["metadata"]
     return meta.get("namespace") == namespace and label in meta.get("labels", {})
 
 
 def _references(doc: Doc, namespace: str) -> Iterator[Identity]:
-    """Secrets that an object names."""
+    """Secrets that an object refers to."""
     spec, home = doc.get("spec") or {}, doc["metadata"].get("namespace", "")
     for name in _REFERENCES:
         if (reference := spec.get(name)) is not None:
@@ -87,5 +87,5 @@ def _references(doc: Doc, namespace: str) -> Iterator[Identity]:
 
 
 def _plain(doc: Doc) -> Doc:
-    """A Namespace's spec and status are its API's own business."""
+    """A Namespace without spec and status, which its API sets."""
     return {key: value for key, value in doc.items() if key not in ("spec", "status")}

@@ -1,6 +1,9 @@
-"""At most one move at a time works on a home: a Lease in each, given back in the end and taken over from the dead.
+"""A Lease in each home, so that one move at a time works on it.
 
-Two of them would both believe in the same marks, and the slower one would tidy up where managers act already.
+A move creates the Lease, renews it every BEAT seconds and deletes it at the end. A move that cannot renew for LOST
+seconds stops by itself. A Lease that is not renewed for DEAD seconds belongs to a move that ended, and the next one
+takes it over. Without the Lease, two moves would act on the same pause records, and the slower one would delete objects
+that managers use already.
 """
 
 import asyncio
@@ -18,11 +21,11 @@ T = TypeVar("T")
 NAME = "metal-operator-move"
 """Lease in the managers' namespace."""
 BEAT = 3.0
-"""Seconds between two signs of life."""
+"""Seconds between two renewals."""
 LOST = 10.0
-"""Seconds without a sign of life that got through after which a move stops by itself."""
+"""Seconds without a successful renewal after which a move stops by itself."""
 DEAD = 15.0
-"""Seconds without a sign of life after which another move takes over. Longer than LOST."""
+"""Seconds without a renewal after which another move takes over. Longer than LOST."""
 
 
 class Lock:
@@ -34,7 +37,7 @@ class Lock:
         self._renewed = 0.0
 
     async def take(self) -> None:
-        """Get the Lease, at once or when its holder is dead. Raises Refused while another move lives, and ApiError."""
+        """Acquire the Lease, at once or after it expired. Raises Refused while another move holds it, and ApiError."""
         began = asyncio.get_running_loop().time()
         try:
             lease = await self._home.client.create(LEASE, self._body())
@@ -53,7 +56,7 @@ class Lock:
 
     async def _inherit(self) -> Any:
         client, space = self._home.client, self._home.namespace
-        busy = Refused(f"another metalctl move is at work at {self._home.name}: wait until it has ended")
+        busy = Refused(f"another metalctl move is running at {self._home.name}: wait until it has ended")
         try:
             seen = (await client.get(LEASE, NAME, space)).metadata.resource_version
             for _ in range(int(DEAD / BEAT)):
@@ -65,7 +68,7 @@ class Lock:
             raise busy from None
 
     async def keep(self) -> None:
-        """Give signs of life; returns when the Lease is lost, or nobody heard one for too long."""
+        """Renew the Lease; returns when it is lost or could not be renewed for LOST seconds."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(BEAT)
@@ -85,12 +88,12 @@ class Lock:
         lease = await self._home.client.patch(LEASE, NAME, body, self._home.namespace)
         self._version = lease.metadata.resource_version
 
-    async def give_back(self) -> None:
-        """Let the next move begin at once; a Lease that cannot be given back dies by itself."""
+    async def release(self) -> None:
+        """Delete the Lease, so that the next move can start at once; otherwise the Lease expires."""
         client, space = self._home.client, self._home.namespace
         with contextlib.suppress(ApiError, TimeoutError):
             async with asyncio.timeout(2.0):
-                # Read anew: a sign of life that was cut off may have arrived, and so may another move.
+                # Read again: a renewal that timed out may have succeeded, or another move may hold the Lease.
                 lease = await client.get(LEASE, NAME, space)
                 if lease.spec.holder_identity == self._identity:
                     meta = lease.metadata
@@ -98,9 +101,9 @@ class Lock:
 
 
 async def alone(homes: Sequence[Home], work: Callable[[], Coroutine[Any, Any, T]], *, identity: str, clock: Clock) -> T:
-    """The result of `work`, which runs while no other move does anything to these homes.
+    """The result of `work`, which runs while this move holds the Leases of these homes.
 
-    Raises Refused when another one does, or takes over because this one was not heard of; ApiError.
+    Raises Refused when another move holds one, or when a Lease was lost; ApiError.
     """
     locks: list[Lock] = []
     tasks: list[asyncio.Task[Any]] = []
@@ -114,11 +117,11 @@ async def alone(homes: Sequence[Home], work: Callable[[], Coroutine[Any, Any, T]
         tasks = [main, *(asyncio.create_task(lock.keep(), name="move/lock") for lock in locks)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not main.done():
-            raise Refused("this move was not heard of for too long, and another one may begin: run it again")
+            raise Refused("this move lost its Lease, and another one may have started: run it again")
         return main.result()
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for lock in locks:
-            await lock.give_back()
+            await lock.release()

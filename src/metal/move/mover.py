@@ -1,13 +1,15 @@
-"""The move itself. Each step can be done again: killed anywhere, the next run finds out how far it came.
+"""The move itself.
 
-What the two marks say, and who may act:
+Both homes are paused, their managers stop, all objects are copied and read back, the source is marked as moved, and the
+target is released. Progress is recorded in the pause record of each home (`pause.Mark`), so that a move that was
+interrupted at any point continues with the next run. Every step is idempotent. The roles in the two records:
 
-| source  | target  | acts   | how far                                                   |
+| source  | target  | active | progress                                                  |
 |---------|---------|--------|-----------------------------------------------------------|
-| -       | -       | source | not begun                                                 |
-| source  | -       | nobody | pausing                                                   |
-| source  | target  | nobody | copying; the objects at the source are the valid ones     |
-| moved   | target  | nobody | verified; the objects at the target are the valid ones    |
+| -       | -       | source | not started                                               |
+| source  | -       | none   | pausing                                                   |
+| source  | target  | none   | copying; the objects at the source are the valid ones     |
+| moved   | target  | none   | verified; the objects at the target are the valid ones    |
 | moved   | -       | target | done; the source stays paused for ever                    |
 """
 
@@ -26,12 +28,12 @@ from metal.move.inventory import Inventory, take
 from metal.move.pause import Mark
 
 _ROUNDS = 5
-"""Times that everything is copied anew because it changed meanwhile."""
+"""How often the copy is repeated because objects changed at the source."""
 
 
 @dataclass
 class Outcome:
-    """What was done."""
+    """The result of a move."""
 
     id: str
     moved: dict[str, int] = field(default_factory=dict)
@@ -41,14 +43,14 @@ class Outcome:
 
 @dataclass
 class Mover:
-    """Moves everything from source to target. `say` gets a sentence for each step; never a secret."""
+    """Moves all objects from source to target. `say` is called with a sentence for each step, without secrets."""
 
     source: Home
     target: Home
     say: Callable[[str], None] = lambda _: None
 
     async def plan(self) -> Inventory:
-        """What would be moved, after all checks that change nothing. Raises Refused and ApiError."""
+        """The objects to move, after all read-only checks. Raises Refused and ApiError."""
         for home in (self.source, self.target):
             await home.check()
         self._same_groups()
@@ -58,14 +60,14 @@ class Mover:
         return found
 
     async def run(self) -> Outcome:
-        """Move. Raises Refused when it may not begin or go on, ApiError when an API fails: run it again then."""
+        """Move. Raises Refused when it cannot start or continue, ApiError when an API fails; run it again then."""
         for home in (self.source, self.target):
             await home.check()
         self._same_groups()
         here, there = await self.source.ensure_namespace(), await self.target.ensure_namespace()
         if here == there:
             raise Refused("source and target are the same API")
-        if await self._given_up(there):
+        if await self._aborted(there):
             return Outcome("")
         id = await self._begin(here, there)
         outcome = Outcome(id)
@@ -78,9 +80,9 @@ class Mover:
         if mark is not None and mark.role == "source":
             found = await self._copy(found, id)
             await self.source.pause(Mark(id, "moved", there, self.target.name))
-            self.say(f"{self.source.name} is left: its managers stay paused")
+            self.say(f"{self.source.name} is marked as moved: its managers stay paused")
         await self.target.release()
-        self.say(f"{self.target.name} is released: its managers act now")
+        self.say(f"{self.target.name} is released: its managers are active")
         return outcome
 
     def _same_groups(self) -> None:
@@ -91,21 +93,21 @@ class Mover:
     def _none_ending(self, found: Inventory) -> None:
         if ending := found.ending():
             names = ", ".join(str(one) for one in ending[:5])
-            raise Refused(f"{names} at {self.source.name} is being deleted: wait until it is gone, then try again")
+            raise Refused(f"{names} at {self.source.name} is being deleted: wait until it is removed, then try again")
 
     async def _check_target(self, mine: Mark | None, theirs: Mark | None) -> None:
-        """Empty, or holding what an earlier try put there or an earlier move has left there."""
+        """Require that the target is empty, or has objects of an earlier attempt or an earlier move only."""
         if theirs is not None and theirs.role in ("target", "moved"):
             return
         if mine is not None and mine.role == "moved":
-            raise Refused(f"the objects of {self.source.name} were moved to {mine.where}; they are not valid any more")
+            raise Refused(f"the objects of {self.source.name} were moved to {mine.where}; they are no longer valid")
         found = await self.target.objects()
         if found:
             names = ", ".join(str(identity(doc)) for doc in found[:5])
             raise Refused(f"{self.target.name} has {len(found)} objects of its own ({names} …): it must be empty")
 
     async def _begin(self, here: str, there: str) -> str:
-        """Both marks are there; returns the id. An unfinished move goes on under its own."""
+        """Create both pause records and return the id of the move; an unfinished move keeps its id."""
         mine, theirs = await self.source.mark(), await self.target.mark()
         if mine is not None and mine.peer != there:
             raise Refused(f"{self.source.name} is in the middle of a move to or from {mine.where}: finish that one")
@@ -113,7 +115,9 @@ class Mover:
             raise Refused(f"the objects of {self.source.name} were moved to {mine.where}: there is nothing to move")
         await self._check_target(mine, theirs)
         id = mine.id if mine is not None and mine.role != "target" else uuid.uuid4().hex[:12]
-        if mine is None or mine.role == "target":  # a target whose source is left already: it is the valid one now
+        if (
+            mine is None or mine.role == "target"
+        ):  # the target of a move whose source is marked as moved: its objects are the valid ones
             await self.source.pause(Mark(id, "source", there, self.target.name))
         if theirs is None or theirs.role == "moved" or theirs.id != id:
             left = theirs is not None and (theirs.role == "moved" or theirs.leftovers)
@@ -121,8 +125,8 @@ class Mover:
         self.say(f"both homes are paused for move {id}")
         return id
 
-    async def _given_up(self, there: str) -> bool:
-        """Moving back what never arrived: the copy goes, and the home that still has everything acts again."""
+    async def _aborted(self, there: str) -> bool:
+        """Abort an unfinished move in the opposite direction: remove the copy and release the original home."""
         mine, theirs = await self.source.mark(), await self.target.mark()
         if mine is None or mine.role != "target":
             return False
@@ -135,16 +139,16 @@ class Mover:
         await self.target.release()
         if not mine.leftovers:
             await self.source.release()
-        self.say(f"the unfinished move {mine.id} is given up: {self.target.name} acts again, with all its objects")
+        self.say(f"the unfinished move {mine.id} is aborted: {self.target.name} is active again, with all its objects")
         return True
 
     async def _await_managers(self, id: str) -> list[str]:
         stopped = [f"{name} at {home.name}" for home in (self.source, self.target) for name in await home.stopped(id)]
-        self.say(f"nobody acts: {', '.join(stopped) or 'no manager lives'}")
+        self.say(f"all managers have stopped: {', '.join(stopped) or 'none is running'}")
         return stopped
 
     async def _copy(self, found: Inventory, id: str) -> Inventory:
-        """Copy until nothing has changed at the source meanwhile: people and DHCP hooks know of no pause."""
+        """Copy until the source did not change meanwhile; users and DHCP hooks ignore the pause."""
         mark = await self.target.mark()
         for _ in range(_ROUNDS):
             await _Copy(self.target, found, id, self.say, replace=mark is not None and mark.leftovers).run()
@@ -153,10 +157,10 @@ class Mover:
                 return found
             self.say(f"objects at {self.source.name} changed meanwhile; copying again")
             self._none_ending(found := again)
-        raise Refused(f"somebody keeps changing objects at {self.source.name}: stop that, and run this again")
+        raise Refused(f"other clients keep changing objects at {self.source.name}: stop them, and run this again")
 
     async def _clear(self, mark: Mark) -> None:
-        """Remove from the source of this run what the move that is given up put there."""
+        """Remove the objects that the aborted move created at the source of this run."""
         home = self.source
         for kind in reversed(kinds_in_order(home.kinds)):
             for doc in await fetch(home.client, kind):
@@ -173,7 +177,7 @@ def _put_by(doc: Doc, annotation: str, id: str) -> bool:
 
 
 async def _remove(home: Home, kind: Kind[Any], doc: Doc) -> None:
-    """Delete an object without anybody acting on it: all managers are paused, so finalizers would stay for ever."""
+    """Delete an object and its finalizers, which no manager would remove while all are paused."""
     me, uid = identity(doc), doc["metadata"]["uid"]
     try:
         if doc["metadata"].get("finalizers"):
@@ -185,14 +189,14 @@ async def _remove(home: Home, kind: Kind[Any], doc: Doc) -> None:
 
 @dataclass
 class _Copy:
-    """Objects first, then status, when all new UIDs are known; then everything is read back."""
+    """Creates all objects, then sets their status with the new UIDs, then reads everything back."""
 
     target: Home
     found: Inventory
     id: str
     say: Callable[[str], None]
     replace: bool = False
-    """Whatever is at the target was moved away before and may be replaced."""
+    """The objects at the target were moved away before and may be replaced."""
     moved: dict[str, Moved] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -200,22 +204,22 @@ class _Copy:
         self.note = _note(self.target)
 
     async def run(self) -> None:
-        """Make the target hold exactly what was found. Raises Refused when it does not afterwards."""
+        """Copy all objects and verify the result. Raises Refused when they differ."""
         there = {
             kind: {identity(doc): doc for doc in await fetch(self.target.client, k)} for kind, k in self.kinds.items()
         }
         await self._clear_others(there)
         for doc in self.found.documents:
             await self._put(doc, there[doc["kind"]].get(identity(doc)))
-        self.say(f"{len(self.found.documents)} objects are there")
+        self.say(f"{len(self.found.documents)} objects exist at the target")
         for doc in self.found.documents:
             await self._put_status(doc)
-        self.say("their status is there")
+        self.say("their status is set")
         await self._verify()
-        self.say("all was read back and is the same")
+        self.say("all objects were read back and are identical")
 
     async def _clear_others(self, there: dict[str, dict[Identity, Doc]]) -> None:
-        """What an earlier move left here is not valid any more; what this move put here stays."""
+        """Remove objects that an earlier move left at the target; keep those of this move."""
         for name in reversed(list(self.kinds)):
             for me, doc in list(there[name].items()):
                 if self.kinds[name].group and not _put_by(doc, self.note, self.id):
@@ -264,7 +268,7 @@ class _Copy:
                 continue
             found = there.get(me)
             if found is None or digest(self._settled(doc)) != digest(bare(found, self.note)):
-                raise Refused(f"{me} is not the same at {self.target.name}: somebody changed it; run this again")
+                raise Refused(f"{me} differs at {self.target.name}: another client changed it; run this again")
 
     def _settled(self, doc: Doc) -> Doc:
         return settled(doc, self.moved, self.note)

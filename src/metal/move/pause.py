@@ -1,8 +1,11 @@
-"""A pause in the API that every manager honours: while it is there nobody acts, so that objects can be moved away.
+"""A pause of all managers of an API, so that objects can be moved.
 
-Two ConfigMaps in the manager's namespace. MARK says that there is a pause, whose, and what for. MANAGERS is where each
-manager says, every few seconds, that it lives, and whether it has stopped for that pause: nothing is running any more,
-and boot server and registry write nothing.
+Two ConfigMaps in the manager's namespace implement it. MARK exists while there is a pause, with its move and role. In
+MANAGERS each manager writes a heartbeat every INTERVAL seconds, with the id of the pause for which it has stopped:
+controllers are held, and writes of boot server and registry fail with TooManyRequests, which machines retry. A manager
+that cannot reach the API for SILENCE seconds stops as well, because it might miss a pause; a move ignores a
+manager only after DEAD seconds without a heartbeat, which is longer. A manager starts paused, and becomes active after
+its first read found no pause.
 """
 
 import asyncio
@@ -27,36 +30,36 @@ _log = structlog.get_logger(__name__)
 T = TypeVar("T", bound=Object)
 
 MARK = "metal-operator-pause"
-"""ConfigMap with the pause: data are those of `Mark`. None, no pause."""
+"""ConfigMap with the fields of `Mark`; exists only during a pause."""
 MANAGERS = "metal-operator-managers"
-"""ConfigMap with an entry for each living manager: `<time> <version> <id of the pause it has stopped for, or ->`."""
+"""ConfigMap with an entry for each running manager: `<time> <version> <id of the pause it has stopped for, or ->`."""
 HOLD = "move"
 """Reason for which the runtime is held."""
 INTERVAL = 3.0
-"""Seconds between two looks at the mark; each one is a sign of life, too."""
+"""Seconds between two reads of the pause, each followed by a heartbeat."""
 SILENCE = 15.0
-"""Seconds without an answer of the API after which a manager stops by itself: it might not see a pause."""
+"""Seconds without an answer of the API after which a manager stops by itself, because it might miss a pause."""
 DEAD = 25.0
-"""Seconds without a sign of life after which whoever pauses takes a manager for dead. Longer than SILENCE."""
+"""Seconds without a heartbeat after which a move considers a manager ended. Longer than SILENCE."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A pause: whose it is and what becomes of the objects here."""
+    """The record of a pause: its move, and the role of this API in it."""
 
     id: str
-    """Name of the move."""
+    """Id of the move."""
     role: str
     """source, target, or moved: the objects here are no longer valid."""
     peer: str
     """UID of the manager's namespace in the other home."""
     where: str = ""
-    """The other home, for people."""
+    """Name of the other home, for messages."""
     leftovers: bool = False
-    """The objects here were moved away before: they are not valid and may be replaced."""
+    """The objects of this API were moved away before, are no longer valid and may be replaced."""
 
     def as_data(self) -> dict[str, str]:
-        """As it stands in the ConfigMap."""
+        """The data of the ConfigMap."""
         leftovers = "true" if self.leftovers else ""
         return {"id": self.id, "role": self.role, "peer": self.peer, "where": self.where, "leftovers": leftovers}
 
@@ -72,9 +75,9 @@ async def read_mark(client: Client, namespace: str) -> Mark | None:
 
 
 class PausedClient:
-    """A client whose writes are refused with TooManyRequests while `closed`; `idle` waits for those under way.
+    """A client whose writes fail with TooManyRequests while `closed`; `idle` waits for writes in progress.
 
-    The refusal says for sure that nothing was written: whoever has patience may ask again.
+    A write that failed in this way had no effect and may be retried.
     """
 
     def __init__(self, client: Client) -> None:
@@ -101,7 +104,7 @@ class PausedClient:
                 self._idle.set()
 
     async def idle(self) -> None:
-        """Wait until no write is under way."""
+        """Wait until no write is in progress."""
         await self._idle.wait()
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
@@ -152,13 +155,13 @@ class PausedClient:
         return await self._client.resources(api_version)
 
     async def aclose(self) -> None:
-        """The client is somebody else's."""
+        """No effect: the wrapped client is closed by its owner."""
 
 
 class Pause:
-    """One manager's side: `begin` before anything works, `run` beside it, `leave` in the end.
+    """One manager's part in a pause: `begin` before anything starts, `run` in the background, `leave` at the end.
 
-    Until the API has said that there is no pause, controllers are held and boot server and registry write nothing.
+    Until a read found no pause, controllers are held and boot server and registry write nothing.
     """
 
     def __init__(
@@ -169,41 +172,41 @@ class Pause:
         self._client, self._namespace, self._runtime = client, namespace, runtime
         self._identity, self._clock = identity, clock
         self.client: Client = (guard := PausedClient(client))
-        """For whatever answers machines."""
+        """The client for boot server, registry and event receiver."""
         self._guard = guard
         self._stopped = self._silent = False
         self._seen = 0.0
 
     @property
     def paused(self) -> bool:
-        """Whether this manager does nothing."""
+        """Whether this manager is paused."""
         return self._guard.closed
 
     async def begin(self) -> None:
-        """Look for a pause before anything starts. Raises ApiError."""
+        """Read the pause before anything starts. Raises ApiError."""
         await self._stop()
         await self._look()
 
     async def run(self) -> None:
-        """Look again and again; for Runtime.background."""
+        """Read the pause at intervals; for Runtime.background."""
         missed = False
         while True:
-            # Held back by silence only, it looks more often: machines may be waiting.
+            # Paused by a failing API only, it reads more often: machines may be waiting.
             await asyncio.sleep(1.0 if self._silent else self._interval)
             try:
                 async with asyncio.timeout(SILENCE):
                     await self._look()
             except (ApiError, TimeoutError) as exc:
                 missed = True
-                await self._unheard(exc)
+                await self._missed(exc)
                 continue
             if missed:
-                # The API is back: caches that sit out a long pause would keep machines waiting.
+                # The API is back: caches in a long backoff would keep machines waiting.
                 self._runtime.retry()
             missed = False
 
     async def leave(self) -> None:
-        """Say that this manager is gone; that nobody hears it is no trouble."""
+        """Remove this manager's entry, best effort."""
         with contextlib.suppress(ApiError, TimeoutError):
             async with asyncio.timeout(1.0):
                 await self._say(None)
@@ -211,7 +214,7 @@ class Pause:
     async def _look(self) -> None:
         mark = await read_mark(self._client, self._namespace)
         if mark is None and self.paused:
-            # Heard first, then sure: whoever pauses from now on waits for us, and who did so before is seen here.
+            # Heartbeat first, then read again: a later pause waits for this manager, an earlier one is found here.
             await self._say(self._words(None))
             mark = await read_mark(self._client, self._namespace)
         if mark is not None and not self._stopped:
@@ -220,16 +223,16 @@ class Pause:
         if mark is None and self.paused:
             self._go_on()
         await self._say(self._words(mark))
-        # Only now: who cannot be heard is taken for dead, and has to stop before that.
+        # Only after the heartbeat: a manager without one is considered ended, and has to stop before that.
         self._seen = asyncio.get_running_loop().time()
         self._silent = False
 
     def _words(self, mark: Mark | None) -> str:
         return f"{self._clock():%Y-%m-%dT%H:%M:%SZ} {metal.__version__} {mark.id if mark else '-'}"
 
-    async def _unheard(self, exc: Exception) -> None:
+    async def _missed(self, exc: Exception) -> None:
         if not self._stopped and asyncio.get_running_loop().time() - self._seen > SILENCE:
-            _log.warning("the API is silent: nothing is done, for there may be a pause", error=str(exc))
+            _log.warning("the API does not answer: paused, because a pause might be missed", error=str(exc))
             self._silent = True
             await self._stop()
 
@@ -238,7 +241,7 @@ class Pause:
         self._guard.closed = True
         await self._runtime.hold(HOLD, grace=1.0)
         await self._guard.idle()
-        # Not before: cut off above, it is still under way, and nobody may be told otherwise.
+        # Only now: if cancelled above, activities are still in progress, and no heartbeat may claim otherwise.
         self._stopped = True
 
     def _go_on(self) -> None:
@@ -256,10 +259,10 @@ class Pause:
 
 
 def required_permissions() -> tuple[Permission, ...]:
-    """What a manager does with the API for a pause."""
+    """The permissions for the pause."""
     return (
-        Permission(CONFIG_MAP, ("get",), "looks for a pause", where=Where.HOME, names=(MARK,)),
-        Permission(CONFIG_MAP, ("patch",), "says that it lives, and that it has stopped", where=Where.HOME,
+        Permission(CONFIG_MAP, ("get",), "reads the pause", where=Where.HOME, names=(MARK,)),
+        Permission(CONFIG_MAP, ("patch",), "writes its heartbeat and the pause it honours", where=Where.HOME,
                names=(MANAGERS,)),
-        Permission(CONFIG_MAP, ("create",), "begins the list of managers", where=Where.HOME),
+        Permission(CONFIG_MAP, ("create",), "creates the ConfigMap of the managers", where=Where.HOME),
     )  # fmt: skip

@@ -1,4 +1,9 @@
-"""Reports until the registry has taken it, and again at an interval where that is wanted."""
+"""The main loop of the probe: gathers a report and sends it until the registry accepts it.
+
+A transient failure (no connection, 5xx, 429) leads to a retry of the same report, with exponential backoff and jitter,
+without a limit unless `deadline` is set: without the report the server cannot be discovered. A refused token or a
+malformed report ends the run with its own exit code. With `interval` a new report follows after each accepted one.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +23,23 @@ log = logging.getLogger("metalprobe")
 
 @dataclass
 class Agent:
-    """One run of the probe. Time and chance are given, so that tests decide them."""
+    """One run of the probe. Clock and randomness are injected for tests."""
 
     gather: Callable[[], dict[str, Any]]
-    """Makes a new report."""
+    """Gathers a new report."""
     register: Callable[[dict[str, Any]], None]
     """Sends it; raises as Registry.register does."""
     sleep: Callable[[float], None]
     now: Callable[[], float]
     """Seconds, from any origin."""
     interval: float = 0.0
-    """Seconds from one report taken to the next; 0 ends after the first."""
+    """Seconds between an accepted report and the next; 0 ends after the first."""
     deadline: float = 0.0
-    """Seconds in which a report must have been taken; 0 tries for ever: nobody else knows that this machine is here."""
+    """Seconds within which a report must be accepted; 0 retries without limit."""
     once: bool = False
-    """One attempt and no more."""
+    """Make one attempt only."""
     longest_wait: float = 30.0
-    """Seconds between two attempts at most."""
+    """Maximum seconds between two attempts."""
     random: random.Random = field(default_factory=random.Random)
 
     def run(self) -> int:
@@ -60,7 +65,7 @@ class Agent:
             return _final(REFUSED, refused)
         except Malformed as malformed:
             return _final(MALFORMED, malformed)
-        log.info("the registry has taken the report")
+        log.info("the registry accepted the report")
         return DONE
 
     def _attempt(self, data: dict[str, Any]) -> NotNow | None:
@@ -71,7 +76,7 @@ class Agent:
         return None
 
     def _wait(self, attempt: int, asked: float) -> float:
-        """Doubles from 1 s, spread by half: a rack that lost its registry must not come back in step."""
+        """Doubles from 1 s, with jitter, so that the machines of a rack do not retry at the same time."""
         longest = min(self.longest_wait, 2.0 ** min(attempt, 16))
         return max(longest * self.random.uniform(0.5, 1.0), min(asked, 10 * self.longest_wait))
 

@@ -21,12 +21,12 @@ USAGE_ERROR = 2
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of discovery, which is what metalprobe does without a command."""
+    """The options of a hardware report, which is the default command."""
     made = argparse.ArgumentParser(
         prog="metalprobe",
-        description="Report what this machine is made of to the registry of a metal-operator.",
-        epilog="`metalprobe sanitize --help` tells of erasing its drives. "
-        "Exit codes: 0 taken; 2 wrong options; 65 report malformed; 75 gave up; 77 token refused.",
+        description="Report the hardware of this machine to the registry of a metal-operator.",
+        epilog="`metalprobe sanitize --help` describes the erasure of its drives. "
+        "Exit codes: 0 accepted; 2 invalid options; 65 report malformed; 75 gave up; 77 token refused.",
     )
     connection.add_options(made)
     made.add_argument("--interval", type=float, default=0.0, metavar="S", help="report again every S seconds")

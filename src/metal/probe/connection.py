@@ -1,4 +1,4 @@
-"""The options that say which registry there is, the same for every command of metalprobe."""
+"""The options for the registry, shared by all commands of metalprobe."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from metal.probe.registry import Registry
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds them; the names of the first three are those of the Go operator's probe."""
+    """Add the options; the names of the first three are those of the Go operator's probe."""
     parser.add_argument("--registry-url", metavar="URL", help="http(s)://HOST:PORT; the report's own path is added")
     parser.add_argument("--server-uuid", metavar="UUID", help="the system UUID under which the server is known")
     parser.add_argument("--token", metavar="TOKEN|@FILE", help="this boot's token, better as a file only root reads")
     parser.add_argument("--token-file", metavar="FILE", type=Path, help="the same as --token @FILE")
-    parser.add_argument("--ca-file", metavar="FILE", help="certificates that vouch for an https registry")
+    parser.add_argument("--ca-file", metavar="FILE", help="CA certificates to verify an https registry")
     parser.add_argument("--timeout", type=float, default=5.0, metavar="S", help="seconds for one request (default 5)")
 
 

@@ -1,4 +1,4 @@
-"""Asks a network driver about itself (ioctl SIOCETHTOOL, linux/ethtool.h). Drivers may know nothing."""
+"""Queries network drivers (ioctl SIOCETHTOOL, linux/ethtool.h). Drivers may support none of the queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODES = {
 
 
 class Ethtool:
-    """One socket for any number of questions; a question that a driver cannot answer gets an empty answer."""
+    """One socket for any number of queries; a query that a driver does not support returns an empty result."""
 
     def firmware(self, interface: str) -> str:
         """The version of the adapter's firmware."""

@@ -1,4 +1,4 @@
-"""The machine as its kernel shows it below /sys and /proc, under a root that tests can replace."""
+"""Reads and writes kernel files below /sys and /proc, under a root that tests can replace."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 MAX_FILE = 4 * 1024 * 1024
-"""Bytes read of one file at most; the largest expected one is a DMI table of some 100 KiB."""
+"""Maximum bytes read from one file; the largest expected one is a DMI table of about 100 KiB."""
 
 
 class Host:
-    """Reads kernel files. What is missing or unreadable reads as empty: hardware differs, and so do kernels."""
+    """Reads kernel files. A missing or unreadable file reads as empty, because hardware and kernels differ."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root = root

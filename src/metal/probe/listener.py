@@ -14,7 +14,7 @@ GROUPS = (b"\x01\x80\xc2\x00\x00\x0e", b"\x01\x80\xc2\x00\x00\x03", b"\x01\x80\x
 """Nearest bridge, nearest non-TPMR bridge and nearest customer bridge (IEEE 802.1AB, table 7-1)."""
 SOL_PACKET, ADD_MEMBERSHIP, MULTICAST = 263, 1, 0
 MAX_NEIGHBORS = 32
-"""Per interface: a hub may repeat many, and a liar may send any number."""
+"""Neighbours kept for each interface; a hub or a malicious sender may send any number."""
 
 Neighbors = dict[str, list[lldp.Neighbor]]
 
@@ -71,6 +71,6 @@ def _read(opened: socket.socket, known: list[lldp.Neighbor]) -> None:
     try:
         neighbor = lldp.parse(opened.recv(65536))
     except (OSError, lldp.BadFrame):
-        return  # the link went down, or somebody sends nonsense: neither is a neighbour
+        return  # the link is down, or the frame is not valid
     if neighbor not in known and len(known) < MAX_NEIGHBORS:
         known.append(neighbor)

@@ -1,4 +1,4 @@
-"""Reads one LLDP frame (IEEE 802.1AB-2016). Whoever sits on the cable may send anything: every length is checked."""
+"""Parses one LLDP frame (IEEE 802.1AB-2016). Frames are not trusted: every length is checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Neighbor = dict[str, Any]
 
 
 class BadFrame(ValueError):
-    """The frame is no LLDP frame that says who sent it."""
+    """The frame is not a valid LLDP frame with chassis and port."""
 
 
 def parse(frame: bytes) -> Neighbor:

@@ -1,4 +1,4 @@
-"""IP addresses from the kernel, over rtnetlink (rtnetlink(7)): no program of the machine is needed."""
+"""IP addresses from the kernel over rtnetlink (rtnetlink(7)), without external programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMEOUT = 5
 
 
 def addresses() -> dict[str, list[str]]:
-    """Addresses of global scope by interface name; link-local ones say nothing about where a machine is.
+    """Addresses of global scope by interface name; link-local addresses are omitted.
 
     Raises:
         OSError: the kernel refuses or does not answer.

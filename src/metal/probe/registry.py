@@ -1,4 +1,4 @@
-"""Hands reports to the registry: POST /register and /sanitization with the boot's token."""
+"""Client of the registry: POST /register and /sanitization with the boot's report token."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 REFUSED = {
     401: "the registry does not know this token",
     403: "the registry does not accept this token for this server",
-    410: "this boot's token was spent before, or its time is over",
+    410: "this boot's token was used before, or has expired",
 }
 MALFORMED = (400, 413, 422)
 MAX_ANSWER = 4096
-"""Bytes of an answer that are read."""
+"""Bytes read of a response."""
 
 
 class Refused(Exception):
-    """The token is no good, and asking again changes nothing."""
+    """The registry refused the token; a retry fails again."""
 
 
 class Malformed(Exception):
-    """The registry will never take this report."""
+    """The registry rejected the report; a retry fails again."""
 
 
 class NotNow(Exception):
-    """The report was not taken; it may be later."""
+    """The report was not accepted; a retry may succeed."""
 
     def __init__(self, told: str, retry_after: float = 0.0) -> None:
         super().__init__(told)
@@ -37,7 +37,7 @@ class NotNow(Exception):
 class Registry:
     """The registry at one address.
 
-    No proxy is asked and no redirect followed: the token goes to nobody else.
+    No proxy is used and no redirect followed, so that the token is sent to the registry only.
 
     Raises:
         ValueError: the URL, the UUID or the token cannot be used; the text says which and why.
@@ -55,20 +55,20 @@ class Registry:
         self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
 
     def register(self, data: dict[str, Any]) -> None:
-        """Sends what the machine is made of; raises as `sanitized` does."""
-        self._hand_over("/register", data)
+        """Send a hardware report; raises as `sanitized` does."""
+        self._send("/register", data)
 
     def sanitized(self, data: dict[str, Any]) -> None:
-        """Sends how far the erasure of its drives is.
+        """Send the progress or result of an erasure.
 
         Raises:
             Refused: with status 401, 403 or 410.
             Malformed: with status 400, 413 or 422.
             NotNow: with any other, or when the registry cannot be reached in time.
         """
-        self._hand_over("/sanitization", data)
+        self._send("/sanitization", data)
 
-    def _hand_over(self, path: str, data: dict[str, Any]) -> None:
+    def _send(self, path: str, data: dict[str, Any]) -> None:
         body = json.dumps({"systemUUID": self._uuid, "data": data}).encode()
         try:
             status, told, retry_after = self._post(path, body)
@@ -77,7 +77,7 @@ class Registry:
         if status in REFUSED:
             raise Refused(f"{REFUSED[status]} ({status})")
         if status in MALFORMED:
-            raise Malformed(f"the registry does not take this report ({status}): {told}")
+            raise Malformed(f"the registry rejected the report ({status}): {told}")
         if not 200 <= status < 300:
             raise NotNow(f"the registry answered {status}: {told}", retry_after)
 

@@ -1,4 +1,4 @@
-"""Puts a report together: every collector's share, and a sentence for each that failed."""
+"""Assembles a report from all collectors, with a sentence for each that failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metal.probe.host import Host
 from metal.probe.listener import Listener
 
 Collectors = dict[str, "tuple[Callable[[], Any], Any]"]
-"""By key of the report: the collector, and what stands in the report when it fails."""
+"""By key of the report: the collector, and the value when it fails."""
 
 log = logging.getLogger("metalprobe")
 
@@ -41,7 +41,7 @@ def collectors(
 
 
 def gather(chosen: Collectors, wall: Callable[[], float] = time.time) -> dict[str, Any]:
-    """Runs the collectors. One that fails, in whatever way, costs its own share only and is named under `problems`."""
+    """Run the collectors. One that fails leaves its own part empty, and is listed under `problems`."""
     problems: list[str] = []
     data = {key: _share(key, collect, missing, problems) for key, (collect, missing) in chosen.items()}
     data["timestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall()))
@@ -52,7 +52,7 @@ def gather(chosen: Collectors, wall: Callable[[], float] = time.time) -> dict[st
 def _share(key: str, collect: Callable[[], Any], missing: Any, problems: list[str]) -> Any:
     try:
         return collect()
-    except Exception as failure:  # hardware and kernels fail in ways nobody lists
+    except Exception as failure:  # hardware and kernels fail in unforeseen ways
         problems.append(f"{key}: {str(failure) or type(failure).__name__}")
         log.warning("%s", problems[-1])
         return missing

@@ -1,4 +1,4 @@
-"""Reads an SMBIOS structure table (DMTF DSP0134). Firmware is not trusted: every length is checked."""
+"""Parses an SMBIOS structure table (DMTF DSP0134). Firmware is not trusted: every length is checked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Structure:
 
 
 def structures(table: bytes) -> Iterator[Structure]:
-    """The structures of a table in order, up to its end or the first one that cannot be right."""
+    """The structures of a table in order, up to its end or the first invalid one."""
     offset = 0
     while offset + HEADER <= len(table):
         kind, length = table[offset], table[offset + 1]

@@ -1,4 +1,8 @@
-"""An async Redfish client (DSP0266, DSP0268) that bears real BMCs. Knows no Kubernetes."""
+"""An async Redfish client (DSP0266, DSP0268) that tolerates the deviations of real BMCs.
+
+Knows no Kubernetes and imports nothing else of the project. Start with `client` (one BMC's resources as JSON), then
+`session` (login) and `http` (the transport). `resources` has typed views of the resources, `decode` fills them.
+"""
 
 from metal.redfish.client import Limits, Permit, RedfishClient, Reply, Resource
 from metal.redfish.collections import members, resolve

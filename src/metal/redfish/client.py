@@ -1,4 +1,11 @@
-"""One BMC's resources as JSON: authenticated, bounded in time, number and size, failures as sentences."""
+"""One BMC's resources as JSON: authenticated, bounded in time, number and size.
+
+A request passes these steps: its deadline starts; `Session` adds a token or basic credentials; a semaphore limits
+requests in flight; `permit` may forbid a change; the transport sends it. A 401 leads to one new login and one
+repetition, a dropped connection repeats a GET once, and a stale ETag repeats a PATCH once. Redirects are followed
+within the BMC only. The answer becomes a `Resource` or a `Reply`, and any failure a BMCError whose text is a sentence
+with the BMC's own message. Each request is counted through `observer`.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -27,7 +34,7 @@ from metal.redfish.transport import ConnectionDropped, Response, Transport
 
 T = TypeVar("T", bound=msgspec.Struct)
 JSON = dict[str, Any]
-Observer = Callable[[str, str], None]
+Observer = Callable[[str, str, float], None]
 Permit = Callable[[], None]
 """Raises when nothing may be changed now."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -36,18 +43,18 @@ _MOST_REDIRECTS = 4
 
 @dataclass(frozen=True)
 class Limits:
-    """What one BMC is asked to bear, and for how long it is waited for."""
+    """Limits of the requests to one BMC."""
 
     deadline: float = 30.0
-    """Seconds for one request; waiting for a free slot, logging in and the one repetition included."""
+    """Seconds for one request, including the wait for a free slot, the login and the one repetition."""
     reads: int = 2
     """GETs in flight; management controllers are slow and some fall over at five."""
     writes: int = 1
-    """Changes in flight; more than one meet each other's locks."""
+    """Changes in flight; concurrent changes fail on each other's locks."""
     cooldown: float = 900.0
-    """Seconds for which a refused password is not tried again: one try in 15 minutes locks no account we know of."""
+    """Seconds for which a refused password is not tried again; one try in 15 minutes triggers no known lock-out."""
     logout_deadline: float = 1.5
-    """Seconds a logout may take; a process that stops has two."""
+    """Seconds a logout may take; a process that receives SIGTERM has about two."""
     pages: int = 64
     """Pages of one collection."""
     members: int = 2048
@@ -56,20 +63,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Resource:
-    """What a GET brought: the JSON object, and its ETag where the BMC has them."""
+    """The result of a GET: the JSON object, and its ETag where the BMC sends one."""
 
     path: str
     data: JSON = field(repr=False)
     etag: str = ""
 
     def decode(self, kind: type[T]) -> T:
-        """The typed view of it."""
+        """A typed view of the object."""
         return decode(self.data, kind)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a change. `task` is set when the BMC goes on working on it (202); `location` is what it made."""
+    """The answer to a change. `task` is set for 202 Accepted; `location` is the path of what was created."""
 
     status: int
     data: JSON = field(default_factory=dict, repr=False)
@@ -78,11 +85,11 @@ class Reply:
 
 
 class RedfishClient:
-    """Requests to one BMC. Shared by all who talk to it; safe for concurrent use in one event loop.
+    """Requests to one BMC. Shared by all callers; safe for concurrent use in one event loop.
 
-    Args: origin is scheme://host:port; observer hears of each request's method and outcome (2xx, …, timeout); permit is
-    asked right before each change is sent, but for logins and logouts, and what it raises is raised.
-    Raises, from every method: BMCError in one of its kinds, within `limits.deadline` seconds of each request.
+    Args: origin is scheme://host:port; observer is called with each request's method, outcome (2xx, …, timeout) and
+    seconds; permit is called right before each change except logins and logouts, and its exception is passed on.
+    Raises, from every method: a subclass of BMCError, within `limits.deadline` seconds of each request.
     """
 
     def __init__(
@@ -102,7 +109,7 @@ class RedfishClient:
         self._transport = transport
         self._origin = origin
         self._password = password
-        self._observer = observer or (lambda method, outcome: None)
+        self._observer = observer or (lambda method, outcome, seconds: None)
         self._permit = permit
         self._reads = asyncio.Semaphore(self.limits.reads)
         self._writes = asyncio.Semaphore(self.limits.writes)
@@ -122,7 +129,7 @@ class RedfishClient:
         return f"<RedfishClient {self._origin} {self.requests} requests{' closed' if self._closed else ''}>"
 
     async def root(self) -> ServiceRoot:
-        """The service root, read once, with credentials only if the BMC insists."""
+        """The service root, read once, with credentials only if the BMC requires them."""
         async with self._deadline("GET", ROOT):
             return self._root or await self._public_root() or self._keep_root(await self._read(ROOT))
 
@@ -134,8 +141,8 @@ class RedfishClient:
     async def patch(self, path: str, body: JSON, *, etag: str = "") -> Reply:
         """Change properties; with If-Match where an ETag is given.
 
-        After 412 or 428 it is tried once more with a fresh ETag, or without one if the BMC's ETags prove useless.
-        Raises: BMCConflict when that did not help.
+        After 412 or 428 the request is repeated once with the current ETag, or without one if the ETag is unchanged.
+        Raises: BMCConflict when the repetition fails as well.
         """
         async with self._deadline("PATCH", path):
             response = await self._write("PATCH", path, body, etag)
@@ -183,7 +190,7 @@ class RedfishClient:
         return root.links.sessions.odata_id or (f"{service.rstrip('/')}/Sessions" if service else "")
 
     async def _public_root(self) -> ServiceRoot | None:
-        """The root as anyone may read it; None where the BMC, against the standard, shows it to nobody."""
+        """The root read without credentials; None where the BMC, against the standard, requires them."""
         async with self._root_lock:
             if self._root is None:
                 response = await self._follow(ROOT, {})
@@ -213,7 +220,7 @@ class RedfishClient:
         )
 
     async def _authenticated(self, exchange: Callable[[Grant], Awaitable[Response]]) -> Response:
-        """One exchange, and one more with a new login after 401."""
+        """One exchange, repeated once with a new login after 401."""
         async with self.session.admission() as grant:
             response = await exchange(grant)
             if response.status == 401:
@@ -231,7 +238,7 @@ class RedfishClient:
             if response.status not in _REDIRECTS or "location" not in response.headers:
                 return response
             path = redirect_path(response.headers["location"], self._origin)
-        raise BMCProtocolError(f"{self.name} redirects in circles; the last was to {path}.")
+        raise BMCProtocolError(f"{self.name} redirects too often; the last redirect was to {path}.")
 
     async def _send(
         self,
@@ -242,7 +249,7 @@ class RedfishClient:
         *,
         permit: Permit = lambda: None,
     ) -> Response:
-        """One request in its slot; a GET is repeated once when the connection broke under it."""
+        """One request within the limit of requests in flight; a GET is repeated once after a dropped connection."""
         own = {"accept": "application/json", "odata-version": "4.0"}
         own |= {"content-type": "application/json"} if body is not None else {}
         path = path.partition("#")[0]
@@ -257,7 +264,8 @@ class RedfishClient:
 
     async def _observed(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         self.requests += 1
-        outcome = "cancelled"
+        outcome, loop = "cancelled", asyncio.get_running_loop()
+        began = loop.time()
         try:
             response = await self._transport.request(
                 method, path, headers=headers, body=body, timeout=self.limits.deadline
@@ -268,7 +276,7 @@ class RedfishClient:
             outcome = error.reason
             raise
         finally:
-            self._observer(method, outcome)
+            self._observer(method, outcome, loop.time() - began)
 
     def _resource(self, path: str, response: Response) -> Resource:
         data = self._object("GET", path, response)
@@ -293,7 +301,7 @@ class RedfishClient:
         self._raise_for_status(method, path, response)
         data = messages.parse(response.body)
         if not isinstance(data, dict):
-            raise BMCProtocolError(f"{self.name} answered {method} {path} with something that is no JSON object.")
+            raise BMCProtocolError(f"{self.name} answered {method} {path} with a body that is not a JSON object.")
         return data
 
     def _raise_for_status(self, method: str, path: str, response: Response) -> None:
@@ -305,5 +313,5 @@ class RedfishClient:
             raise error
 
     def _clean(self, text: str) -> str:
-        """BMCs quote what they were sent; the password must not come back that way."""
+        """Remove the password: BMCs quote the request in error messages."""
         return text.replace(self._password, "***") if self._password else text

@@ -1,4 +1,4 @@
-"""Collections: all members, page by page, with few requests (DSP0266, resource collections and $expand)."""
+"""Resource collections: all members, page by page, with $expand where the BMC supports it (DSP0266)."""
 
 import asyncio
 from collections.abc import Iterable
@@ -12,27 +12,27 @@ Member = Resource | BMCError
 
 
 async def members(client: RedfishClient, path: str, *, expand: bool = True) -> list[Member]:
-    """Every member, in the collection's order; the error in its place where one could not be read.
+    """Every member, in the collection's order; a BMCError in place of one that could not be read.
 
-    Asks for expanded members where the service root says that works; members that come as links or without an Id are
-    read one by one, at most two at a time. Members deleted meanwhile are left out.
+    Requests expanded members where the service root supports it; members that are links or lack an Id are read one by
+    one, at most two at a time. Members deleted meanwhile are omitted.
 
-    Raises: BMCError when the collection itself cannot be read; BMCProtocolError when its pages go on for ever.
+    Raises: BMCError when the collection itself cannot be read; BMCProtocolError when its pages do not end.
     """
     entries = await _entries(client, path, expand=expand)
     return await resolve(client, entries)
 
 
 async def resolve(client: RedfishClient, entries: Iterable[object]) -> list[Member]:
-    """The resources behind links; entries that already are whole resources cost no request."""
-    gate = asyncio.Semaphore(client.limits.reads)
+    """The resources behind links; entries that are whole resources already cost no request."""
+    slots = asyncio.Semaphore(client.limits.reads)
 
     async def one(entry: dict[str, Any]) -> Member | None:
         link = entry["@odata.id"]
         if "Id" in entry or "MemberId" in entry:
             return Resource(link, entry)
         try:
-            async with gate:
+            async with slots:
                 return await client.get(local_path(link))
         except BMCNotFound:
             return None
@@ -50,7 +50,7 @@ async def _entries(client: RedfishClient, path: str, *, expand: bool) -> list[ob
         try:
             return await _pages(client, path + query)
         except (BMCBadRequest, BMCNotSupported, BMCServerError):
-            pass  # a BMC that advertises $expand and fails at it is asked the plain way
+            pass  # a BMC that advertises $expand and fails at it is read without
     return await _pages(client, path)
 
 
@@ -68,7 +68,7 @@ async def _pages(client: RedfishClient, path: str) -> list[object]:
     while isinstance(link, str) and link:
         here = local_path(link)
         if here in seen or len(seen) >= client.limits.pages:
-            raise BMCProtocolError(f"The collection {path} on {client.name} has pages without end.")
+            raise BMCProtocolError(f"The collection {path} on {client.name} has an endless sequence of pages.")
         seen.add(here)
         page = (await client.get(here)).data
         found = page.get("Members")

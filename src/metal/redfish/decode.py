@@ -1,4 +1,4 @@
-"""Typed views of what BMCs send. A field of a wrong type is treated as absent: real BMCs err, inventories must not."""
+"""Typed views of resources. A field of a wrong type counts as absent, so that one wrong value fails no inventory."""
 
 import math
 import types

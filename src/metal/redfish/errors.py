@@ -1,12 +1,12 @@
-"""Errors of a BMC. The HTTP library's errors are mapped to these once, in the transport."""
+"""Errors of a BMC. The transport maps the HTTP library's errors to these."""
 
 from typing import ClassVar
 
 
 class BMCError(Exception):
-    """Something a BMC did, or did not do. str() is a sentence for people and never holds a secret.
+    """A failed operation on a BMC. str() is a sentence without secrets.
 
-    Attributes: reason (CamelCase, fit for a condition), permanent (trying again without a change will not help) and
+    Attributes: reason (CamelCase, used in conditions), permanent (a retry without a change fails again) and
     message_ids (the last part of each MessageId that the BMC sent).
     """
 
@@ -16,7 +16,7 @@ class BMCError(Exception):
 
 
 class BMCUnreachable(BMCError):
-    """No TCP connection, or it broke."""
+    """No TCP connection, or a broken one."""
 
     reason = "ConnectionFailed"
 
@@ -59,45 +59,45 @@ class BMCForbidden(BMCError):
 
 
 class BMCNotFound(BMCError):
-    """404: the resource is gone."""
+    """404: the resource does not exist."""
 
     reason = "NotFound"
 
 
 class BMCNotSupported(BMCError):
-    """This BMC cannot do that (405, 501, or a value it does not list as allowable)."""
+    """The BMC does not support the operation (405, 501, or a value that it does not list as allowable)."""
 
     reason = "NotSupported"
     permanent = True
 
 
 class BMCConflict(BMCError):
-    """409 or 412: another change is under way; try again later."""
+    """409 or 412: another change is in progress."""
 
     reason = "Conflict"
 
 
 class BMCBadRequest(BMCError):
-    """Another 4xx: the BMC did not accept the values; the sentence holds its own message."""
+    """Another 4xx: the BMC did not accept the values; the text holds its own message."""
 
     reason = "BadRequest"
     permanent = True
 
 
 class BMCServerError(BMCError):
-    """5xx: the BMC is ill."""
+    """5xx: the BMC failed internally."""
 
     reason = "InternalServerError"
 
 
 class BMCBusy(BMCServerError):
-    """503: temporarily unavailable. `retry_after` holds the seconds the BMC asked for, when it did."""
+    """503: temporarily unavailable. `retry_after` holds the seconds of its Retry-After header, if any."""
 
     reason = "ServiceUnavailable"
     retry_after: float | None = None
 
 
 class BMCProtocolError(BMCError):
-    """The answer makes no sense: not JSON, no Redfish service root, a redirect to elsewhere."""
+    """The answer is not valid: not JSON, no Redfish service root, or a redirect to another host."""
 
     reason = "ProtocolError"

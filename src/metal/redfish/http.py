@@ -1,4 +1,8 @@
-"""The transport over real sockets: aiohttp, one keep-alive pool per BMC, its errors mapped here and nowhere else."""
+"""The transport over sockets: aiohttp, with one keep-alive connection pool for each BMC.
+
+Errors of aiohttp, ssl and the operating system are mapped to BMCErrors here and nowhere else, without a chained
+exception, because aiohttp's exceptions contain the request's headers and with them the token. Bodies are bounded.
+"""
 
 import asyncio
 import ssl
@@ -16,7 +20,7 @@ MAX_BODY = 8 * 1024 * 1024
 
 
 class HTTPTransport:
-    """Requests to one BMC over HTTP. Redirects are handed back, never followed, so credentials stay with this BMC.
+    """Requests to one BMC over HTTP. Redirects are returned, never followed, so that credentials stay with this BMC.
 
     Args: connect_timeout and keepalive in seconds (an idle connection is closed after keepalive), max_body in bytes.
     Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
@@ -91,7 +95,7 @@ class HTTPTransport:
 
     def _url(self, path: str) -> URL:
         if not path.startswith("/") or any(ord(char) <= 32 or ord(char) == 127 for char in path):
-            raise BMCProtocolError(f"{self._name} named the resource {path[:80]!r}, which is no path.")
+            raise BMCProtocolError(f"{self._name} named the resource {path[:80]!r}, which is not a path.")
         return URL(f"{self._base.origin()}{path}", encoded=path.isascii())
 
     async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
@@ -102,13 +106,13 @@ class HTTPTransport:
             if size > self._max_body:
                 answer.close()
                 raise BMCProtocolError(
-                    f"{self._name} sent a body of more than {self._max_body} bytes; it was not read."
+                    f"{self._name} sent a body of more than {self._max_body} bytes, which was not read."
                 )
             chunks.append(chunk)
         return b"".join(chunks)
 
     def _fail(self, error: Exception, method: str, timeout: float) -> NoReturn:
-        """Raise ours without the original in the chain: aiohttp's carry the request's headers, hence the token."""
+        """Raise the mapped error without a chain: aiohttp's errors contain the request's headers, and so the token."""
         raise self._mapped(error, method, timeout) from None
 
     def _mapped(self, error: Exception, method: str, timeout: float) -> Exception:

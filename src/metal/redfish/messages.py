@@ -1,4 +1,4 @@
-"""Turns what a BMC says about a failure into one sentence and one exception (DSP0266, error responses)."""
+"""Turns a Redfish error response into one sentence and one exception (DSP0266, error responses)."""
 
 import http
 import re
@@ -41,7 +41,7 @@ _BY_STATUS: Mapping[int, type[BMCError]] = {
 
 
 def parse(body: bytes) -> Any:
-    """The JSON value of a body, or None where it is no JSON."""
+    """The JSON value of a body, or None where it is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, ValueError):
@@ -49,7 +49,7 @@ def parse(body: bytes) -> Any:
 
 
 def extended_info(value: object) -> Iterator[Mapping[str, Any]]:
-    """Every message object of an error response or of an annotated success."""
+    """Every message object of an error response or of a success with extended information."""
     if not isinstance(value, dict):
         return
     inner = value.get("error")
@@ -61,7 +61,7 @@ def extended_info(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def sentence(value: object) -> str:
-    """What the BMC says, in its own words, one line of at most LONGEST characters; empty when it says nothing."""
+    """The BMC's messages in one line of at most LONGEST characters; empty when there are none."""
     specific: list[str] = []
     general: list[str] = []
     for info in extended_info(value):
@@ -82,7 +82,7 @@ def message_ids(value: object) -> tuple[str, ...]:
 
 
 def failed_inside(value: object) -> bool:
-    """True for the body of a success status that reports a failure all the same.
+    """True for the body of a success status that nevertheless reports a failure.
 
     HPE reports successes inside `error`, so only a critical severity counts.
     """
@@ -93,7 +93,7 @@ def failed_inside(value: object) -> bool:
 
 
 def error_for(response: Response, what: str) -> BMCError:
-    """The exception for an answer of 3xx or more. `what` says who was asked for what, as the start of a sentence."""
+    """The exception for a status of 300 or more. `what` names request and BMC, as the start of a sentence."""
     body = parse(response.body)
     words = sentence(body)
     status = f"{response.status} {_phrase(response.status)}".strip()

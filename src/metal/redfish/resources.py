@@ -1,4 +1,4 @@
-"""The fields we use of the Redfish resources we use (DSP0268), each with a default for BMCs that leave it out."""
+"""The fields used of Redfish resources (DSP0268), each with a default for BMCs that omit it."""
 
 from typing import Any
 
@@ -33,13 +33,13 @@ class ExpandQuery(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class ProtocolFeatures(msgspec.Struct, frozen=True, rename="pascal"):
-    """What the service root says about the protocol."""
+    """Protocol features of the service root."""
 
     expand_query: ExpandQuery = ExpandQuery()
 
 
 class ServiceRoot(msgspec.Struct, frozen=True, rename="pascal"):
-    """The entry point."""
+    """ServiceRoot."""
 
     odata_type: str = msgspec.field(default="", name="@odata.type")
     redfish_version: str = ""
@@ -55,7 +55,7 @@ class ServiceRoot(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class Action(msgspec.Struct, frozen=True):
-    """An action with what it allows, or where that is described."""
+    """An action with its allowable values, or the ActionInfo that lists them."""
 
     target: str = ""
     reset_types: tuple[str, ...] = msgspec.field(default=(), name="ResetType@Redfish.AllowableValues")
@@ -87,7 +87,7 @@ class EventActions(msgspec.Struct, frozen=True):
 
 
 class EventService(msgspec.Struct, frozen=True, rename="pascal"):
-    """Where events are subscribed to."""
+    """EventService."""
 
     service_enabled: bool = True
     subscriptions: Ref = Ref()
@@ -96,7 +96,7 @@ class EventService(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class EventDestination(msgspec.Struct, frozen=True, rename="pascal"):
-    """One subscription."""
+    """EventDestination, one subscription."""
 
     destination: str = ""
     context: str = ""
@@ -110,7 +110,7 @@ class Parameter(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class ActionInfo(msgspec.Struct, frozen=True, rename="pascal"):
-    """What an action's parameters may be."""
+    """ActionInfo, the parameters of an action."""
 
     parameters: tuple[Parameter, ...] = ()
 
@@ -143,7 +143,7 @@ class SystemLinks(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class Settings(msgspec.Struct, frozen=True, rename="pascal"):
-    """@Redfish.Settings: where changes go that apply later."""
+    """@Redfish.Settings: the resource for changes that apply later."""
 
     settings_object: Ref = Ref()
     supported_apply_times: tuple[str, ...] = ()
@@ -269,7 +269,7 @@ class Volume(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class Storage(msgspec.Struct, frozen=True, rename="pascal"):
-    """Storage. Drives stay raw: some BMCs put the whole drive where the link should be."""
+    """Storage. Drives stay undecoded: some BMCs embed the whole drive in place of the link."""
 
     id: str = ""
     name: str = ""
@@ -331,7 +331,7 @@ class BiosActions(msgspec.Struct, frozen=True):
 
 
 class Bios(msgspec.Struct, frozen=True, rename="pascal"):
-    """Bios, and its settings object, which has the same properties."""
+    """Bios, and its settings object with the same properties."""
 
     attributes: dict[str, Any] = {}
     reset_bios_to_defaults_pending: bool | None = None

@@ -1,4 +1,11 @@
-"""Authentication at one BMC: Redfish sessions, basic where there are none, and no second try of a refused password."""
+"""Authentication at one BMC: Redfish sessions, else basic authentication, and no retry of a refused password.
+
+A request asks for a `Grant`: the headers that authenticate it. The first caller logs in, concurrent callers wait for
+that one login and share its session. Where the BMC has no sessions, or none free, the grant holds basic credentials;
+until one request with them succeeded, others wait, because each failure counts towards an account lock-out. A refused
+login is remembered with its error for a cooldown, and callers get that error without a request. A grant that a request
+found expired (401) is renewed once. `close` deletes the session, so that sessions do not pile up on the BMC.
+"""
 
 import asyncio
 import base64
@@ -15,9 +22,9 @@ from metal.redfish.paths import local_path
 from metal.redfish.transport import Response
 
 STOPGAP = 300.0
-"""Seconds for which basic authentication stands in after all of the BMC's sessions were in use."""
+"""Seconds for which basic authentication is used after all of the BMC's sessions were in use."""
 SUSPICION = 60.0
-"""Seconds without a try after a fresh login did not help; shorter than for a refused password."""
+"""Seconds without a login after a fresh login was followed by 401; shorter than for a refused password."""
 _FULL = frozenset({"SessionLimitExceeded", "CreateLimitReachedForResource", "RAC0218"})
 
 Send = Callable[[str, str, Mapping[str, str], bytes | None], Awaitable[Response]]
@@ -26,7 +33,7 @@ FindCollection = Callable[[], Awaitable[str]]
 
 @dataclass(frozen=True, eq=False)
 class Grant:
-    """What a request carries to be let in."""
+    """The headers that authenticate a request."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     location: str = field(default="", repr=False)
@@ -49,7 +56,7 @@ class Session:
     """Logs in once for all concurrent callers, remembers a refusal, logs out on close (DSP0266, Redfish session login).
 
     Args: find_collection returns the path of the session collection, or nothing where the BMC has none;
-    cooldown is how many seconds a refused password is not tried again, so that no account gets locked.
+    cooldown is the number of seconds for which a refused password is not tried again, to avoid account lock-outs.
     """
 
     def __init__(
@@ -83,14 +90,19 @@ class Session:
         """True while the credentials are known to be wrong and are not tried."""
         return self._refusal is not None and asyncio.get_running_loop().time() < self._refusal.until
 
+    @property
+    def is_open(self) -> bool:
+        """True while the BMC keeps a session for us."""
+        return self._grant is not None and bool(self._grant.location)
+
     def forget_refusal(self) -> None:
         """Allow one more try of the same credentials now."""
         self._refusal = None
 
     async def grant(self) -> Grant:
-        """What the next request carries, after a login if need be.
+        """The grant for the next request, after a login if necessary.
 
-        Raises: BMCAuthError, also without asking the BMC while a refusal is remembered; any BMCError of the login.
+        Raises: BMCAuthError, without a request while a refusal is remembered; any BMCError of the login.
         """
         if not self._username:
             return NO_GRANT
@@ -105,9 +117,9 @@ class Session:
 
     @asynccontextmanager
     async def admission(self) -> AsyncIterator[Grant]:
-        """A grant to use inside. Basic credentials not yet known to be right are used by one request at a time.
+        """A grant to use inside. Basic credentials that have not yet succeeded are used by one request at a time.
 
-        Otherwise concurrent requests would offer a wrong password as often, and lock the account.
+        Otherwise concurrent requests would each send a wrong password, and lock the account.
         """
         grant = await self.grant()
         if not grant.basic or grant is self._proven:
@@ -117,7 +129,7 @@ class Session:
             yield await self.grant()
 
     def prove(self, grant: Grant) -> None:
-        """The BMC has let this grant in."""
+        """The BMC accepted this grant."""
         self._proven = grant
 
     async def renew(self, stale: Grant) -> Grant:
@@ -134,7 +146,7 @@ class Session:
         return await self.grant()
 
     def reject(self, grant: Grant) -> BMCError:
-        """The error for a grant that does not open anything; remembered, so that nobody hammers at the door."""
+        """The error for a grant that the BMC refuses; remembered, so that requests do not repeat it."""
         if self._grant is grant:
             self._grant = None
         if grant.stopgap:
@@ -146,7 +158,7 @@ class Session:
         return self._remember(BMCAuthError, text, min(SUSPICION, self._cooldown))
 
     async def close(self) -> None:
-        """Log out, also of a login under way; a BMC that does not play along is left to its own session timeout."""
+        """Log out, after a login in progress; a session that cannot be deleted ends by the BMC's own timeout."""
         async with self._lock:
             grant, self._grant = self._grant, None
             if grant is not None and grant.location:
@@ -163,7 +175,7 @@ class Session:
             raise self._refusal.error(self._refusal.text)
 
     def _remember(self, kind: type[BMCError], text: str, seconds: float) -> BMCError:
-        # The same words every time: they become conditions, and seconds left would have them written anew at each look.
+        # The text is constant: it becomes a condition, and remaining seconds would change that at each reconcile.
         often = f"Tried no more often than every {seconds:.0f} s." if seconds < math.inf else "Not tried again."
         self._refusal = _Refusal(kind, f"{text} {often}", asyncio.get_running_loop().time() + seconds)
         return kind(self._refusal.text)
@@ -179,7 +191,7 @@ class Session:
         return self._without_session(response)
 
     def _without_session(self, response: Response) -> Grant:
-        """The next best thing after a login that brought no session, or the error."""
+        """Basic authentication after a login that created no session, or the error."""
         status = response.status
         if status in (401, 403):
             words = messages.sentence(messages.parse(response.body)).replace(self._password or "\0", "***")

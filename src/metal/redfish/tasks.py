@@ -1,4 +1,4 @@
-"""Long operations: what a 202 answer says about where to ask (DSP0266, asynchronous operations)."""
+"""Asynchronous operations: the task behind a 202 answer (DSP0266)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Task:
 
     @property
     def ended(self) -> bool:
-        """True when the BMC will do no more about it, for better or worse."""
+        """True when the task has ended, successfully or not."""
         return self.state in ENDED
 
 
@@ -39,7 +39,7 @@ def parse_task(headers: Mapping[str, str], body: object) -> Task:
 
 
 def path_in(link: object) -> str:
-    """Path of a link on this BMC; empty where there is none that could be used."""
+    """Path of a link on this BMC; empty where the link is unusable."""
     if not isinstance(link, str) or not link:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""How one BMC's certificate is judged: by a CA, by its fingerprint, or, only when asked, not at all."""
+"""Verification of a BMC's certificate: by a CA, by its fingerprint, or, if configured, not at all."""
 
 import asyncio
 import hashlib
@@ -17,10 +17,10 @@ _SHA256_HEX = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Trust:
-    """Whose certificate is believed: the fingerprint's alone, else any the CA (or the system's CAs) signed."""
+    """Which certificate is trusted: the one with the fingerprint, else any that the CA (or a system CA) signed."""
 
     verify: bool = True
-    """False believes anyone; must be asked for."""
+    """False accepts any certificate; must be configured."""
     ca_pem: str = field(default="", repr=False)
     fingerprint: str = ""
 
@@ -29,9 +29,9 @@ VERIFY = Trust()
 
 
 def policy(trust: Trust) -> SSLPolicy:
-    """What aiohttp takes as `ssl`: a fingerprint pins, else the chain is verified, else (verify=False) anything goes.
+    """The value of aiohttp's `ssl` argument: a pin, else verification of the chain, else (verify=False) none.
 
-    Raises: ValueError when the fingerprint is no SHA-256 in hex, or ca_pem holds no certificate.
+    Raises: ValueError when the fingerprint is not a SHA-256 in hex, or ca_pem holds no certificate.
     """
     if trust.fingerprint:
         return aiohttp.Fingerprint(parse_fingerprint(trust.fingerprint))
@@ -41,7 +41,7 @@ def policy(trust: Trust) -> SSLPolicy:
 
 
 async def first_fingerprint(address: str, port: int, *, timeout: float = 10.0) -> str:
-    """SHA-256 of the certificate that is shown at this address, in hexadecimal; nothing is said to whoever shows it.
+    """SHA-256 in hexadecimal of the certificate presented at this address. No request is sent.
 
     Raises: BMCUnreachable, BMCTimeout, BMCTLSError. timeout is in seconds.
     """
@@ -52,7 +52,7 @@ async def first_fingerprint(address: str, port: int, *, timeout: float = 10.0) -
         async with asyncio.timeout(timeout):
             _, writer = await asyncio.open_connection(address, port, ssl=context)
     except TimeoutError:
-        raise BMCTimeout(f"{name} did not show its certificate within {timeout:g} s.") from None
+        raise BMCTimeout(f"{name} did not present its certificate within {timeout:g} s.") from None
     except ssl.SSLError:
         raise BMCTLSError(f"TLS with {name} failed; is https the right scheme for this port?") from None
     except OSError as error:
@@ -72,7 +72,7 @@ def parse_fingerprint(text: str) -> bytes:
 
 @lru_cache(maxsize=32)
 def _verifying_context(ca_pem: str) -> ssl.SSLContext:
-    """Shared among BMCs: a context costs milliseconds and hundreds of kilobytes."""
+    """Shared among BMCs: a context takes milliseconds to create and hundreds of kilobytes."""
     if not ca_pem:
         return ssl.create_default_context()
     try:

@@ -1,4 +1,4 @@
-"""What the Redfish client needs of HTTP: one request, one answer. Everything clever is above it."""
+"""The transport protocol of the Redfish client: one request, one answer, no retries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from metal.redfish.errors import BMCUnreachable
 
 
 class ConnectionDropped(BMCUnreachable):
-    """The connection broke before the answer was complete; whether the BMC acted on the request is unknown."""
+    """The connection broke before the answer was complete; whether the request had an effect is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Response:
 
 
 class Transport(Protocol):
-    """Carries requests to one BMC and nowhere else."""
+    """Sends requests to one BMC."""
 
     async def request(
         self,
@@ -32,7 +32,7 @@ class Transport(Protocol):
         body: bytes | None = None,
         timeout: float,
     ) -> Response:
-        """Any status is an answer; redirects are answers too and never followed.
+        """Any status is an answer; redirects are returned and never followed.
 
         Args: path begins with a slash and is already encoded; timeout is the whole request's, in seconds.
         Raises: BMCUnreachable (ConnectionDropped when it broke half-way), BMCTimeout, BMCTLSError, BMCProtocolError.

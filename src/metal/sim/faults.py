@@ -1,4 +1,4 @@
-"""What can be wrong with a simulated machine. Every fault can be switched at run time."""
+"""Faults of a simulated machine. Every fault can be switched at run time."""
 
 from dataclasses import dataclass, fields
 
@@ -10,79 +10,79 @@ class Faults:
     dead: bool = False
     """The BMC drops every connection."""
     hangs: bool = False
-    """The BMC takes requests and never answers."""
+    """The BMC accepts requests and never answers."""
     wrong_password: bool = False
     """The BMC accepts no credentials."""
     http_5xx: bool = False
     """The BMC answers a share of the requests (Options.error_rate) with 500 or 503."""
     http_401: bool = False
-    """The BMC lets the account log in, forgets the session at once, and answers everything else with 401."""
+    """The BMC accepts the login, loses the session at once, and answers everything else with 401."""
     http_500: bool = False
     """The BMC answers every request with 500."""
     http_503: bool = False
     """The BMC answers every request with 503."""
     restarts: bool = False
-    """The BMC makes the power change that it is asked for, and restarts by itself (Options.bmc_reset)."""
+    """The BMC performs a requested power change and then restarts by itself (Options.bmc_reset)."""
     restarts_first: bool = False
-    """The BMC says yes to a reset of the system, and restarts by itself before it has done anything."""
+    """The BMC accepts a reset of the system and restarts by itself before performing it."""
     stale_power: bool = False
     """The BMC reports the power state of Options.stale seconds ago."""
     lies_power: bool = False
-    """The BMC says yes to every reset and reports the state that was asked for; the machine does nothing."""
+    """The BMC accepts every reset and reports the requested state; the machine does nothing."""
     ignores_reset: bool = False
-    """The BMC says yes to every reset and does nothing; the state it reports is true."""
+    """The BMC accepts every reset and does nothing; the state it reports is true."""
     slow: bool = False
-    """The BMC takes Options.slow seconds for every answer."""
+    """The BMC takes Options.slow seconds for every response."""
     drops_override: bool = False
-    """The BMC says yes to a boot override and forgets it."""
+    """The BMC accepts a boot override and discards it."""
     loses_events: bool = False
-    """The BMC takes event subscriptions and sends nothing."""
+    """The BMC accepts event subscriptions and sends nothing."""
     ignores_graceful: bool = False
     """The operating system ignores a request to shut down."""
     ignores_once: bool = False
-    """The BMC keeps a boot override that was meant for one boot."""
+    """The BMC keeps a one-time boot override after the boot."""
     never_reports: bool = False
     """metalprobe never reports."""
     reports_twice: bool = False
-    """metalprobe reports once more what it has reported, and then something else."""
+    """metalprobe repeats its report, and then sends a different one."""
     reports_other: bool = False
     """metalprobe reports with the UUID of another machine."""
     reports_late: bool = False
-    """metalprobe reports Options.late seconds later than it should."""
+    """metalprobe reports Options.late seconds later than usual."""
     never_starts: bool = False
-    """The machine has power and does nothing."""
+    """The machine powers on and does nothing."""
     no_lease: bool = False
     """DHCP gives the machine no address."""
     unreported_lease: bool = False
-    """DHCP gives the machine an address, and tells nobody."""
+    """DHCP gives the machine an address and does not report the lease."""
     no_boot_server: bool = False
-    """Nothing that the machine asks the boot server for arrives there."""
+    """No request of the machine reaches the boot server."""
     no_registry: bool = False
-    """Nothing that the machine reports arrives at the registry."""
+    """No request of the machine reaches the registry."""
     loses_answers: bool = False
-    """What the machine is answered at first is lost on the way; asked again for the same, it has its answer."""
+    """The response to the first request for each URL is lost; a repetition succeeds."""
     dies_after_script: bool = False
-    """The machine hangs once it has its boot script."""
+    """The machine hangs after it has received its boot script."""
     boots_disk: bool = False
-    """The firmware boots the disk whatever the override says."""
+    """The firmware ignores the boot override and boots the disk."""
     lying_drive: bool = False
-    """The first drive says that it is erased and keeps its data; who reads it back sees that."""
+    """The first drive reports a successful erasure and keeps its data; reading back detects it."""
     dying_drive: bool = False
-    """The first drive fails while it is being erased, and keeps its data."""
+    """The first drive fails during its erasure and keeps its data."""
     missing_drive: bool = False
-    """The operating system does not see the first drive, which keeps its data; its BMC goes on showing it."""
+    """The operating system does not see the first drive, which keeps its data; the BMC still reports it."""
     slow_drives: bool = False
-    """Erasing a drive takes a hundred times as long as it should."""
+    """Erasing a drive takes a hundred times as long."""
     power_loss_in_sanitization: bool = False
-    """The machine loses its power in the middle of an erasure."""
+    """The machine loses power during an erasure."""
     refuses_bios: bool = False
-    """The BMC refuses every change of the BIOS."""
+    """The BMC rejects every change of BIOS settings."""
     forgets_bios: bool = False
-    """The BMC says yes to changes of the BIOS and forgets them."""
+    """The BMC accepts changes of BIOS settings and discards them."""
     keeps_bios: bool = False
-    """The BIOS never carries out what it is to do; the BMC goes on showing it as pending."""
+    """The BIOS never applies pending changes; the BMC still reports them as pending."""
     second_fetch: bool = False
-    """The machine asks for its boot script again after it has fetched its Ignition."""
+    """The machine requests its boot script again after it has fetched its Ignition."""
 
     def __repr__(self) -> str:
         return f"<Faults {' '.join(self.active) or 'none'}>"

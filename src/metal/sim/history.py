@@ -1,4 +1,4 @@
-"""What happened, in order: what machines did, and how objects in the API changed. Invariants are checked over it."""
+"""The history of a fleet in order: events of machines and versions of API objects. Invariants are checked over it."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from metal.kube.meta.clock import Clock, system_clock
 
 
 @dataclass(frozen=True)
-class Happening:
-    """One thing a machine did that others can see."""
+class MachineEvent:
+    """One observable event of a machine."""
 
     at: datetime
     machine: str
     """UUID of the machine."""
     what: str
-    """reset, power, override, lease, fetch, report, os or disk."""
+    """Type of the event: reset, power, override, bios, lease, fetch, script, report, os or disk."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -26,8 +26,8 @@ class Happening:
 
 
 @dataclass(frozen=True)
-class Change:
-    """One version of an object; None when it was deleted."""
+class ObjectChange:
+    """One version of an object; `obj` is None when it was deleted."""
 
     at: datetime
     kind: str
@@ -37,30 +37,30 @@ class Change:
 
 
 class History:
-    """Entries of both sorts, oldest first. `limit` keeps only the newest."""
+    """Entries of both types, oldest first. `limit` keeps only the newest."""
 
     def __init__(self, clock: Clock = system_clock, *, limit: int | None = None) -> None:
         self._clock = clock
-        self._entries: deque[Happening | Change] = deque(maxlen=limit)
+        self._entries: deque[MachineEvent | ObjectChange] = deque(maxlen=limit)
 
     def __repr__(self) -> str:
         return f"<History {len(self._entries)} entries>"
 
-    def __iter__(self) -> Iterator[Happening | Change]:
+    def __iter__(self) -> Iterator[MachineEvent | ObjectChange]:
         return iter(self._entries)
 
     def happened(self, machine: str, what: str, **details: Any) -> None:
-        """Append what a machine did. Never give it a secret."""
-        self._entries.append(Happening(self._clock(), machine, what, details))
+        """Append an event of a machine. `details` must not contain secrets."""
+        self._entries.append(MachineEvent(self._clock(), machine, what, details))
 
     def changed(self, kind: str, namespace: str, name: str, obj: Any) -> None:
         """Append a version of an object."""
-        self._entries.append(Change(self._clock(), kind, namespace, name, obj))
+        self._entries.append(ObjectChange(self._clock(), kind, namespace, name, obj))
 
-    def of(self, machine: str, *what: str) -> list[Happening]:
-        """What one machine did, of certain sorts where given."""
+    def of(self, machine: str, *what: str) -> list[MachineEvent]:
+        """The events of one machine, of certain types if given."""
         return [
             entry
             for entry in self._entries
-            if isinstance(entry, Happening) and entry.machine == machine and (not what or entry.what in what)
+            if isinstance(entry, MachineEvent) and entry.machine == machine and (not what or entry.what in what)
         ]

@@ -1,4 +1,4 @@
-"""How a simulated fleet behaves. The docstring under each option says what it means and its unit."""
+"""Options of a simulated fleet, mostly durations."""
 
 from dataclasses import dataclass
 
@@ -8,34 +8,34 @@ DEFAULT_PORT = 8000
 
 @dataclass(frozen=True)
 class Options:
-    """Times are seconds and vary by `jitter`; the defaults suit somebody who watches."""
+    """Times are in seconds and vary by `jitter`; the defaults suit a demonstration."""
 
     power: float = 0.5
     """From a reset until the power state has changed; real machines need 3 to 10."""
     boot: float = 1.5
-    """From power to the operating system having done its work; real machines need 60 to 600."""
+    """From power-on until the operating system runs; real machines need 60 to 600."""
     erase: float = 2.0
-    """How long a drive takes to be erased; real ones need seconds to days."""
+    """Duration of the erasure of a drive; real ones need seconds to days."""
     shutdown: float = 0.5
-    """How long an operating system takes to shut down."""
+    """Duration of a shutdown of the operating system."""
     jitter: float = 0.2
-    """Share by which times differ from machine to machine and from boot to boot."""
+    """Fraction by which times vary between machines and boots."""
     latency: float = 0.0
-    """Median time that a BMC takes to answer; 0 answers at once."""
+    """Median response time of a BMC; 0 responds at once."""
     latency_spread: float = 0.4
     """Sigma of the lognormal distribution of that time."""
     bmc_reset: float = 10.0
-    """How long a BMC is away after its own restart."""
+    """How long a BMC is unreachable during its own restart."""
     stale: float = 10.0
-    """How old the power state is that a BMC with the fault stale_power reports."""
+    """Age of the power state that a BMC with the fault stale_power reports."""
     slow: float = 8.0
-    """How long every answer of a BMC with the fault slow takes."""
+    """Response time of a BMC with the fault slow."""
     late: float = 120.0
-    """How much later than usual a machine with the fault reports_late reports."""
+    """Delay of the report of a machine with the fault reports_late."""
     error_rate: float = 0.2
-    """Share of requests that a BMC with the fault http_5xx answers with 500 or 503."""
+    """Fraction of requests that a BMC with the fault http_5xx answers with 500 or 503."""
     scheme: str = "http"
-    """http or https; https uses a CA made for this fleet."""
+    """http or https; https uses a CA created for this fleet."""
     port: int = DEFAULT_PORT
     """Port of every BMC."""
     username: str = "admin"
@@ -43,11 +43,11 @@ class Options:
     password: str = "simulated"  # noqa: S105 - factory credentials of machines that do not exist
     """Its password."""
     expand: bool = True
-    """Whether BMCs offer $expand, which saves requests."""
+    """Whether BMCs support $expand, which saves requests."""
     max_sessions: int = 16
-    """Sessions that one BMC holds at the same time."""
+    """Concurrent sessions of one BMC."""
     session_timeout: float = 1800.0
-    """How long an unused session lives."""
+    """Time after which an unused session expires."""
 
     def __repr__(self) -> str:
         return f"<Options power={self.power:g} boot={self.boot:g} latency={self.latency:g} {self.scheme}:{self.port}>"

@@ -8,7 +8,7 @@ import pytest
 from metal.apiserver.auth.access import Attributes, service_account
 from metal.apiserver.auth.rbac_rules import Rule, missing
 from metal.apiserver.client import InProcessClient
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.kube.client.errors import Forbidden
 from tests.apiserver.widgets import WIDGET, Api, running, widget
 

@@ -16,7 +16,9 @@ from metal.apiserver.auth.jwt import Signer
 from metal.apiserver.auth.service_accounts import AUDIENCE, TokenRefusedError
 from metal.apiserver.auth.tokens import TokenError
 from metal.apiserver.backend import Backend
-from metal.apiserver.machinery.requests import SYSTEM, DeleteOptions, RequestContext
+from metal.apiserver.machinery.options import DeleteOptions
+from metal.apiserver.machinery.resources import RequestContext
+from metal.apiserver.machinery.users import SYSTEM
 from metal.apiserver.server import EmbeddedAPI
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -81,7 +83,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
     """It may have been copied."""
     Signer(tmp_path / "sa.key").sign({})
     (tmp_path / "sa.key").chmod(mode)
-    with pytest.raises(TokenError, match=r"sa\.key: mode 0\d+ lets others in"):
+    with pytest.raises(TokenError, match=r"sa\.key: mode 0\d+ lets other users read it"):
         Signer(tmp_path / "sa.key").sign({})
 
 
@@ -89,7 +91,7 @@ def test_a_file_that_holds_no_key_is_told(tmp_path: Path) -> None:
     """Neither garbage nor a key of another kind signs."""
     path = tmp_path / "sa.key"
     path.touch(mode=0o600)
-    with pytest.raises(TokenError, match="holds no private key"):
+    with pytest.raises(TokenError, match="contains no private key"):
         Signer(path).sign({})
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

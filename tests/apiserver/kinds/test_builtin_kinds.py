@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from metal.apiserver.crd import crds
+from metal.apiserver.machinery.options import PatchType
 from metal.apiserver.machinery.records import CRDS, Record
-from metal.apiserver.machinery.requests import PatchType
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.storage.journal import Change, Loaded, MemoryJournal
 from tests.apiserver.widgets import crd, running, widget

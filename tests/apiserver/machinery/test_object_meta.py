@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metal.apiserver.machinery.formats import FORMATS, parse_datetime, parse_duration
-from metal.apiserver.machinery.object_meta import is_label, is_subdomain, validate_metadata
+from metal.apiserver.machinery.object_meta import validate_metadata
+from metal.kube.meta.names import is_label, is_subdomain
 
 
 def told(meta: dict[str, Any], old: dict[str, Any] | None = None, *, namespaced: bool = True) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from metal.apiserver.machinery.requests import DeleteOptions, ListOptions, PatchType, Propagation
+from metal.apiserver.machinery.options import DeleteOptions, ListOptions, PatchType, Propagation
 from metal.apiserver.machinery.status import StatusError
 from tests.apiserver.widgets import Api, crd, running, widget
 

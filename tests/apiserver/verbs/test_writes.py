@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metal.apiserver.machinery.requests import FieldValidation, PatchType
+from metal.apiserver.machinery.options import FieldValidation, PatchType
 from metal.apiserver.machinery.status import StatusError
 from tests.apiserver.widgets import running, widget
 

@@ -33,7 +33,7 @@ async def test_objects_move_with_yes_and_the_result_is_json(tmp_path: Path) -> N
         code, out, err = await here.metalctl("move", "--to-kubeconfig", str(there.kubeconfig), "--yes", "-o", "json")
         assert code == 0, err
         assert json.loads(out)["objects"]["Endpoint"] == 1
-        assert "nobody acts: no manager lives" in err
+        assert "all managers have stopped: none is running" in err
         assert [e.metadata.name for e in (await there.client.list(live.KINDS.endpoint)).items] == ["e1"]
 
 

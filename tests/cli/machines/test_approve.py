@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 
 
+@pytest.mark.behaviour("ServerMaintenance", "`metalctl approve` approves the maintenance of a claim.")
 async def test_an_owner_approves_a_pending_maintenance(tmp_path: Path) -> None:
     """The reason is printed; a second approval says so; a claim without a pending maintenance is an error."""
     needed, approved, reason = (KINDS.key(f"maintenance-{word}") for word in ("needed", "approved", "reason"))

@@ -17,7 +17,7 @@ from metal.cli.support.exits import Missing
 from metal.cli.support.resources import find
 from metal.controllers.claim.matching import tolerates
 from metal.kube.client.resources import Resource
-from metal.kube.meta import selectors
+from metal.kube.meta import selector_syntax, selectors
 
 NAME = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 PART = st.one_of(
@@ -34,7 +34,7 @@ PART = st.one_of(
 def test_a_selector_has_the_meaning_of_kubectl(words: str, labels: dict[str, str]) -> None:
     """The LabelSelector and kubectl's syntax select the same servers."""
     made = Selector().convert(words, None, None)
-    assert selectors.from_object(made).matches(labels) == selectors.parse(words).matches(labels)
+    assert selectors.from_object(made).matches(labels) == selector_syntax.parse(words).matches(labels)
 
 
 @given(

@@ -217,7 +217,7 @@ async def test_a_claim_that_cannot_be_made_leaves_no_secret(tmp_path: Path) -> N
     [
         (("--server", "s1", "-l", "a=b"), "cannot be combined"),
         (("-l", "a>3"), "supports only"),
-        (("-l", "a=b,"), "ends with a comma"),
+        (("-l", "a=b,"), "expected: identifier after ','"),
         (("--tolerate", "k:Always"), "use NoBind or Evict"),
         (("--tolerate", "=v"), "has no key"),
         (("--wait", "--timeout", "soon"), "is not a duration"),

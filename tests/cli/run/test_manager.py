@@ -117,12 +117,17 @@ async def test_of_two_managers_one_leads_and_the_other_takes_over_at_once(tmp_pa
 
 
 async def test_without_election_it_leads_at_once_and_logs_json_where_asked(tmp_path: Path) -> None:
-    """No Lease is created, and each log line is a JSON object."""
+    """No Lease is created, the metrics report the leader, and each log line is a JSON object."""
     async with api(tmp_path / "api") as live:
         options = ("--no-leader-elect", "--log-format", "json")
         async with Managed(tmp_path / "a", live.kubeconfig, *options) as manager:
             await manager.wait_for((200, "ok leader"))
+            status, metrics = await manager.probe("/metrics")
             assert (await manager.end(signal.SIGINT))[0] == 0
+        assert status == 200
+        assert 'leader_election_master_status{name="metal-operator"} 1.0' in metrics
+        assert 'rest_client_requests_total{code="200",host="127.0.0.1:' in metrics
+        assert "_created" not in metrics
         assert not (await live.client.list(LEASE, "metal-system")).items
         lines = [json.loads(line) for line in manager.printed().splitlines()]
         assert "manager is up" in [line["event"] for line in lines]

@@ -134,6 +134,7 @@ def all_available(count: int) -> Callable[[list[Server]], bool]:
     return lambda found: len(found) == count and all(s.status.state == "Available" for s in found)
 
 
+@pytest.mark.behaviour("Registry and probe", "`metalctl up` brings the first server to Available within ten seconds.")
 async def test_the_first_server_is_available_within_ten_seconds(tmp_path: Path) -> None:
     """The first server is Available within ten seconds of the start of the process."""
     begun = time.monotonic()

@@ -1,8 +1,6 @@
 """metalctl why: it knows every wait and reason of the controllers, and repeats the way out that a message names."""
 
 import ast
-import importlib
-import pkgutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,21 +23,14 @@ from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
 from metal.cli.why.advice import CLAIMS, FAILURES, MISFITS, WAITS
 from metal.cli.why.remedies import remedies
-from metal.controllers import server as states
 from metal.controllers.server.bmc.bmc_errors import _MENDABLE
-from metal.controllers.server.identity.system import WrongSystem
-from metal.controllers.server.tenancy.sanitization import OWED
+from metal.controllers.server.identity import WrongSystem
+from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 HOUSE = Path(controllers.__file__).parent
-
-
-def modules() -> list[Any]:
-    """Return every module of the Server controller."""
-    names = [info.name for info in pkgutil.walk_packages(states.__path__, f"{states.__name__}.")]
-    return [importlib.import_module(name) for name in names]
 
 
 def calls(files: list[Path], name: str) -> Iterator[tuple[ast.Call, str]]:
@@ -61,35 +52,30 @@ CLAIM = sorted((HOUSE / "claim").glob("*.py"))
 
 
 def test_every_wait_has_its_sentence() -> None:
-    """The waits of every state, of the checks before the states, and of each call that names one are known."""
-    declared = {name for module in modules() for name in getattr(module, "WAITS", {})}
-    named = {module.WAIT for module in modules() if hasattr(module, "WAIT")}
-    powers = {f"Power{target}" for target in ("On", "Off")}
-    assert declared | named | powers | literals(SERVER, "wait") <= set(WAITS)
+    """Every name that status.wait.for can have is known; the controllers write no other."""
+    assert set(WaitFor) <= set(WAITS)
+    assert not literals(SERVER, "wait")
 
 
 def test_every_failure_has_its_sentence() -> None:
-    """The reasons that states name, those of BMC errors, and those of missing objects are known."""
-    powers = {f"Power{target}Timeout" for target in ("On", "Off")}
+    """The reasons of the Server controller, of BMC errors, and of missing objects are known."""
     kinds = [getattr(bmc_errors, name) for name in bmc_errors.__all__] + [WrongSystem]
     lasting = {_lasting(kind) for kind in kinds}
     missing = {
-        _prefixed(reason)
+        of_bmc(reason)
         for reason in literals(
-            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "bmc_endpoint.py"], "Problem"
+            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "connect.py"], "Problem"
         )
     }
-    assert literals(SERVER, "fail") | {OWED} | powers | lasting | missing <= set(FAILURES)
+    assert set(Reason) | lasting | missing <= set(FAILURES)
 
 
 def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
-    """A reason is a literal; the computed ones are enumerated."""
-    computed = [(file, ast.unparse(call.args[0])) for call, file in calls(SERVER, "fail") if not _is_literal(call)]
-    assert sorted(computed) == [
-        ("bmc_errors.py", "prefixed"),
+    """A reason is a constant; those that come from a BMC error are enumerated."""
+    reasons = [(file, ast.unparse(call.args[0])) for call, file in calls(SERVER, "fail")]
+    assert sorted((file, reason) for file, reason in reasons if not reason.startswith("Reason.")) == [
+        ("bmc_errors.py", "of_bmc(reason)"),
         ("bmc_errors.py", "reason"),
-        ("power.py", "f'Power{request.target}Timeout'"),
-        ("sanitization.py", "OWED"),
     ]
 
 
@@ -106,17 +92,9 @@ def test_every_reason_of_a_claim_has_its_sentence() -> None:
     assert said <= set(CLAIMS)
 
 
-def _is_literal(call: ast.Call) -> bool:
-    return bool(call.args) and isinstance(call.args[0], ast.Constant)
-
-
-def _prefixed(reason: str) -> str:
-    return reason if reason.startswith("BMC") else f"BMC{reason}"
-
-
 def _lasting(kind: type[BMCError]) -> str:
     hopeless = kind.permanent and not issubclass(kind, _MENDABLE)
-    return kind.reason if hopeless else _prefixed(kind.reason)
+    return kind.reason if hopeless else of_bmc(kind.reason)
 
 
 @given(

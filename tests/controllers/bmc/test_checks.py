@@ -34,6 +34,7 @@ async def until_ready(r: Rack, status: str = "True", name: str = "b1", *, within
     return await soon(check, within=within)
 
 
+@pytest.mark.behaviour("BMC", "A BMC with inline `spec.access` is Ready and Enrolled, with the same status.")
 async def test_a_bmc_with_inline_access_is_described() -> None:
     """Address, identity, firmware, power and state; Ready and Enrolled are True."""
     async with rack() as r:
@@ -51,10 +52,13 @@ async def test_a_bmc_with_inline_access_is_described() -> None:
     assert START <= status.since <= START + timedelta(seconds=2)
     assert status.last_reset_time == datetime(2025, 12, 31, 23, tzinfo=UTC)
     assert ready(bmc) == ("True", "Connected")
-    assert condition(bmc, "Enrolled").message == "1 system has its Server"
+    assert condition(bmc, "Enrolled").message == "1 system has a Server"
     assert {("b1", "Connected"), ("b1", "ServerCreated")} <= set(events)
 
 
+@pytest.mark.behaviour(
+    "BMC", "A BMC with `spec.endpointRef` is Ready; its status shows identity, firmware, power and state."
+)
 async def test_a_bmc_behind_an_endpoint_is_described() -> None:
     """endpointRef: the address is the lease's, the rest the BMC's own word."""
     async with rack() as r:
@@ -70,6 +74,9 @@ async def test_a_bmc_behind_an_endpoint_is_described() -> None:
     assert (status.state, status.power_state, ready(bmc)) == ("Enabled", "On", ("True", "Connected"))
 
 
+@pytest.mark.behaviour(
+    "BMC", "A healthy BMC is read once a minute with jitter; an hour of health costs no write to the API."
+)
 async def test_a_healthy_bmc_is_asked_at_a_jittered_interval_and_never_written() -> None:
     """Once a minute, give or take; an hour of health costs not one write."""
     async with rack() as r:
@@ -86,6 +93,9 @@ async def test_a_healthy_bmc_is_asked_at_a_jittered_interval_and_never_written()
     assert 50 <= bmc.calls.count("systems") <= 75
 
 
+@pytest.mark.behaviour(
+    "BMC", "Each failure of a BMC sets Ready=False with its own reason; recovery is noticed within one interval."
+)
 @pytest.mark.parametrize(
     "failure",
     [
@@ -124,6 +134,9 @@ async def test_a_bmc_that_hangs_ends_in_a_condition() -> None:
     assert ready(bmc) == ("False", "Timeout")
 
 
+@pytest.mark.behaviour(
+    "BMC", "BMCs that hang do not delay others: with four of forty hanging, the others have Servers within two seconds."
+)
 async def test_dead_bmcs_delay_nobody() -> None:
     """One in ten hangs from the start: all others are Ready within two seconds."""
     async with rack() as r:
@@ -137,6 +150,9 @@ async def test_dead_bmcs_delay_nobody() -> None:
         await soon(enrolled, within=2.0)
 
 
+@pytest.mark.behaviour(
+    "BMC", "Wrong credentials are offered once until the BMCSecret changes; new ones are used within a second."
+)
 async def test_wrong_credentials_are_offered_once_until_they_change() -> None:
     """No storm and no lock-out: one log-in, then silence; the right password is used within a second."""
     async with rack() as r:
@@ -206,6 +222,7 @@ async def test_a_certificate_authority_is_read_from_its_secret() -> None:
     assert r.defaults.authorities == {"ca": "PEM"}
 
 
+@pytest.mark.behaviour("BMC", "A BMC without a readable manager still has Servers.", go="Reports an error.")
 @pytest.mark.parametrize("failure", [BMCNotFound("no manager"), BMCForbidden("no privilege")])
 async def test_a_bmc_without_a_readable_manager_still_has_systems(failure: BMCError) -> None:
     """Its Servers are there; the manufacturer is that of a system."""
@@ -250,6 +267,9 @@ async def test_ignored_bmcs_are_left_alone() -> None:
     assert left.status.state == ""
 
 
+@pytest.mark.behaviour(
+    "BMC", "Deleting a BMC deletes its Servers and drops its session; a hanging BMC does not block it."
+)
 @pytest.mark.parametrize("dead", [False, True])
 async def test_deletion_logs_out_and_is_always_possible(dead: bool) -> None:
     """The session is dropped and the Servers go with the BMC, also when the BMC hangs or the object is ignored."""
@@ -270,6 +290,9 @@ async def test_deletion_logs_out_and_is_always_possible(dead: bool) -> None:
     assert r.pool.dropped == ["b1"]
 
 
+@pytest.mark.behaviour(
+    "BMC", "`operation=graceful-restart-bmc` sends one reset, is removed, and is followed by Reset=False."
+)
 async def test_a_restart_is_asked_for_once_and_waited_for() -> None:
     """graceful-restart-bmc: one reset, the annotation goes, silence while it restarts, then Reset=False."""
     async with rack() as r:

@@ -1,4 +1,4 @@
-"""The DNS record of a BMC: applied once, kept, moved with its name, and what is said where it cannot be."""
+"""The DNS record of a BMC: applied once, kept in sync, moved with its name, and reported when it cannot be written."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=Object)
 
 
 class DNSRecord(Model, frozen=True, kw_only=True):
-    """The made-up kind."""
+    """The kind of the test."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -51,7 +51,7 @@ spec:
 
 
 def crd(kind: Kind[Any]) -> dict[str, Any]:
-    """A CRD whose spec knows names and addresses, in two versions."""
+    """A CRD whose spec has names and addresses, in two versions."""
     spec = {"dnsName": {"type": "string", "maxLength": 30}, "targets": {"type": "array", "items": {"type": "string"}}}
     schema = {
         "type": "object",
@@ -115,7 +115,7 @@ async def site(template: str = TEMPLATE, *, installed: bool = True) -> AsyncIter
 
 
 async def told(r: Rack, status: str, reason: str, name: str = "b1") -> Condition:
-    """The condition, once it says so."""
+    """The condition, once it has this status and reason."""
 
     async def check() -> Any:
         found = find((await r.bmc(name)).status.conditions, "DNSRecordApplied")
@@ -138,7 +138,7 @@ async def exists(r: Rack, name: str) -> bool:
 
 
 async def gone(r: Rack, kind: Kind[Any], name: str, namespace: str = "") -> None:
-    """Wait until it is not there."""
+    """Wait until the record is gone."""
 
     async def check() -> bool:
         try:
@@ -150,8 +150,11 @@ async def gone(r: Rack, kind: Kind[Any], name: str, namespace: str = "") -> None
     await soon(check, within=100)
 
 
+@pytest.mark.behaviour(
+    "BMC", "With `dnsRecordTemplate` each BMC owns a DNS record object, named in `status.dnsRecord` and a condition."
+)
 async def test_a_bmc_gets_its_record_in_the_managers_namespace_and_owns_it() -> None:
-    """The condition and status.dnsRecord name it; the Server is enrolled as ever."""
+    """The condition and status.dnsRecord name it; the Server is created as usual."""
     async with site() as (r, _):
         said = await told(r, "True", "RecordApplied")
         made, bmc, servers = await record(r), await r.bmc(), await r.servers()
@@ -159,15 +162,16 @@ async def test_a_bmc_gets_its_record_in_the_managers_namespace_and_owns_it() -> 
     assert made.metadata.labels == {"row": "r7"}
     (owner,) = made.metadata.owner_references
     assert (owner.kind, owner.uid, owner.controller) == ("BMC", bmc.metadata.uid, True)
-    assert said.message == "DNSRecord metal-system/b1 is as the template says"
+    assert said.message == "DNSRecord metal-system/b1 matches the template"
     ref = bmc.status.dns_record
     assert ref is not None
     assert (ref.api_version, ref.kind, ref.namespace, ref.name) == ("dns.example/v1", "DNSRecord", NS, "b1")
     assert list(servers) == ["b1-system-0"]
 
 
+@pytest.mark.behaviour("BMC", "The DNS record object is deleted with its BMC, by its owner reference.")
 async def test_the_record_goes_with_its_bmc() -> None:
-    """By its owner reference; nothing has to be removed by hand."""
+    """Through its owner reference; nothing has to be removed by hand."""
     async with site() as (r, _):
         await told(r, "True", "RecordApplied")
         await r.user.delete(KINDS.bmc, "b1")
@@ -218,7 +222,7 @@ async def test_a_changed_bmc_changes_its_record() -> None:
 
 
 async def test_a_bmc_that_does_not_answer_has_its_record_all_the_same() -> None:
-    """Then its name is wanted most."""
+    """The name is needed most when the BMC does not answer."""
     async with rack(started=False) as r:
         await r.api.install_crds([crd(RECORD)])
         r.template = parse(TEMPLATE, "dns.yaml")
@@ -230,7 +234,7 @@ async def test_a_bmc_that_does_not_answer_has_its_record_all_the_same() -> None:
 
 
 async def test_the_record_of_a_former_name_is_removed_once_the_new_one_is_there() -> None:
-    """Never before; one that somebody else took over stays."""
+    """Only after the new one is written; a record that another owner took over stays."""
     async with site(TEMPLATE.replace("{{ .Name }}", "{{ .Hostname }}")) as (r, gate):
         await told(r, "True", "RecordApplied")
         uid = (await record(r, "b1.example.com")).metadata.uid
@@ -269,7 +273,7 @@ async def test_a_template_of_another_kind_replaces_the_records() -> None:
 
 
 async def test_another_version_of_the_kind_is_the_same_record() -> None:
-    """It is not removed as that of a former name."""
+    """It is not deleted as the record of a former name."""
     async with site() as (r, gate):
         await told(r, "True", "RecordApplied")
         before = await record(r)
@@ -285,7 +289,7 @@ async def test_another_version_of_the_kind_is_the_same_record() -> None:
 
 
 async def test_without_a_template_records_stay_and_nothing_is_said_of_them() -> None:
-    """A lost option must not take names away."""
+    """Losing the option must not delete names."""
     async with site() as (r, _):
         await told(r, "True", "RecordApplied")
         await r.runtime.stop(grace=0.0)
@@ -333,13 +337,13 @@ async def test_a_kind_that_is_not_installed_is_said_and_found_once_it_is() -> No
 
 
 async def test_a_field_that_the_bmc_does_not_have_is_named() -> None:
-    """No record with a hole; one that is there stays until the field is back."""
+    """No incomplete record is written; an existing one stays until the field is set again."""
     async with site() as (r, _):
         await told(r, "True", "RecordApplied")
         await r.user.patch(KINDS.bmc, "b1", {"spec": {"hostname": None}})
         said = await told(r, "False", "FieldEmpty")
         assert (await record(r)).spec["dnsName"] == "b1.example.com"
-    assert said.message.startswith("no DNS record is written: spec.hostname of the BMC is empty")
+    assert said.message.startswith("no DNS record is written: the BMC has no value for Hostname")
 
 
 async def test_what_the_api_refuses_is_told_in_its_words() -> None:
@@ -352,7 +356,7 @@ async def test_what_the_api_refuses_is_told_in_its_words() -> None:
 
 
 async def test_two_bmcs_do_not_fight_for_one_record() -> None:
-    """The first keeps it; the other says whose it is, and what to do."""
+    """The first keeps it; the condition of the other names the owner and the correction."""
     async with site(TEMPLATE.replace("{{ .Name }}", "one")) as (r, gate):
         await told(r, "True", "RecordApplied")
         r.plug(2)
@@ -360,20 +364,20 @@ async def test_two_bmcs_do_not_fight_for_one_record() -> None:
         said = await told(r, "False", "OwnedByAnother", "b2")
         await asyncio.sleep(600)
         made = await record(r, "one")
-    assert said.message.startswith("DNSRecord metal-system/one belongs to BMC b1: have metadata.name")
+    assert said.message.startswith("DNSRecord metal-system/one is owned by BMC b1: use {{ .Name }} in metadata.name")
     assert made.spec["dnsName"] == "b1.example.com"
     assert gate.count("apply DNSRecord") == 1
 
 
 async def test_a_namespace_that_is_missing_is_said() -> None:
-    """It is not made: whose it is, is not known here."""
+    """It is not created."""
     template = TEMPLATE.replace("  labels:", "  namespace: names\n  labels:")
     async with site(template) as (r, _):
         said = await told(r, "False", "NamespaceNotFound")
         await r.user.create(NAMESPACES, {"metadata": {"name": "names"}})
         await told(r, "True", "RecordApplied")
         made = await r.user.get(RECORD, "b1", "names")
-    assert said.message == "DNSRecord names/b1 has no namespace to live in: create names"
+    assert said.message == "namespace names of DNSRecord names/b1 does not exist: create it"
     assert made.spec["targets"] == ["192.0.2.1"]
 
 
@@ -391,7 +395,7 @@ async def test_an_api_that_fails_is_said_and_tried_again() -> None:
         gate.trap = None
         await told(r, "True", "RecordApplied")
         made = await record(r)
-    assert said.message == "the API did not take the DNS record: the connection was cut"
+    assert said.message == "the API did not accept the DNS record: the connection was cut"
     assert made.spec["dnsName"] == "new.example.com"
 
 
@@ -403,4 +407,4 @@ async def test_a_record_may_be_of_a_built_in_kind() -> None:
         made = await r.user.get(CONFIG_MAP, "dns-b1", NS)
         bmc = await r.bmc()
     assert made.data == {"host": "b1.example.com"}
-    assert condition(bmc, "DNSRecordApplied").message == "ConfigMap metal-system/dns-b1 is as the template says"
+    assert condition(bmc, "DNSRecordApplied").message == "ConfigMap metal-system/dns-b1 matches the template"

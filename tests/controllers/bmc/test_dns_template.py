@@ -1,4 +1,5 @@
-"""The template of DNS records: what is filled in, what is refused at the start, and that values never become YAML."""
+"""The template of DNS records: which fields are replaced, what is refused at load time, and that values never become
+YAML."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.bmc import BMC, BMCSpec, BMCStatus
-from metal.controllers.bmc import dns_fields
+from metal.api.bmc import BMC
 from metal.controllers.bmc.dns_template import FieldEmpty, load, parse
 from metal.controllers.shared.yamltree import Invalid
 
@@ -19,11 +19,17 @@ HEAD = "apiVersion: dns.example/v1\nkind: DNSRecord\nmetadata:\n  name: {{ .Name
 def bmc(**more: Any) -> BMC:
     """A BMC that has said who it is."""
     body = {
-        "metadata": {"name": "b1", "labels": {"rack": "r7", "ttl": "300"}},
+        "metadata": {
+            "name": "b1",
+            "uid": "u1",
+            "labels": {"rack": "r7", "ttl": "300"},
+            "annotations": {"room": "2"},
+        },
         "spec": {
+            "bmcUUID": "m1",
             "hostname": "b1.example.com",
             "access": {"ip": "192.0.2.1"},
-            "protocol": {"name": "Redfish", "port": 443},
+            "protocol": {"name": "Redfish", "port": 443, "scheme": "https"},
         },
         "status": {"ip": "192.0.2.1", "macAddress": "a0:b1:c2:00:00:01", "serialNumber": "0012", **more},
     }
@@ -65,30 +71,39 @@ def test_a_record_is_the_document_with_the_fields_filled_in() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [".IP", ".ip", ".BMCStatus.IP", ".Status.IP", ".status.ip", ".Endpoint.IP", ".spec.access.ip", ".Access.IP"],
-)
+@pytest.mark.parametrize("reference", [".IP", ".ip", ".BMCStatus.IP", ".Status.IP", ".status.ip"])
 def test_a_field_has_the_spelling_of_the_api_and_that_of_go(reference: str) -> None:
-    """Spec and status may be left out, as Go's operator embeds both; Endpoint is what Go calls access."""
+    """Spec and status may be left out, since Go's operator embeds both in the struct that templates see."""
     assert rendered(f"{{{{ {reference} }}}}") == "192.0.2.1"
 
 
-def led_to(reference: str) -> str:
-    """The path of the field, or why it is none."""
-    try:
-        return dns_fields.find(reference).path
-    except LookupError as exc:
-        return str(exc)
-
-
-@pytest.mark.parametrize("root", [BMCSpec, BMCStatus])
-def test_every_field_is_found_in_both_spellings_or_said_to_be_no_single_value(root: type) -> None:
-    """None is hidden by another of spec or status."""
-    prefix = "spec" if root is BMCSpec else "status"
-    for name in root.__struct_encode_fields__:  # type: ignore[attr-defined]  # a Struct
-        for spelling in (name, name[0].upper() + name[1:], f"{prefix}.{name}"):
-            assert led_to(f".{spelling}").partition(" is ")[0] == f"{prefix}.{name}"
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        (".Name", "b1"),
+        (".metadata.uid", "u1"),
+        (".Namespace", "metal-system"),
+        (".Labels.rack", "r7"),
+        (".metadata.labels.rack", "r7"),
+        (".metadata.annotations.room", "2"),
+        (".spec.hostname", "b1.example.com"),
+        (".BMCSpec.Hostname", "b1.example.com"),
+        (".spec.bmcUUID", "m1"),
+        (".Protocol.Name", "Redfish"),
+        (".Protocol.Scheme", "https"),
+        (".MACAddress", "a0:b1:c2:00:00:01"),
+        (".Manufacturer", "Maker"),
+        (".Model", "M"),
+        (".SKU", "S"),
+        (".SerialNumber", "0012"),
+        (".FirmwareVersion", "1.5"),
+    ],
+)
+def test_each_named_field_is_replaced_by_its_value(reference: str, value: str) -> None:
+    """Quoted, so that each is a string."""
+    said = {"manufacturer": "Maker", "model": "M", "sku": "S", "firmwareVersion": "1.5"}
+    template = parse(f"{HEAD}spec: '{{{{ {reference} }}}}'\n", "dns.yaml")
+    assert template.render(bmc(**said), "metal-system")["spec"] == value
 
 
 @pytest.mark.parametrize(
@@ -113,38 +128,46 @@ def test_a_name_is_a_text_even_where_it_is_a_number() -> None:
     assert made["metadata"]["labels"] == {"port": "443", "floor": "3"}
 
 
-@pytest.mark.parametrize("value", ["{{ .Labels.row }}", "{{ .Model }}", "x{{ .BMCUUID }}", "{{ .TLS.Fingerprint }}"])
+@pytest.mark.parametrize("value", ["{{ .Labels.row }}", "{{ .Model }}", "x{{ .SKU }}", "{{ .Annotations.rack }}"])
 def test_a_field_without_a_value_stops_the_record_and_is_named(value: str) -> None:
     """Rather no record than one with a hole in it."""
-    with pytest.raises(FieldEmpty, match="of the BMC is empty, and the DNS record's template uses it"):
+    with pytest.raises(FieldEmpty, match=r"the BMC has no value for .*: set it, or remove .* from the template"):
         rendered(value)
 
 
+@pytest.mark.behaviour(
+    "BMC",
+    "`dnsRecordTemplate` accepts plain fields only; anything else is refused with line and fix.",
+    go="Renders a template.",
+)
 @pytest.mark.parametrize(
     ("expression", "sentence"),
     [
-        ("range $k, $v := .Labels", "write `labels: {{ .Labels }}` in place of the loop"),
-        ("- .Name -", "write it without hyphens"),
-        (".Name | printf", "nothing is computed"),
-        ("if .IP", "nothing is computed"),
-        ("$.Name", "nothing is computed"),
-        ("", "nothing is computed"),
-        ('index .Labels "a/b"', "nothing is computed"),
-        ("/* why */", "nothing is computed"),
-        (".__class__", "a BMC has no field __class__: use Name, Namespace, Labels"),
-        (".Password", "a BMC has no field Password"),
-        (".Spec", "spec is no single value: go on with one of bmcUUID, "),
-        (".Protocol", "spec.protocol is no single value: go on with one of name, port, scheme"),
-        (".Protocol.Host", "spec.protocol has no field Host: use one of name, port, scheme"),
-        (".Name.x", "metadata.name has no field x"),
-        (".Namespace.x", "a BMC has no field Namespace"),
-        (".Metadata.ResourceVersion", "metadata has no field ResourceVersion: use one of name, "),
-        (".Conditions", "status.conditions is a list"),
-        (".Systems", "status.systems is no single value"),
-        (".Labels.a.b", "metadata.labels.a is a single value"),
+        ("range $k, $v := .Labels", "no functions, conditions or loops; for all labels write `labels: {{ .Labels }}`"),
+        ("- .Name -", "only fields such as {{ .Name }} are replaced"),
+        (".Name | printf", "only fields such as {{ .Name }} are replaced"),
+        ("if .IP", "no functions, conditions or loops"),
+        ("$.Name", "only fields such as {{ .Name }} are replaced"),
+        ("", "only fields such as {{ .Name }} are replaced"),
+        ('index .Labels "a/b"', "no functions, conditions or loops"),
+        ("/* why */", "only fields such as {{ .Name }} are replaced"),
+        (".__class__", "unknown field __class__: use one of Namespace, Name, UID, Labels, Annotations, Hostname"),
+        (".Password", "unknown field Password: use one of Namespace, Name, "),
+        (".Spec", "unknown field Spec: "),
+        (".Protocol", "unknown field Protocol: "),
+        (".Protocol.Host", "unknown field Protocol.Host: "),
+        (".Name.x", "unknown field Name.x: "),
+        (".Namespace.x", "unknown field Namespace.x: "),
+        (".Metadata.ResourceVersion", "unknown field Metadata.ResourceVersion: "),
+        (".Spec.IP", "unknown field Spec.IP: "),
+        (".Conditions", "unknown field Conditions: "),
+        (".Systems", "unknown field Systems: "),
+        (".Labels.a.b", "unknown field Labels.a.b: "),
     ],
 )
-def test_anything_but_a_plain_field_is_refused_with_its_line_and_the_fix(expression: str, sentence: str) -> None:
+def test_anything_but_a_named_field_is_refused_with_its_line_and_the_known_fields(
+    expression: str, sentence: str
+) -> None:
     """In the record as well as in a comment."""
     for lead in ("value: ", "# value: "):
         told = refusal(f"{HEAD}spec:\n  {lead}{{{{{expression}}}}}\n")
@@ -165,19 +188,19 @@ def test_anything_but_a_plain_field_is_refused_with_its_line_and_the_fix(express
         ("apiVersion: v1\nkind: A\nmetadata:\n  name: {{ .Labels }}\n", "line 4: name must be a single value"),
         ("apiVersion: v1\nkind: {{ .Name }}\nmetadata: {name: a}\n", "line 2: kind must be the same for every BMC"),
         ("apiVersion: a/b/c\nkind: A\nmetadata: {name: a}\n", "line 1: apiVersion must be the same for every BMC"),
-        (HEAD + "  ownerReferences: []\n", "line 5: ownerReferences cannot be used here"),
-        (HEAD + "  generateName: a\n", "line 5: generateName cannot be used here"),
+        (HEAD + "  ownerReferences: []\n", "line 5: ownerReferences cannot be set"),
+        (HEAD + "  generateName: a\n", "line 5: generateName cannot be set"),
         (HEAD + "spec:\n  {{ .Name }}: a\n", "line 6: a key must be a plain word"),
-        (HEAD + "spec:\n  a: 1\n  a: 2\n", "line 7: a is there a second time"),
-        (HEAD + "spec: '{{ .Labels }}'\n", "line 5: {{ .metadata.labels }} is a mapping: write it alone"),
-        (HEAD + "spec: {{ .Name }}{{ .Labels }}\n", "line 5: {{ .metadata.labels }} is a mapping: write it alone"),
-        (HEAD + "spec: &a [*a]\n", "line 5: *a repeats what is elsewhere"),
-        (HEAD + "spec: !!python/name:os.system a\n", "line 5: 'a' is no value of"),
+        (HEAD + "spec:\n  a: 1\n  a: 2\n", "line 7: a is set twice"),
+        (HEAD + "spec: '{{ .Labels }}'\n", "line 5: .Labels is a mapping: write it alone"),
+        (HEAD + "spec: {{ .Name }}{{ .Labels }}\n", "line 5: .Labels is a mapping: write it alone"),
+        (HEAD + "spec: &a [*a]\n", "line 5: aliases such as *a are not supported"),
+        (HEAD + "spec: !!python/name:os.system a\n", "line 5: 'a' is not a value of"),
         (HEAD + "spec: {{ .Name\n", "line 5: {{ is not closed"),
-        (HEAD + "spec: [\n", "this is not YAML"),
-        (HEAD + "spec: a\x07\n", "this is not YAML"),
-        (HEAD + "---\nkind: Other\n", "line 5: this is not YAML: but found another document"),
-        (HEAD + "spec: \ue0000\ue001\n", "line 5: the character U+E000 has no meaning"),
+        (HEAD + "spec: [\n", "not valid YAML"),
+        (HEAD + "spec: a\x07\n", "not valid YAML"),
+        (HEAD + "---\nkind: Other\n", "line 5: not valid YAML: but found another document"),
+        (HEAD + "spec: \ue0000\ue001\n", "line 5: the character U+E000 is not allowed"),
         (HEAD + "#" * (1 << 20), "is larger than 1 MiB"),
     ],
 )

@@ -15,7 +15,7 @@ from metal.bmc.errors import (
     BMCTimeout,
     BMCUnreachable,
 )
-from metal.bmc.protocols import ManagerInfo
+from metal.bmc.systems import ManagerInfo
 from metal.kube.meta.conditions import find
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready, soon, system
 
@@ -55,6 +55,9 @@ def told(bmc: Any) -> tuple[str, str]:
     return found.status, found.reason
 
 
+@pytest.mark.behaviour(
+    "BMC", "A restart is sent over SSH when Redfish answers 5xx or does not answer.", issues=(448, 453, 1106)
+)
 @pytest.mark.parametrize("failure", ILL, ids=lambda failure: type(failure).__name__)
 async def test_where_redfish_fails_the_restart_goes_over_ssh(failure: BMCError) -> None:
     """5xx or no answer at all: the vendor's command, once; back again, Reset is False and the time is kept."""
@@ -113,6 +116,7 @@ async def test_the_manufacturer_of_a_system_will_do() -> None:
     assert r.shell.commands == ["192.0.2.1 resetsp"]
 
 
+@pytest.mark.behaviour("BMC", "A failed SSH restart sets Reset=False with its reason and can be requested again.")
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
@@ -155,7 +159,8 @@ async def test_an_unknown_make_is_not_guessed_at() -> None:
         await r.operate(KINDS.bmc, "b1", SSH)
         failed = await with_reset(r, "False")
     assert told(failed) == ("False", "NotSupported")
-    assert "of Contoso over SSH is not known; it is for Dell, HPE and Lenovo" in condition(failed, "Reset").message
+    message = condition(failed, "Reset").message
+    assert "of Contoso over SSH is not supported; supported are Dell, HPE and Lenovo" in message
     assert r.shell.commands == []
 
 
@@ -171,6 +176,7 @@ async def test_what_no_restart_can_mend_is_no_case_for_ssh(failure: BMCError) ->
     assert r.shell.commands == []
 
 
+@pytest.mark.behaviour("BMC", "No second restart is sent while the first one is awaited.")
 async def test_no_second_restart_is_sent_while_the_first_is_waited_for() -> None:
     """Not by another annotation, and not by a manager that was killed right after it was sent."""
     async with rack() as r:
@@ -188,6 +194,7 @@ async def test_no_second_restart_is_sent_while_the_first_is_waited_for() -> None
     assert ("b1", "ResetInProgress") in events
 
 
+@pytest.mark.behaviour("BMC", "A manager killed right after it sent a restart does not send it again.")
 async def test_a_manager_that_dies_after_the_command_does_not_send_it_again() -> None:
     """What is about to be sent is written down before; the annotation that is still there is known to be obeyed."""
     async with rack() as r:
@@ -214,6 +221,7 @@ async def test_a_manager_that_dies_after_the_command_does_not_send_it_again() ->
     assert KINDS.key("operation") not in after.metadata.annotations
 
 
+@pytest.mark.behaviour("BMC", "A BMC that does not return from a restart ends it with Reset=False after a deadline.")
 async def test_a_bmc_that_does_not_come_back_is_waited_for_until_the_deadline() -> None:
     """Then Reset is False with the way out: no wedge, also when its credentials are refused meanwhile."""
     for failure in (BMCUnreachable("dead"), BMCAuthError("who are you?")):
@@ -239,6 +247,9 @@ async def test_a_failed_bmc_is_restarted_by_itself_only_where_that_is_wanted() -
     assert (r.shell.commands, bmc.calls.count("reset_manager")) == ([], 0)
 
 
+@pytest.mark.behaviour(
+    "BMC", "With `bmc.autoReset` a failed BMC is restarted once an hour, also when TCP connections fail.", issues=(713,)
+)
 @pytest.mark.parametrize("failure", ILL, ids=lambda failure: type(failure).__name__)
 async def test_a_failed_bmc_is_restarted_once_and_not_again_for_an_hour(failure: BMCError) -> None:
     """After the time it is given, also when TCP itself fails; an hour later it is tried again."""
@@ -270,6 +281,7 @@ async def test_a_bmc_that_only_refuses_us_is_not_restarted(failure: BMCError) ->
     assert r.shell.commands == []
 
 
+@pytest.mark.behaviour("BMC", "The SSH host key is pinned at first use; a changed key is refused until it is accepted.")
 async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused() -> None:
     """Until a person accepts the one that was shown; the password goes to nobody else."""
     async with rack() as r:
@@ -289,7 +301,7 @@ async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused(
         events = await r.events()
     assert pinned.status.ssh_host_key.sha256 == "SHA256:first"
     assert refused.status.ssh_host_key.refused == "SHA256:second"
-    assert "SHA256:second and was SHA256:first" in condition(refused, "Reset").message
+    assert "is SHA256:second and was SHA256:first" in condition(refused, "Reset").message
     assert "accept-host-key" in condition(refused, "Reset").message
     assert offered == 1
     assert accepted.status.ssh_host_key.sha256 == "SHA256:second"
@@ -297,6 +309,9 @@ async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused(
     assert {("b1", "HostKeyPinned"), ("b1", "HostKeyAccepted")} <= set(events)
 
 
+@pytest.mark.behaviour(
+    "BMC", "A host key in `sshHostKey.refused` sets HostKeyTrusted=False and blocks SSH until accept-host-key."
+)
 async def test_a_host_key_that_a_console_refused_is_a_condition_until_it_is_accepted() -> None:
     """Console and controllers share one pin: what a person's console wrote is judged at once, and accepted here."""
     async with rack() as r:
@@ -317,7 +332,7 @@ async def test_a_host_key_that_a_console_refused_is_a_condition_until_it_is_acce
     assert condition(trusted, "HostKeyTrusted").reason == "HostKeyPinned"
     assert condition(refused, "HostKeyTrusted").reason == "HostKeyChanged"
     message = condition(refused, "HostKeyTrusted").message
-    assert "SHA256:first and was SHA256:old" in message
+    assert "SHA256:first instead of SHA256:old" in message
     assert "kubectl annotate bmcs b1 metal.ironcore.dev/operation=accept-host-key" in message
     assert (told(restart), kept) == (("False", "HostKeyChanged"), [])
     assert (accepted.status.ssh_host_key.sha256, accepted.status.ssh_host_key.refused) == ("SHA256:first", "")

@@ -22,6 +22,9 @@ async def enrolled(r: Rack, count: int) -> dict[str, str]:
     return found
 
 
+@pytest.mark.behaviour(
+    "BMC", "A system with a UUID becomes a Server with lower-case UUID, path, reference and controlling owner."
+)
 async def test_a_system_becomes_a_server() -> None:
     """Name, lower-case UUID, path, reference and controlling owner."""
     async with rack() as r:
@@ -38,6 +41,9 @@ async def test_a_system_becomes_a_server() -> None:
     assert bmc.status.systems == {uuid(1).lower(): 0}
 
 
+@pytest.mark.behaviour(
+    "BMC", "Server names belong to system UUIDs: any order of the systems, at any check, keeps all names."
+)
 async def test_a_shifted_order_renames_nobody() -> None:
     """The list changes its order at every check, and across restarts: every name keeps its UUID."""
     async with rack(interval=10.0) as r:
@@ -166,6 +172,7 @@ async def test_systems_without_an_identity_are_told_but_do_not_block(present: An
     assert words in condition(bmc, "Enrolled").message
 
 
+@pytest.mark.behaviour("BMC", "A system without a boot override becomes no Server.")
 async def test_systems_that_do_not_boot_are_no_servers() -> None:
     """A system without any boot override is a composition or a chassis, not a server."""
     async with rack() as r:
@@ -178,6 +185,7 @@ async def test_systems_that_do_not_boot_are_no_servers() -> None:
     assert condition(bmc, "Enrolled").status == "True"
 
 
+@pytest.mark.behaviour("BMC", "Labels of the BMC are copied to its Servers; labels of other clients are kept.")
 async def test_labels_follow_those_of_the_bmc() -> None:
     """Added, changed and removed; labels that others put on the Server stay."""
     async with rack() as r:

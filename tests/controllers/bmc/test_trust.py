@@ -24,6 +24,7 @@ async def until(r: Rack, status: str, reason: str, *, within: float = 75.0, name
     return await soon(check, within=within)
 
 
+@pytest.mark.behaviour("BMC", "With `tls.trustOnFirstUse` the certificate is pinned before any credentials are sent.")
 async def test_the_first_certificate_is_pinned_before_any_credentials_are_sent() -> None:
     """Its SHA-256 is in status when the first request goes out, and every request is held to it."""
     async with rack() as r:
@@ -47,6 +48,9 @@ async def test_the_first_certificate_is_pinned_before_any_credentials_are_sent()
     assert events.count(("b1", "CertificatePinned")) == 1
 
 
+@pytest.mark.behaviour(
+    "BMC", "A changed certificate is refused until `operation=accept-certificate`; the message names both fingerprints."
+)
 async def test_a_changed_certificate_is_refused_until_a_person_accepts_it() -> None:
     """Both fingerprints and the way out are said; nothing is sent to whoever shows the other one meanwhile."""
     async with rack() as r:

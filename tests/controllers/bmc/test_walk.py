@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCAuthError, BMCError, BMCServerError, BMCTimeout, BMCUnreachable
-from metal.bmc.protocols import ManagerInfo, ShellAccess
+from metal.bmc.shell import ShellAccess
+from metal.bmc.systems import ManagerInfo
 from tests.controllers.rack import KINDS, Rack, RackBMC, condition, rack, ready
 
 pytestmark = pytest.mark.looptime
@@ -127,6 +128,7 @@ class Walk:
         assert [known.uri for known in self.bmc.destinations] == [found.status.events_subscription_link], self.log
 
 
+@pytest.mark.behaviour("BMC", "Under random faults each requested restart is sent at most once, and ends.")
 @pytest.mark.parametrize("seed", range(8))
 async def test_restarts_end_and_are_sent_once_whatever_happens(seed: int) -> None:
     """Whatever fails, is asked for, changes or is killed: each restart goes out once at most, and ends."""

@@ -16,7 +16,8 @@ from metal.api.ipxe import IPXEBootConfig
 from metal.api.meta import Kind
 from metal.boot.errors import ImageError
 from metal.boot.images import Image
-from metal.controllers.bootconfig.watches import setup_boot
+from metal.controllers.bootconfig.watches import setup_boot_configs
+from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
@@ -36,10 +37,8 @@ class Site:
         self.runtime = Runtime(self.api, rng=random.Random(1))
         self.clock = LoopClock(Clock().now)
         self.recorder = Recorder(self.api, EVENT, component="test", clock=self.clock)
-        setup_boot(
-            self.runtime, self.kinds, world.images, world.settings, self.recorder,
-            clock=self.clock, rng=random.Random(1),
-        )  # fmt: skip
+        context = Context(self.api, self.kinds, self.clock, random.Random(1), self.recorder)
+        setup_boot_configs(context, self.runtime, world.images, world.settings)
         self.runtime.background("events", self.recorder.run)
 
     async def server(self, name: str = "s1") -> None:
@@ -135,6 +134,10 @@ async def test_without_a_secret_reference_no_ignition_is_needed(site: Site) -> N
     assert (await site.child()).spec.ignition_secret_ref is None
 
 
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "A boot configuration is Pending while its Server does not exist.",
+)
 async def test_a_missing_server_is_awaited(site: Site) -> None:
     """Pending until it is there."""
     await site.secret()

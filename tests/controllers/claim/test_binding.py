@@ -18,6 +18,11 @@ ASKS = pytest.mark.parametrize(
 """Servers with an even number stand in rack 0."""
 
 
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "Ten servers and four claims make exactly four pairs, with and without a selector.",
+    issues=(158, 190),
+)
 @ASKS
 async def test_ten_servers_and_four_claims_make_exactly_four_pairs(asks: dict[str, Any]) -> None:
     """Claims that come at once take different servers, whether they take any or ask for labels."""
@@ -29,6 +34,9 @@ async def test_ten_servers_and_four_claims_make_exactly_four_pairs(asks: dict[st
     assert sorted(held) == ["c0", "c1", "c2", "c3"]
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "One server and eight claims make exactly one pair; seven claims name the reason.", issues=(230, 356)
+)
 @ASKS
 async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reasons(asks: dict[str, Any]) -> None:
     """The others stay Unbound and say that the only server is held."""
@@ -47,6 +55,7 @@ async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reaso
         assert "none of 1 servers fits: 1 held by another claim" in bound.message
 
 
+@pytest.mark.behaviour("ServerClaim", issues=(632,))
 async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
     """An unbound claim is woken when a server that fits becomes free."""
     async with world() as w:
@@ -60,6 +69,9 @@ async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
     assert claim.spec.server_ref is not None
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A selector takes only servers with its labels; a claim that finds none waits and names the reason."
+)
 async def test_a_selector_takes_only_servers_with_its_labels() -> None:
     """Two servers have the label, three claims ask for it: the third waits and says why."""
     async with world() as w:
@@ -75,6 +87,9 @@ async def test_a_selector_takes_only_servers_with_its_labels() -> None:
     assert "labels or name do not match" in next(c.message for c in unbound[0].status.conditions if c.type == "Bound")
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A claim for a Server that does not exist reports it, and binds when the Server is created."
+)
 async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_it_comes() -> None:
     """serverRef may be written before the server is there."""
     async with world() as w:
@@ -86,6 +101,7 @@ async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_i
     assert claim.spec.server_ref is not None
 
 
+@pytest.mark.behaviour("ServerClaim", "A claim that never had a server can be deleted.")
 async def test_a_claim_that_never_had_a_server_can_be_deleted() -> None:
     """Whether it waits for any server or for one that does not exist: nothing holds it up, and nothing of it stays."""
     async with world() as w:
@@ -101,6 +117,7 @@ async def test_a_claim_that_never_had_a_server_can_be_deleted() -> None:
         assert (await w.client.list(KINDS.boot_config)).items == ()
 
 
+@pytest.mark.behaviour("ServerClaim", "A bound claim keeps its server when the server is marked unclaimable.")
 async def test_a_bound_claim_survives_a_cordon() -> None:
     """unclaimable keeps new claims away, not the one that is there."""
     async with world() as w:
@@ -113,6 +130,11 @@ async def test_a_bound_claim_survives_a_cordon() -> None:
     assert claim.status.phase == "Bound"
 
 
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "An image changed after the first boot is reported in a condition and not applied.",
+    go="Changes the boot configuration of the running server.",
+)
 async def test_image_changes_after_the_first_boot_are_visible_and_not_applied() -> None:
     """The running tenant is left alone; a condition says what was changed too late."""
     async with world() as w:
@@ -131,6 +153,7 @@ async def test_image_changes_after_the_first_boot_are_visible_and_not_applied() 
     assert w.bmc.network_boots == 2
 
 
+@pytest.mark.behaviour("ServerClaim")
 async def test_image_changes_before_the_first_boot_are_taken() -> None:
     """The boot configuration follows the claim until the machine has booted."""
     async with world() as w:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from metal.api.server import Server
+from metal.bmc.power import PowerState
 from metal.kube.client.errors import Unavailable
 from tests.controllers.claim.fleet import available, holders
 from tests.controllers.world import KINDS, NS, World, world
@@ -25,6 +26,9 @@ async def _booted(w: World) -> None:
     await w.until_claim(lambda c: any(x.type == "Ready" and x.status == "True" for x in c.status.conditions))
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A claim whose server is taken away is Unbound with ServerLost and boots no second time."
+)
 async def test_a_claim_whose_server_was_taken_away_is_lost_and_boots_no_second_time() -> None:
     """serverClaimRef removed by hand: the server is cleaned up, and the claim never gets another network boot."""
     async with world() as w:
@@ -51,6 +55,11 @@ async def test_a_claim_that_never_booted_gets_another_server() -> None:
     assert _bound(claim) == ("True", "Bound")
 
 
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "A lost answer to the binding request does not give the claim a second server.",
+    issues=(374, 389, 391),
+)
 async def test_an_answer_that_was_lost_does_not_take_a_second_server() -> None:
     """The patch went through, the answer did not arrive: the claim has the server that it took."""
     async with world() as w:
@@ -72,6 +81,11 @@ async def test_an_answer_that_was_lost_does_not_take_a_second_server() -> None:
     assert failures > 0
 
 
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "Of two servers that reference a claim, the one that the claim does not name is freed.",
+    issues=(374, 389, 391),
+)
 async def test_of_two_servers_that_point_at_a_claim_the_unnamed_one_is_freed() -> None:
     """Two managers took one each: the claim names one, the other goes through Cleanup, and only one boots."""
     async with world() as w:
@@ -133,6 +147,7 @@ async def test_a_claim_that_found_the_cache_behind_takes_the_next_server_at_once
     assert claim.spec.server_ref.name not in lied
 
 
+@pytest.mark.behaviour("ServerClaim", "A claim on an undiscovered server waits for its discovery.")
 async def test_a_claim_put_by_hand_on_an_undiscovered_server_waits_for_its_discovery() -> None:
     """Discovery and claim do not fight over the boot configuration."""
     async with world() as w:
@@ -174,16 +189,27 @@ async def test_a_claim_on_a_server_in_error_says_what_is_wrong_with_it() -> None
     assert ready == [("False", "ServerInError")]
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A server that shows power is not bound; the claim reports it and binds when the server is off."
+)
 @pytest.mark.parametrize("count", [1, 4])
 async def test_no_server_is_taken_that_shows_power(count: int) -> None:
-    """A server that is not off yet is not claimable; the claim says so and binds when it is."""
+    """Servers that show power stay unbound while they do; the claim names the reason and binds when one is off."""
     async with world() as w:
         await available(w, count)
         await w.runtime.stop(grace=0.0)
         for n in range(count):
+            w.pool.bmcs[f"10.0.1.{n}"].shows = PowerState.ON
             await w.client.patch_status(KINDS.server, f"s{n}", {"status": {"powerState": "On"}})
         await w.add_claim(power="Off")
-        w.tap.writes.clear()
         await w.restart()
+        await asyncio.sleep(30)
+        waiting, held = await w.claim(), await holders(w)
+        for n in range(count):
+            w.pool.bmcs[f"10.0.1.{n}"].shows = None
         claim = await w.until_claim(lambda c: c.status.phase == "Bound")
-    assert claim.spec.server_ref is not None
+        assert claim.spec.server_ref is not None
+        server = await w.server(claim.spec.server_ref.name)
+    assert (held, waiting.status.phase, _bound(waiting)) == ([], "Unbound", ("False", "NotAvailable"))
+    assert f"{count} not powered off yet" in next(c.message for c in waiting.status.conditions if c.type == "Bound")
+    assert server.status.power_state == "Off"

@@ -10,9 +10,9 @@ from metal.api.claim import ServerClaim, ServerClaimSpec
 from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint, Toleration
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.claim.matching import Verdict, blocking_taints, misfit, selector_problem
+from metal.controllers.claim.candidate_order import CandidateOrder
+from metal.controllers.claim.matching import Choice, blocking_taints, misfit, selector_problem
 from metal.controllers.claim.matching import choose as first_that_fits
-from metal.controllers.claim.ring import Ring
 
 
 def _server(name: str = "s", state: str = "Available", power: str = "Off", **spec: object) -> Server:
@@ -29,11 +29,11 @@ def _claim(uid: str = "u", **spec: object) -> ServerClaim:
     return ServerClaim(metadata=meta, spec=ServerClaimSpec(**spec))  # type: ignore[arg-type]  # fields of the spec
 
 
-def choose(claim: ServerClaim, servers: Iterable[Server]) -> Verdict:
+def choose(claim: ServerClaim, servers: Iterable[Server]) -> Choice:
     """As the reconciler does it: along the ring."""
-    ring, held = Ring(), {}
+    ring, held = CandidateOrder(), {}
     for server in servers:
-        ring.note(None, server)
+        ring.update(None, server)
         held[server.metadata.name] = server
     return first_that_fits(claim, [held[name] for name in ring.names(claim)])
 
@@ -42,6 +42,7 @@ K = Taint(key="k", value="v")
 X1 = LabelSelector(match_labels={"x": "1"})
 
 
+@pytest.mark.behaviour("ServerClaim")
 @pytest.mark.parametrize(
     ("taints", "tolerations", "blocked"),
     [
@@ -67,6 +68,9 @@ def test_taints_block_unless_tolerated(taints: list[Taint], tolerations: list[To
     assert bool(blocking_taints(taints, tolerations)) is blocked
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "Each reason not to fit has a name: state, other claim, labels, taints, cordon, power."
+)
 @pytest.mark.parametrize(
     ("server", "claim", "reason"),
     [
@@ -108,6 +112,7 @@ def test_a_server_whose_bmc_does_not_answer_is_not_given_away() -> None:
     assert found.reason == "BMCUnreachable"
 
 
+@pytest.mark.behaviour("ServerClaim", "A claim that no server fits counts the servers by reason.")
 def test_the_verdict_counts_the_servers_that_did_not_fit() -> None:
     """A person reads how many servers there are and what is wrong with each group."""
     servers = [_server("a", state="Discovery"), _server("b", state="Discovery"), _server("c", unclaimable=True)]
@@ -130,6 +135,7 @@ def test_a_selector_that_makes_no_sense_matches_nothing_and_is_explained() -> No
     assert "operator" in selector_problem(claim)
 
 
+@pytest.mark.behaviour("ServerClaim", "The chosen server does not depend on the order of the list.")
 @given(st.sets(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=8), st.text(min_size=1, max_size=5))
 def test_the_choice_does_not_depend_on_the_order_of_servers(names: set[str], uid: str) -> None:
     """The same claim gets the same server, however the cache lists them."""
@@ -140,6 +146,7 @@ def test_the_choice_does_not_depend_on_the_order_of_servers(names: set[str], uid
     assert one.metadata.name == two.metadata.name
 
 
+@pytest.mark.behaviour("ServerClaim", "Different claims prefer different servers.")
 def test_different_claims_prefer_different_servers() -> None:
     """A hundred claims over a hundred servers do not all run for the same one."""
     servers = [_server(f"s{n}") for n in range(100)]

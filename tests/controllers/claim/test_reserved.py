@@ -16,6 +16,9 @@ async def _claim(w: World, name: str) -> ServerClaim:
     return await w.client.create(KINDS.claim, body)
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A claim in the manager's namespace gets no server, and does not affect a discovery."
+)
 async def test_a_claim_named_like_a_server_leaves_its_discovery_alone() -> None:
     """The discovery's boot configuration stays as it is, and the claim says what to do."""
     async with world() as w:

@@ -17,9 +17,9 @@ from metal.api.claim import (
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.claim.reconciler import claim_index
-from metal.controllers.server.tenancy.tenancy import BY_SERVER
-from metal.controllers.setup import UNBOUND, _claims_of, _is_another, _is_order, server_index, unbound_index
+from metal.controllers.claim.watches import UNBOUND, _claims_of, _is_another, unbound_index
+from metal.controllers.server.watches import _is_order
+from metal.controllers.shared.indexes import BY_SERVER, claim_index, server_index
 from metal.kube.cache.cache import Cache
 
 
@@ -59,11 +59,13 @@ def test_a_server_that_becomes_free_wakes_the_claims_that_wait_for_one() -> None
     assert _woken(deps, _server(claim="gone"), _server()) == {"one", "two", "gone"}
 
 
+@pytest.mark.behaviour("ServerClaim", "A free server that stays free wakes no waiting claim.")
 def test_a_free_server_that_stays_free_wakes_nobody() -> None:
     """A thousand idle servers that report their LEDs are no news to those who wait for a server."""
     assert _woken(_Deps(_claim("one")), _server(), _server(led="Lit")) == set()
 
 
+@pytest.mark.behaviour("ServerClaim", "A server that is taken wakes only the claim that took it.")
 def test_a_server_that_is_taken_wakes_who_took_it_only() -> None:
     """Those who did not get it look for another by themselves; all others never wanted this one."""
     assert _woken(_Deps(_claim("one"), _claim("two")), _server(), _server(claim="one")) == {"one"}

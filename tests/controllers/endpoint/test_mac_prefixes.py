@@ -74,6 +74,7 @@ def test_an_unquoted_password_is_taken_as_written() -> None:
     assert found.credentials == (Credential("no", "0123"),)
 
 
+@pytest.mark.behaviour("Endpoint", "The longest matching MAC prefix wins, in any order of the entries.")
 def test_the_longest_prefix_wins() -> None:
     """However the entries are ordered."""
     prefixes = parse(file(entry('"a0:b1:c2"'), entry('"a0"'), entry('"a0:b1:c2:d"')))
@@ -106,6 +107,9 @@ def test_spellings_of_an_address_are_one(spelling: str) -> None:
     assert normalise(spelling) == "001a2b3c4d5e"
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "A MAC prefix file with a mistake, such as a prefix without credentials, is refused with line and fix."
+)
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -117,7 +121,7 @@ def test_spellings_of_an_address_are_one(spelling: str) -> None:
         (file(entry("23", "protocol: IPMI")), "line 4: protocol is 'IPMI': use one of Redfish"),
         (file(entry("23", "protocolScheme: ftp")), "line 4: protocolScheme is 'ftp': use one of http, https"),
         (file(entry("23", "console: {type: telnet}")), "line 4: type is 'telnet': use one of IPMI, SSH, SSHLenovo"),
-        (file(entry("23", "prot: 1")), "line 4: prot is not known here"),
+        (file(entry("23", "prot: 1")), "line 4: prot is unknown"),
         (file(entry("23", "macPrefix: 24")), "lines 2 and 4 both say macPrefix"),
         (file(entry("23", "insecureSkipVerify: 1")), "line 4: insecureSkipVerify is '1': use one of true, false"),
         (file("  - macPrefix: [23]"), "line 2: macPrefix must be a single value"),
@@ -126,7 +130,7 @@ def test_spellings_of_an_address_are_one(spelling: str) -> None:
         (file("  - {? [a] : b}"), "line 2: a key of each entry of macPrefixes is not a plain word"),
         ("macPrefixes: 7", "line 1: macPrefixes must be a list"),
         ("[]", "line 1: the file must be a mapping"),
-        ("prefixes: []", "line 1: prefixes is not known here: use macPrefixes"),
+        ("prefixes: []", "line 1: prefixes is unknown: use macPrefixes"),
         ("macPrefixes: [", "db.yaml line 1: not YAML"),
         ("a: b\n\tc: d", "db.yaml line 2: not YAML"),
         ("a\0b", "db.yaml: not YAML: unreadable"),

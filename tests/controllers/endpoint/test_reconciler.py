@@ -25,6 +25,9 @@ async def done(r: Rack, name: str = "e1", *, state: str = "Ready", within: float
     return await soon(check, within=within)
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "A known MAC prefix yields a BMC and a BMCSecret with references, protocol, port and console."
+)
 async def test_a_known_prefix_yields_a_bmc_and_its_secret() -> None:
     """Same name; references, protocol, port, console and the manager's UUID are right."""
     async with rack(started=False) as r:
@@ -45,6 +48,7 @@ async def test_a_known_prefix_yields_a_bmc_and_its_secret() -> None:
     assert ("e1", "BMCCreated") in events
 
 
+@pytest.mark.behaviour("Endpoint", "MAC prefixes match in any case and with any separator.")
 @pytest.mark.parametrize("spelling", ["A0-B1-C2-00-00-01", "A0B1C2000001"])
 async def test_case_and_separators_do_not_matter(spelling: str) -> None:
     """The Endpoint's spelling need not be that of the file."""
@@ -54,6 +58,9 @@ async def test_case_and_separators_do_not_matter(spelling: str) -> None:
         await done(r)
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "An unknown MAC prefix creates nothing and emits no Event; a condition gives the reason."
+)
 async def test_the_lease_of_a_host_is_nothing_special() -> None:
     """An unknown prefix: nothing is created, asked, repeated or told as an Event; a mild condition says why."""
     async with rack() as r:
@@ -68,6 +75,9 @@ async def test_the_lease_of_a_host_is_nothing_special() -> None:
     assert r.pool.bmcs == {}
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "Credentials of a prefix are tried in order, each once; the accepted ones become the BMCSecret."
+)
 async def test_credentials_are_tried_in_order() -> None:
     """The second one is right: it becomes the BMCSecret, and the first was offered once."""
     async with rack() as r:
@@ -135,6 +145,7 @@ async def test_a_changed_file_ends_the_rest_and_offers_only_what_is_new(tmp_path
     assert bmc.logins == ["pw-factory", "pw-integrator"]
 
 
+@pytest.mark.behaviour("Endpoint", "A changed BMCSecret or BMC is never overwritten by the Endpoint.")
 async def test_a_changed_secret_is_never_overwritten() -> None:
     """Neither a rotated password nor a changed field of the BMC is touched, whatever happens to the Endpoint."""
     async with rack(started=False) as r:
@@ -186,6 +197,7 @@ async def test_a_bmc_that_hangs_is_cut_off() -> None:
     assert ready(endpoint) == ("False", "Timeout")
 
 
+@pytest.mark.behaviour("Endpoint", "Of forty Endpoints four with hanging BMCs do not delay the other thirty-six.")
 async def test_dead_bmcs_delay_nobody() -> None:
     """Of forty BMCs four hang: the other thirty-six are there within a second."""
     async with rack() as r:
@@ -199,6 +211,9 @@ async def test_dead_bmcs_delay_nobody() -> None:
         await soon(enrolled, within=1.0)
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "A BMC without a manager is enrolled; credentials that may not read the manager are refused."
+)
 @pytest.mark.parametrize("failure", [BMCNotFound("no managers"), BMCForbidden("not for you")])
 async def test_a_manager_that_cannot_be_found_does_not_block(failure: Any) -> None:
     """Without a manager the credentials are proven by the systems; one that may not read is as good as refused."""
@@ -212,6 +227,11 @@ async def test_a_manager_that_cannot_be_found_does_not_block(failure: Any) -> No
             assert (await r.bmc("e1")).spec.bmc_uuid == ""
 
 
+@pytest.mark.behaviour(
+    "Endpoint",
+    "Of two Endpoints with one MAC address the older one counts; the younger is in Error and names it.",
+    go="A validating webhook denies the write.",
+)
 async def test_two_endpoints_with_one_mac_address_are_told_apart_by_age() -> None:
     """The older one counts; the younger says so, and takes over when the older is gone."""
     async with rack() as r:
@@ -229,6 +249,9 @@ async def test_two_endpoints_with_one_mac_address_are_told_apart_by_age() -> Non
     assert "Endpoint e1" in condition(younger).message
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "An Endpoint that is changed to the MAC address of another is in Error; the other keeps its BMC."
+)
 async def test_an_endpoint_that_takes_anothers_mac_address_says_so() -> None:
     """Written over a MAC of its own: the elder keeps its BMC and address, and the change can be taken back."""
     async with rack() as r:
@@ -247,6 +270,9 @@ async def test_an_endpoint_that_takes_anothers_mac_address_says_so() -> None:
     assert (ready(elder)[0], bmc.status.ip) == ("True", "192.0.2.1")
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "Endpoints with empty MAC addresses are invalid and do not conflict with each other."
+)
 async def test_empty_mac_addresses_do_not_collide() -> None:
     """Each is invalid by itself, with an example of how to write it."""
     async with rack() as r:
@@ -280,6 +306,7 @@ async def test_a_bmc_that_was_written_by_hand_is_not_doubled() -> None:
     assert ready(endpoint) == ("False", "ManagedByOtherBMC")
 
 
+@pytest.mark.behaviour("Endpoint", "A changed address of an Endpoint is copied to its BMC.")
 async def test_a_moved_lease_reaches_the_bmc() -> None:
     """The BMC follows the Endpoint's address and is asked there."""
     async with rack() as r:
@@ -296,6 +323,9 @@ async def test_a_moved_lease_reaches_the_bmc() -> None:
     assert "systems" in moved.calls
 
 
+@pytest.mark.behaviour(
+    "Endpoint", "`operation=ignore` on an Endpoint stops all requests and writes until it is removed."
+)
 async def test_ignored_endpoints_are_left_alone() -> None:
     """operation=ignore: nothing is asked, created or written until it is removed."""
     async with rack() as r:
@@ -310,6 +340,10 @@ async def test_ignored_endpoints_are_left_alone() -> None:
         await done(r)
 
 
+@pytest.mark.behaviour(
+    "Endpoint",
+    "Deleting an Endpoint keeps its BMC and BMCSecret, and removes owner references that the Go operator wrote.",
+)
 async def test_deleting_an_endpoint_leaves_bmc_and_secret() -> None:
     """Also when an older Go operator wrote owner references and a finalizer: neither kills nor holds anything."""
     async with rack(started=False) as r:

@@ -36,6 +36,9 @@ async def holder(w: World) -> str:
     return ref.name if ref else ""
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "A free server is taken at once with the default policy OwnerApproval and priority 0."
+)
 async def test_a_free_server_is_taken_at_once_whatever_the_policy() -> None:
     """Without a policy it is OwnerApproval, and a free server has no owner."""
     async with world() as w:
@@ -52,6 +55,10 @@ async def test_a_free_server_is_taken_at_once_whatever_the_policy() -> None:
     assert server.spec.server_maintenance_ref is not None
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "A maintenance for a Server that does not exist is Pending, and takes the Server once it exists.",
+)
 async def test_a_maintenance_for_a_server_that_is_missing_waits_for_it() -> None:
     """Pending with the name; taken when it comes, from Initial through its way to Maintenance."""
     async with world() as w:
@@ -63,6 +70,9 @@ async def test_a_maintenance_for_a_server_that_is_missing_waits_for_it() -> None
     assert "s1" in waiting.status.waiting_for
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "The owner of a claim is asked by a label with the reason; work starts after the approval."
+)
 async def test_the_owner_of_a_claim_is_asked_and_answers() -> None:
     """The claim is labelled, with the reason; nothing happens before the approval; at the end the marks are gone."""
     async with world() as w:
@@ -100,6 +110,9 @@ async def test_an_enforced_maintenance_asks_nobody_and_tells_the_claim() -> None
     assert claim.metadata.labels[NEEDED] == "true"
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "Maintenances of a server run one at a time; Enforced does not displace a running one."
+)
 async def test_an_enforced_one_does_not_steal_a_server_that_is_being_maintained() -> None:
     """One at a time, whatever the priority; who waits is told who is ahead."""
     async with world() as w:
@@ -114,6 +127,9 @@ async def test_an_enforced_one_does_not_steal_a_server_that_is_being_maintained(
     assert "default/m1" in waiting.status.waiting_for
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "A server stays in Maintenance while queued maintenances follow, highest priority first."
+)
 async def test_the_server_stays_in_maintenance_across_the_queue_in_its_order() -> None:
     """Handed over in one write: no state in between, highest priority first; at the end it is free again."""
     async with world() as w:
@@ -135,6 +151,9 @@ async def test_the_server_stays_in_maintenance_across_the_queue_in_its_order() -
     assert between == entered
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "A claimed server returns to its claim after the last approved maintenance."
+)
 async def test_a_claimed_server_returns_only_after_the_last_approved_maintenance() -> None:
     """One approval counts for all that wait; the label goes with the last."""
     async with world() as w:
@@ -155,6 +174,7 @@ async def test_a_claimed_server_returns_only_after_the_last_approved_maintenance
     assert APPROVED in labels
 
 
+@pytest.mark.behaviour("ServerMaintenance", "A Cleanup is completed before a new maintenance starts.")
 async def test_a_cleanup_that_is_owed_comes_before_a_new_maintenance() -> None:
     """The maintenance waits, and says for what."""
     async with world() as w:
@@ -197,6 +217,7 @@ async def test_a_server_with_a_maintenance_is_not_bound() -> None:
     assert unbound.status.phase == "Unbound"
 
 
+@pytest.mark.behaviour("ServerMaintenance", "A maintenance whose Server is gone can be deleted.")
 async def test_a_maintenance_whose_server_is_gone_can_be_deleted() -> None:
     """Nothing holds its finalizer."""
     async with world() as w:
@@ -212,6 +233,9 @@ async def test_a_maintenance_whose_server_is_gone_can_be_deleted() -> None:
             await w.client.get(KINDS.maintenance, "m1", "default")
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "A maintenance that was deleted without its finalizer does not hold its server.", issues=(528,)
+)
 @pytest.mark.parametrize("down", [False, True])
 async def test_a_maintenance_that_went_without_its_finalizer_holds_nobody(down: bool) -> None:
     """Also when no manager was there to see it go: the reference is removed, the marks too."""
@@ -229,6 +253,9 @@ async def test_a_maintenance_that_went_without_its_finalizer_holds_nobody(down: 
         await w.until_claim(lambda c: NEEDED not in c.metadata.labels)
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "After eight hours a maintenance gets the condition Overdue and an Event, and continues."
+)
 async def test_an_overdue_maintenance_raises_an_alert_and_goes_on() -> None:
     """After eight hours a condition and an Event; only a person ends it."""
     async with world() as w:
@@ -236,9 +263,13 @@ async def test_an_overdue_maintenance_raises_an_alert_and_goes_on() -> None:
         await w.discover()
         await maintain(w)
         await until(w, "InMaintenance", "InMaintenance")
-        await asyncio.sleep(8 * 3600 + 60)
+        await asyncio.sleep(8 * 3600 - 60)
+        early, before = await w.client.get(KINDS.maintenance, "m1", "default"), await reasons(w)
+        await asyncio.sleep(120)
         found = await w.client.get(KINDS.maintenance, "m1", "default")
         server, told = await w.server(), await reasons(w)
+    assert find(early.status.conditions, "Overdue") is None
+    assert "Overdue" not in before
     overdue = find(found.status.conditions, "Overdue")
     assert overdue is not None
     assert (overdue.status, "Overdue" in told, server.status.state) == ("True", True, "Maintenance")

@@ -7,8 +7,9 @@ import pytest
 
 from metal.api.boot_window import Phase
 from metal.api.server import Server
+from metal.bmc.boot import BootOverride
 from metal.bmc.errors import BMCForbidden, BMCNotSupported, BMCTimeout
-from metal.bmc.protocols import BootOverride, PowerState
+from metal.bmc.power import PowerState
 from metal.kube.client.errors import NotFound
 from tests.controllers.maintenance.test_queue import until
 from tests.controllers.server.steps import claimed_and_booted, condition, maintain, operate, retry
@@ -39,6 +40,11 @@ def _purpose(server: Server) -> str:
     return server.status.boot_window.purpose if server.status.boot_window else ""
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "A server that was never on during its maintenance is Available at once.",
+    go="Always discovers it again.",
+)
 async def test_an_untouched_server_is_available_again_without_discovery() -> None:
     """Nothing was switched on or booted: nothing can have changed."""
     async with world() as w:
@@ -51,6 +57,7 @@ async def test_an_untouched_server_is_available_again_without_discovery() -> Non
     assert server.status.interruption is None
 
 
+@pytest.mark.behaviour("ServerMaintenance", "A server that was on during its maintenance is discovered again.")
 @pytest.mark.parametrize("by_hand", [False, True])
 async def test_a_server_that_was_on_is_discovered_again(by_hand: bool) -> None:
     """By the maintenance or by somebody at the machine: the hardware may have changed."""
@@ -65,6 +72,11 @@ async def test_a_server_that_was_on_is_discovered_again(by_hand: bool) -> None:
         await w.until("Discovery")
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "A maintenance decides the power while it lasts, and the claim afterwards.",
+    issues=(300, 301, 455),
+)
 async def test_the_power_is_the_maintenances_and_then_the_claims_again() -> None:
     """Off gracefully; kept off although the claim wants it on; then on from the disk."""
     async with world() as w:
@@ -97,6 +109,7 @@ async def test_a_tenants_machine_is_not_switched_on_into_the_network() -> None:
     assert (w.bmc.network_boots, w.bmc.last_boot) == (2, "disk")
 
 
+@pytest.mark.behaviour("ServerMaintenance", "The location LED is lit during a maintenance and restored afterwards.")
 @pytest.mark.parametrize(("declared", "afterwards"), [("", "Off"), ("Blinking", "Blinking")])
 async def test_the_led_is_lit_for_the_maintenance_and_given_back(declared: str, afterwards: str) -> None:
     """Off afterwards, or what the server itself declares."""
@@ -120,6 +133,7 @@ async def test_an_led_that_the_bmc_does_not_have_stops_nothing() -> None:
     assert condition(server, "SettingsApplied") == ("False", "NotSupported")
 
 
+@pytest.mark.behaviour("ServerMaintenance", "A maintenance's boot template boots once, in its own boot window.")
 async def test_a_template_boots_once_in_a_window_of_its_own() -> None:
     """SBC named and owned by the maintenance; boots again only from disk; afterwards the SBC is gone."""
     async with world() as w:
@@ -144,6 +158,10 @@ async def test_a_template_boots_once_in_a_window_of_its_own() -> None:
     assert after.spec.server_maintenance_ref is None
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "After a maintenance with its own boot the claimed machine boots from its disk, not the network.",
+)
 async def test_a_claimed_machine_comes_back_as_it_was_after_a_boot_of_the_maintenance() -> None:
     """The maintenance's system is switched off, then the tenant's comes from the disk, without a second boot."""
     async with world() as w:
@@ -157,6 +175,7 @@ async def test_a_claimed_machine_comes_back_as_it_was_after_a_boot_of_the_mainte
     assert (w.bmc.network_boots, w.bmc.last_boot) == (3, "disk")
 
 
+@pytest.mark.behaviour("ServerMaintenance", "A claim's boot that succeeded as the maintenance began is recorded.")
 async def test_a_claims_boot_that_nobody_took_note_of_is_not_forgotten_over_the_maintenances() -> None:
     """The claim's Ignition went out in the moment in which the maintenance came."""
     async with world() as w:
@@ -193,6 +212,9 @@ async def test_with_power_off_nothing_is_booted() -> None:
     assert off == (1, PowerState.OFF)
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "A failed boot is Error and Failed without flapping; it can be tried again or ended."
+)
 async def test_a_boot_that_fails_is_error_and_failed_until_it_is_tried_again() -> None:
     """No flapping between Error and Maintenance; retry begins afresh; the maintenance can be ended all the same."""
     async with world(claim_boot_timeout=30.0, boot_retry=5.0) as w:
@@ -213,6 +235,9 @@ async def test_a_boot_that_fails_is_error_and_failed_until_it_is_tried_again() -
     assert spent < 40
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "A boot configuration in Error fails the maintenance, with its message, until it is Ready."
+)
 async def test_a_boot_configuration_in_error_fails_the_maintenance_until_it_is_ready() -> None:
     """The message of the boot operator is passed on."""
     async with world() as w:
@@ -312,6 +337,10 @@ async def test_a_refusal_of_the_bmc_is_error_and_not_a_silent_wait() -> None:
         await w.until("Reserved")
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "A maintenance's system that cannot be switched off is an Error, and never counts as the claim's system.",
+)
 async def test_a_maintenances_system_that_cannot_be_switched_off_never_passes_for_the_claims() -> None:
     """Error without flapping until the machine is off, by whomever; then the tenant's disk."""
     async with world() as w:

@@ -46,6 +46,7 @@ async def _tainted(w: World, tainted: bool, name: str = "s1") -> None:
     await w.until_true(lambda s: bool(s.spec.taints) is tainted, name)
 
 
+@pytest.mark.behaviour("ServerReadinessRule", "With `Continuous` the taint follows the condition.")
 async def test_a_rule_adds_its_taint_and_takes_it_away() -> None:
     """Continuous: as often as the condition changes; a claim waits meanwhile and gets the server then."""
     async with world() as w:
@@ -65,6 +66,7 @@ async def test_a_rule_adds_its_taint_and_takes_it_away() -> None:
     assert (waiting.status.phase, bound.status.phase) == ("Unbound", "Bound")
 
 
+@pytest.mark.behaviour("ServerReadinessRule", "With `BootstrapOnly` the taint is removed once and not added again.")
 async def test_a_bootstrap_rule_is_done_once() -> None:
     """What the condition says later adds no taint."""
     async with world() as w:
@@ -81,6 +83,9 @@ async def test_a_bootstrap_rule_is_done_once() -> None:
     assert server.metadata.annotations["readiness.metal.ironcore.dev/bootstrap-completed-network"] == "true"
 
 
+@pytest.mark.behaviour(
+    "ServerReadinessRule", "A deleted rule removes its taint from all servers; other taints are kept."
+)
 async def test_a_deleted_rule_takes_its_taint_with_it() -> None:
     """From all servers that it selects, before it goes; taints of others stay."""
     async with world() as w:
@@ -112,6 +117,7 @@ async def test_a_rule_deleted_while_nobody_was_there_is_cleaned_up_later() -> No
         assert (await w.client.list(KINDS.readiness_rule)).items == ()
 
 
+@pytest.mark.behaviour("ServerReadinessRule", "A server whose labels no longer match loses the taint of the rule.")
 async def test_labels_that_change_take_the_server_out_of_the_rule() -> None:
     """The taint goes with the label."""
     async with world() as w:
@@ -136,6 +142,9 @@ async def test_a_rule_says_whether_it_is_applied() -> None:
     assert is_true(good.status.conditions, "Valid")
 
 
+@pytest.mark.behaviour(
+    "ServerReadinessRule", "The spec of a rule is immutable, and its name is limited to 43 characters."
+)
 async def test_a_rule_does_not_change_and_its_name_fits_an_annotation() -> None:
     """spec is immutable; a name of 44 characters would make an annotation that no API takes."""
     async with world() as w:

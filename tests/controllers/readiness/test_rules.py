@@ -40,42 +40,43 @@ def _applied(server: Server, outcome: rules.Outcome) -> Server:
     return Server(metadata=meta, spec=ServerSpec(taints=outcome.taints), status=server.status)
 
 
+@pytest.mark.behaviour("ServerReadinessRule", "A condition that is missing or has another status is not ready.")
 @pytest.mark.parametrize(("status", "tainted"), [("", True), ("False", True), ("Unknown", True), ("True", False)])
 def test_a_condition_that_is_missing_or_otherwise_is_not_ready(status: str, tainted: bool) -> None:
     """Only the status that is asked for takes the taint away."""
-    assert rules.judge([_rule()], _server(status), KEYS).taints == ((OURS,) if tainted else ())
+    assert rules.evaluate([_rule()], _server(status), KEYS).taints == ((OURS,) if tainted else ())
 
 
 def test_taints_of_users_stay_and_keep_their_place() -> None:
     """The rule's taint comes and goes behind them."""
     mine = Taint(key="mine")
     before = _server(taints=(mine,))
-    tainted = _applied(before, rules.judge([_rule()], before, KEYS))
+    tainted = _applied(before, rules.evaluate([_rule()], before, KEYS))
     ready = Server(metadata=tainted.metadata, spec=tainted.spec, status=_server("True").status)
     assert tainted.spec.taints == (mine, OURS)
-    assert rules.judge([_rule()], ready, KEYS).taints == (mine,)
+    assert rules.evaluate([_rule()], ready, KEYS).taints == (mine,)
 
 
 def test_a_taint_that_another_operator_left_belongs_to_the_rule() -> None:
     """Key, effect and value are those of the rule: gone when the server is ready."""
-    assert rules.judge([_rule()], _server("True", taints=(OURS,)), KEYS).taints == ()
+    assert rules.evaluate([_rule()], _server("True", taints=(OURS,)), KEYS).taints == ()
 
 
 def test_the_same_taint_on_a_server_that_no_rule_selects_is_the_users() -> None:
     """Until the rule has tainted it: then it goes when the labels do."""
     elsewhere = _rule(labels={"rack": "2"})
     by_hand = _server(taints=(OURS,))
-    by_rule = _applied(_server(), rules.judge([_rule()], _server(), KEYS))
-    assert rules.judge([elsewhere], by_hand, KEYS).taints == (OURS,)
-    assert rules.judge([elsewhere], by_rule, KEYS).taints == ()
-    assert rules.judge([elsewhere], by_rule, KEYS).annotations == {KEYS.tainted_by: None}
+    by_rule = _applied(_server(), rules.evaluate([_rule()], _server(), KEYS))
+    assert rules.evaluate([elsewhere], by_hand, KEYS).taints == (OURS,)
+    assert rules.evaluate([elsewhere], by_rule, KEYS).taints == ()
+    assert rules.evaluate([elsewhere], by_rule, KEYS).annotations == {KEYS.tainted_by: None}
 
 
 def test_bootstrap_only_is_done_once_it_has_held() -> None:
     """The annotation remembers; what the condition says later is nobody's business."""
     rule = _rule(mode="BootstrapOnly")
-    first = rules.judge([rule], _server("True"), KEYS)
-    later = rules.judge([rule], _applied(_server("False"), first), KEYS)
+    first = rules.evaluate([rule], _server("True"), KEYS)
+    later = rules.evaluate([rule], _applied(_server("False"), first), KEYS)
     assert first.annotations == {"readiness.g/bootstrap-completed-r": "true"}
     assert (first.taints, later.taints, later.annotations) == ((), (), {})
 
@@ -83,7 +84,7 @@ def test_bootstrap_only_is_done_once_it_has_held() -> None:
 def test_two_rules_with_one_taint_both_have_to_agree() -> None:
     """It stays as long as one of them is not satisfied."""
     other = _rule("q", conditions=(ConditionRequirement(type="DiskReady", required_status="True"),))
-    assert rules.judge([_rule(), other], _server("True"), KEYS).taints == (OURS,)
+    assert rules.evaluate([_rule(), other], _server("True"), KEYS).taints == (OURS,)
 
 
 def test_a_selector_that_cannot_be_read_taints_nobody() -> None:
@@ -97,13 +98,14 @@ def test_a_selector_that_cannot_be_read_taints_nobody() -> None:
         ),
     )
     assert "serverSelector" in rules.problem(rule)
-    assert rules.judge([rule], _server(), KEYS).taints == ()
+    assert rules.evaluate([rule], _server(), KEYS).taints == ()
 
 
 TAINTS = st.builds(Taint, key=st.sampled_from(["x/not-ready", "mine"]), value=st.sampled_from(["", "net"]),
                    effect=st.sampled_from(["NoBind", "Evict"]))  # fmt: skip
 
 
+@pytest.mark.behaviour("ServerReadinessRule", "Applying the rules twice changes nothing more.")
 @given(
     st.sampled_from(["", "True", "False"]),
     st.lists(TAINTS, max_size=3, unique_by=lambda t: (t.key, t.effect)),
@@ -113,8 +115,8 @@ def test_judging_twice_changes_nothing_more(status: str, taints: list[Taint], mo
     """Level-triggered: the outcome is a fixed point, keys and effects stay unique, foreign keys stay."""
     found = [_rule(f"r{number}", mode=mode) for number, mode in enumerate(modes)]
     before = _server(status, taints=tuple(taints))
-    after = _applied(before, rules.judge(found, before, KEYS))
-    again = rules.judge(found, after, KEYS)
+    after = _applied(before, rules.evaluate(found, before, KEYS))
+    again = rules.evaluate(found, after, KEYS)
     slots = [(t.key, t.effect) for t in after.spec.taints]
     assert (again.taints, again.annotations) == (after.spec.taints, {})
     assert len(slots) == len(set(slots))

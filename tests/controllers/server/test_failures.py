@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.boot_window import Phase
 from metal.api.server import Server
 from metal.bmc.errors import BMCAuthError, BMCNotSupported, BMCServerError, BMCTimeout
 from metal.kube.client.errors import Conflict, Unavailable
+from metal.machine import boot_window
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -48,6 +48,7 @@ async def test_a_bmc_that_stays_away_leads_to_error_and_its_return_back_out() ->
     assert "500" in failed.status.failure.message
 
 
+@pytest.mark.behaviour("Server: errors and deletion", "A wrong password is a condition and causes few requests.")
 async def test_a_wrong_password_is_said_and_does_not_lead_to_a_storm() -> None:
     """AuthenticationFailed is a condition; the BMC is asked again only now and then."""
     async with world() as w:
@@ -60,6 +61,9 @@ async def test_a_wrong_password_is_said_and_does_not_lead_to_a_storm() -> None:
     assert calls < 30
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion", "What the BMC cannot do is an Error at once, and stays one without flapping."
+)
 async def test_what_the_bmc_cannot_do_is_an_error_at_once_and_stays_one() -> None:
     """A permanent failure does not flap between Error and the interrupted state."""
     async with world() as w:
@@ -75,6 +79,11 @@ async def test_what_the_bmc_cannot_do_is_an_error_at_once_and_stays_one() -> Non
     assert later.status.since == failed.status.since
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets",
+    "A machine that ignores the graceful shutdown is forced off in time, with an Event.",
+    go="Behind a flag.",
+)
 async def test_an_operating_system_that_ignores_the_shutdown_is_forced_off_in_time() -> None:
     """Release escalates: graceful first, power cut after the grace, with an Event."""
     async with world() as w:
@@ -89,6 +98,11 @@ async def test_an_operating_system_that_ignores_the_shutdown_is_forced_off_in_ti
     assert "ForcedOff" in reasons
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "A machine that never reports is booted three times; then Error until `operation=retry`.",
+    go="Starts the discovery again without a limit.",
+)
 async def test_a_machine_that_never_reports_is_booted_again_and_then_error() -> None:
     """Three boots, with growing pauses, then Error with the way out; retry starts afresh."""
     async with world(discovery_timeout=100.0, boot_retry=10.0) as w:
@@ -108,6 +122,11 @@ async def test_a_machine_that_never_reports_is_booted_again_and_then_error() -> 
     assert KINDS.key("operation") not in again.metadata.annotations
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "The report of a boot that has failed is refused.",
+    go="Compares time stamps.",
+)
 async def test_the_report_of_a_former_boot_is_not_accepted() -> None:
     """A window that has closed takes no report: the state machine of the window refuses it."""
     async with world(discovery_timeout=100.0, boot_retry=10.0) as w:
@@ -183,6 +202,11 @@ async def test_a_manager_killed_during_a_claims_boot_causes_no_second_boot(secon
     assert server.status.power_state == "On"
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion",
+    "A claimed Server that lost its status resumes in Reserved without discovery or network boot.",
+    issues=(1108,),
+)
 async def test_a_claimed_server_that_lost_its_status_is_left_alone() -> None:
     """A restored backup resumes in Reserved: no discovery, no network boot, only the claim's power."""
     async with world() as w:
@@ -197,6 +221,9 @@ async def test_a_claimed_server_that_lost_its_status_is_left_alone() -> None:
     assert server.spec.server_claim_ref is not None
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A new claim with the name of a deleted one gets the server after Cleanup only.", issues=(773,)
+)
 async def test_a_new_claim_with_the_old_name_does_not_inherit_the_machine() -> None:
     """The server knows its tenant by UID: the former tenant is cleaned up before the namesake gets it."""
     async with world() as w:
@@ -212,6 +239,7 @@ async def test_a_new_claim_with_the_old_name_does_not_inherit_the_machine() -> N
     assert w.bmc.writes()[:3] == ["graceful_off", "set_network_boot", "power_on"]
 
 
+@pytest.mark.behaviour("ServerClaim", "A claim whose Server is deleted is Unbound, with the reason.")
 async def test_a_claim_whose_server_is_deleted_says_so() -> None:
     """Unbound, with the reason; the machine is left as it is, for nobody knows any more whose it is."""
     async with world() as w:
@@ -238,6 +266,7 @@ async def test_an_ignored_server_is_not_touched() -> None:
     assert w.bmc.calls == []
 
 
+@pytest.mark.behaviour("Server: power and resets", "An unknown operation is refused with an Event and removed.")
 async def test_an_unknown_operation_is_refused_with_an_event_and_removed() -> None:
     """What is not supported does not stay on the object as if it were pending."""
     async with world() as w:

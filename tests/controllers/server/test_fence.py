@@ -70,6 +70,9 @@ async def _booted_meanwhile(w: World) -> None:
     w.bmc.calls.clear()
 
 
+@pytest.mark.behaviour(
+    "Server: network boot", "A manager with an outdated cache reads the API before it repeats a network boot."
+)
 async def test_a_second_try_of_a_network_boot_asks_the_api_first() -> None:
     """To the old leader the first boot is still to be tried again; the tenant, off just now, keeps its disk."""
     async with world() as w:

@@ -47,6 +47,7 @@ async def _restart_when(w: World, killer: Killer) -> None:
     await w.restart()
 
 
+@pytest.mark.behaviour("Server: network boot", "A manager killed at any write boots a claim over the network once.")
 @pytest.mark.parametrize("number", range(0, 95, 5))
 async def test_a_manager_killed_at_any_write_boots_the_claim_once_and_owes_nothing(number: int) -> None:
     """Every fifth moment of a server's life: one network boot for the probe, one for the claim, none from the disk."""

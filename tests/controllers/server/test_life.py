@@ -8,13 +8,17 @@ import pytest
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.core import SECRET
 from metal.api.server import Server
-from metal.bmc.protocols import Drive, Storage
+from metal.bmc.inventory import Drive, Storage
 from tests.controllers.fakebmc import MAC, UUID
 from tests.controllers.world import KINDS, NS, world
 
 pytestmark = pytest.mark.looptime
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "A Server with inline `spec.bmc` is inventoried and gets the boot configuration of its discovery.",
+)
 async def test_a_new_server_is_inventoried_and_gets_its_discovery_boot_configuration() -> None:
     """Initial reads the BMC's inventory into status and asks for the probe's boot."""
     async with world() as w:
@@ -30,6 +34,11 @@ async def test_a_new_server_is_inventoried_and_gets_its_discovery_boot_configura
     assert server.spec.boot_configuration_ref is not None
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "The Ignition of the discovery is generated once and holds no account and no SSH key.",
+    go="Renders a template with an SSH key.",
+)
 async def test_the_discovery_ignition_runs_the_probe_and_holds_no_credentials() -> None:
     """It is generated, once for a discovery: no template, no account, no key that would have to be kept secret."""
     async with world() as w:
@@ -49,6 +58,9 @@ async def test_the_discovery_ignition_runs_the_probe_and_holds_no_credentials() 
     assert first.metadata.resource_version == later.metadata.resource_version
 
 
+@pytest.mark.behaviour(
+    "Server: network boot", "A claimed machine is not touched until the boot configuration is Ready.", issues=(247,)
+)
 async def test_a_claims_machine_is_left_alone_until_its_boot_configuration_is_ready() -> None:
     """Reserved, but neither the power nor the boot override is touched before there is something to serve."""
     async with world() as w:
@@ -65,6 +77,10 @@ async def test_a_claims_machine_is_left_alone_until_its_boot_configuration_is_re
     assert waiting.status.wait.for_ == "BootConfiguration"
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "A discovery does not touch the machine until the boot configuration is Ready; the wait has a deadline.",
+)
 async def test_discovery_waits_for_the_boot_configuration_before_any_power_action() -> None:
     """While the boot configuration is not Ready the machine is left alone, and the wait has a name and a deadline."""
     async with world() as w:
@@ -80,6 +96,11 @@ async def test_discovery_waits_for_the_boot_configuration_before_any_power_actio
     assert "ready" in server.status.waiting_for
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "After one network boot of the probe the server is Available and off, with the reported NICs, "
+    "without boot configuration, override and report token.",
+)
 async def test_a_discovered_server_is_available_and_off() -> None:
     """The report of this boot makes the server Available, powered off, with the NICs that the probe saw."""
     async with world() as w:
@@ -92,8 +113,12 @@ async def test_a_discovered_server_is_available_and_off() -> None:
     assert configs.items == ()
     assert w.bmc.network_boots == 1
     assert w.bmc.writes() == ["set_network_boot", "power_on", "graceful_off"]
+    assert (w.bmc.power, w.bmc.boot.enabled) == ("Off", "Disabled")
+    assert server.status.boot_window is not None
+    assert server.status.boot_window.report_token_digest == ""
 
 
+@pytest.mark.behaviour("Server: discovery", "A report is noticed at once, without polling.")
 async def test_a_report_is_noticed_at_once() -> None:
     """No poll stands between the registry and the server's next step."""
     async with world(resync=100_000.0) as w:
@@ -113,6 +138,10 @@ async def test_a_report_is_noticed_at_once() -> None:
     assert writes[-1] == "graceful_off"
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "Drives and memory that the BMC does not report are taken from the probe's report.",
+)
 @pytest.mark.parametrize("tells", [False, True])
 async def test_parts_that_the_bmc_does_not_tell_of_come_from_the_probe(tells: bool) -> None:
     """Drives and memory: the BMC's word goes first, and where it has none the probe's report fills in."""
@@ -135,6 +164,11 @@ async def test_parts_that_the_bmc_does_not_tell_of_come_from_the_probe(tells: bo
     assert status.total_system_memory == ("96Gi" if tells else "32Gi")
 
 
+@pytest.mark.behaviour(
+    "Server: discovery",
+    "A machine that is found running is switched off before its discovery boot.",
+    go="Behind a flag.",
+)
 async def test_a_server_that_is_on_is_switched_off_before_its_discovery_boot() -> None:
     """A machine found running is booted into the probe, from off."""
     async with world() as w:
@@ -148,6 +182,9 @@ async def test_a_server_that_is_on_is_switched_off_before_its_discovery_boot() -
     assert w.bmc.network_boots == 1
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A claim is bound, boots its image once and is Ready; the boot configuration belongs to the claim."
+)
 async def test_a_claim_boots_its_image_once_and_is_ready() -> None:
     """Claim → bound → network boot → Ready; serverRef is filled in, and the boot configuration belongs to the claim."""
     async with world() as w:
@@ -170,6 +207,7 @@ async def test_a_claim_boots_its_image_once_and_is_ready() -> None:
     assert (owner.kind, owner.uid, owner.controller) == ("ServerClaim", claim.metadata.uid, True)
 
 
+@pytest.mark.behaviour("Server: network boot")
 async def test_an_unexpected_power_loss_brings_the_tenant_back_from_disk() -> None:
     """After its first boot a claimed machine is powered on again without any network override."""
     async with world() as w:
@@ -184,6 +222,7 @@ async def test_an_unexpected_power_loss_brings_the_tenant_back_from_disk() -> No
     assert (w.bmc.network_boots, w.bmc.disk_boots) == (2, 1)
 
 
+@pytest.mark.behaviour("Server: network boot", "A BMC that ignores `Once` has its boot override cleared and read back.")
 async def test_a_bmc_that_ignores_once_has_its_override_cleared_and_read_back() -> None:
     """The override that survives a boot is removed, so that the next power-on goes to the disk."""
     async with world() as w:
@@ -200,6 +239,11 @@ async def test_a_bmc_that_ignores_once_has_its_override_cleared_and_read_back() 
     assert (w.bmc.network_boots, w.bmc.disk_boots) == (2, 1)
 
 
+@pytest.mark.behaviour(
+    "Cleanup",
+    "The server of a deleted claim is Available and off, with the policy in status; it can be claimed again.",
+    go="Leaves Reserved without erasing data.",
+)
 async def test_a_deleted_claim_leads_through_cleanup_to_available() -> None:
     """Off, override cleared, the policy None visible in status, and the server can be claimed again."""
     async with world() as w:
@@ -221,6 +265,9 @@ def _available_again(server: Server) -> bool:
     return server.status.state == "Available" and server.spec.server_claim_ref is None and not server.status.waiting_for
 
 
+@pytest.mark.behaviour(
+    "ServerClaim", "A claim with power Off binds without a boot, and boots when Ignition and power On are set."
+)
 async def test_a_claim_with_power_off_stays_off_until_it_is_filled_in() -> None:
     """A machine controller binds with power Off, then sets the Ignition and power On: the boot is the filled-in one."""
     async with world() as w:
@@ -240,6 +287,10 @@ async def test_a_claim_with_power_off_stays_off_until_it_is_filled_in() -> None:
     assert w.bmc.network_boots == 2
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "An inventory that could be read in part is a condition and does not stop the discovery.",
+)
 async def test_an_inventory_that_could_be_read_in_part_is_a_condition_and_no_obstacle() -> None:
     """A storage controller that answers 500 does not keep a server from its discovery."""
     async with world() as w:

@@ -6,7 +6,7 @@ import pytest
 
 from metal.api.boot_window import Phase
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCTimeout
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
 from tests.controllers.fakebmc import URI, UUID
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain, retry
 from tests.controllers.world import KINDS, world
@@ -15,6 +15,9 @@ pytestmark = pytest.mark.looptime
 OTHER = "99999999-2222-3333-4444-555555555599"
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory", "A system with another UUID at the BMC's address is never touched."
+)
 async def test_another_machine_at_the_bmcs_address_is_never_touched() -> None:
     """The UUID decides: a claimed server whose BMC's address now leads elsewhere waits, and says so."""
     async with world(bmc_timeout=120.0) as w:
@@ -52,6 +55,9 @@ async def test_a_system_that_moved_on_its_bmc_is_found_again() -> None:
     assert server.spec.system_uri == URI
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory", "An empty `spec.systemURI` is filled in by the UUID of the system."
+)
 async def test_a_missing_system_uri_is_filled_in() -> None:
     """The system is found by its UUID, whatever the case of its letters."""
     async with world() as w:
@@ -61,6 +67,10 @@ async def test_a_missing_system_uri_is_filled_in() -> None:
     assert server.spec.system_uri == URI
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "A UUID that the BMC does not show is an Error that names `spec.systemUUID`; it ends when the UUID appears.",
+)
 async def test_an_unknown_uuid_is_a_named_wait_and_then_error() -> None:
     """The BMC has no such system: the sentence names the field; a corrected BMC lets it go on."""
     async with world(bmc_timeout=60.0) as w:
@@ -73,6 +83,9 @@ async def test_an_unknown_uuid_is_a_named_wait_and_then_error() -> None:
     assert "spec.systemUUID" in failed.status.failure.message
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory", "An invalid UUID in the spec is an Error at once until the spec is corrected."
+)
 async def test_a_uuid_that_is_none_is_an_error_at_once_until_it_is_corrected() -> None:
     """Waiting cannot mend a spec; changing it does, without any annotation."""
     async with world() as w:
@@ -128,6 +141,9 @@ async def test_what_the_account_may_not_do_is_an_error_until_the_spec_or_somebod
     assert server.status.tenant == ""
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion", "Refused credentials emit one Event when they begin and one when they end."
+)
 async def test_refused_credentials_are_an_event_once() -> None:
     """An outage is told when it begins and when it ends, not at every look."""
     async with world() as w:
@@ -142,6 +158,7 @@ async def test_refused_credentials_are_an_event_once() -> None:
     assert events.count("Connected") == 1
 
 
+@pytest.mark.behaviour("ServerMaintenance", "A dead BMC during a maintenance neither ends it nor flaps.")
 async def test_a_maintenance_with_a_dead_bmc_does_not_flap() -> None:
     """Whoever maintains a machine may well take its BMC away: Maintenance stays, calm, and says what it sees."""
     async with world(bmc_timeout=60.0) as w:
@@ -179,6 +196,11 @@ async def test_an_error_by_a_dead_bmc_yields_to_a_maintenance_without_flapping()
     assert spent < 60
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "A maintenance stops the first boot of a claim; the claim is booted afterwards.",
+    issues=(300, 301, 455),
+)
 async def test_a_maintenance_stops_a_first_boot_and_the_claim_gets_its_boot_afterwards() -> None:
     """Nothing is served while the maintenance holds the machine."""
     async with world() as w:
@@ -196,6 +218,9 @@ async def test_a_maintenance_stops_a_first_boot_and_the_claim_gets_its_boot_afte
     assert writes == []
 
 
+@pytest.mark.behaviour(
+    "ServerMaintenance", "A maintenance takes a server in Discovery, Available, Released and Error, and gives it back."
+)
 @pytest.mark.parametrize("state", ["Discovery", "Available", "Released", "Error"])
 async def test_a_maintenance_takes_a_server_in_any_state_and_gives_it_back(state: str) -> None:
     """Discovery starts again afterwards, a released server stays owed to its cleanup, an untouched one is Available."""
@@ -233,6 +258,7 @@ async def test_a_claim_deleted_during_a_maintenance_is_cleaned_up_afterwards() -
     assert server.status.sanitization == "None"
 
 
+@pytest.mark.behaviour("Cleanup", "A change from Retain to Recycle is followed in Released.")
 async def test_retain_becomes_recycle_and_the_server_is_recycled() -> None:
     """A changed reclaim policy is followed in Released too."""
     async with world() as w:
@@ -248,6 +274,9 @@ async def test_retain_becomes_recycle_and_the_server_is_recycled() -> None:
     assert server.spec.server_claim_ref is None
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "With `reclaimPolicy: Retain` the server stays Released and off until `serverClaimRef` is removed."
+)
 async def test_retain_keeps_the_server_until_its_claim_reference_is_removed() -> None:
     """Released, off, named wait; then Available by hand."""
     async with world() as w:
@@ -267,6 +296,10 @@ async def test_retain_keeps_the_server_until_its_claim_reference_is_removed() ->
     assert power is PowerState.OFF
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion",
+    "A tenant's Server that is deleted and created again is Reserved again, without discovery or boot.",
+)
 async def test_a_tenants_server_object_that_is_deleted_and_made_again_stays_the_tenants() -> None:
     """The running machine is neither discovered nor booted: the claim has it back."""
     async with world() as w:
@@ -326,6 +359,9 @@ async def test_a_server_that_is_available_never_has_a_tenant() -> None:
     assert "Cleanup" in reasons
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion", "A missing boot configuration of the discovery does not affect an Available server."
+)
 async def test_a_missing_discovery_configuration_in_available_is_no_trouble() -> None:
     """Somebody deleted it first; the server is available all the same."""
     async with world() as w:
@@ -338,6 +374,9 @@ async def test_a_missing_discovery_configuration_in_available_is_no_trouble() ->
     assert server.status.state == "Available"
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets", "The deprecated `spec.power` is cleared; power belongs to the claim or the maintenance."
+)
 async def test_a_deprecated_power_in_the_spec_is_cleared() -> None:
     """Power belongs to the claim or the maintenance."""
     async with world() as w:

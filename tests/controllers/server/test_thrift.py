@@ -14,6 +14,7 @@ def _forget(w: World) -> None:
     w.tap.writes.clear()
 
 
+@pytest.mark.behaviour("Server: discovery")
 async def test_an_enrolment_costs_few_requests_and_writes() -> None:
     """From created to Available: eight reads and four writes at the BMC, and ten status writes at most."""
     async with world() as w:
@@ -27,6 +28,7 @@ async def test_an_enrolment_costs_few_requests_and_writes() -> None:
     assert len(w.tap.writes) <= 16
 
 
+@pytest.mark.behaviour("Server: network boot", "Between Bound and power-on the BMC is read once.")
 async def test_a_claim_is_powered_on_after_one_read() -> None:
     """Between bound and power-on the BMC is read once, and told twice."""
     async with world() as w:
@@ -61,6 +63,10 @@ async def test_a_power_on_is_asked_for_at_once_when_the_boot_can_be_served() -> 
     assert w.bmc.writes() == ["set_network_boot", "power_on"]
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets",
+    "No reconcile waits for power: a change is a named wait with a deadline, read again later.",
+)
 async def test_no_pass_waits_for_the_power() -> None:
     """Discovered, booted, and switched off against its system's will, which takes minutes: all passes last a moment."""
     async with world() as w:
@@ -72,6 +78,7 @@ async def test_no_pass_waits_for_the_power() -> None:
         w.bmc.ignores_graceful = True
         begun = w.clock()
         await w.client.delete(KINDS.claim, "c1", "default")
+        waiting = await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "PowerOff")
         await w.until("Available")
         took = (w.clock() - begun).total_seconds()
         told = [s for metric in w.runtime.metrics.seconds.collect() for s in metric.samples]
@@ -80,6 +87,8 @@ async def test_no_pass_waits_for_the_power() -> None:
     assert took > 120
     assert passes > 10
     assert spent < 0.1
+    assert waiting.status.wait is not None
+    assert waiting.status.wait.until is not None
 
 
 async def test_an_idle_server_is_looked_at_now_and_then_and_never_written() -> None:

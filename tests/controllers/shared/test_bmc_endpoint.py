@@ -8,7 +8,7 @@ import pytest
 from metal.api.bmc import BMC, BMCSecret, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, Problem, endpoint_for_bmc, endpoint_for_inline
 
 PROTOCOL = {"name": "Redfish", "port": 8443}
@@ -133,6 +133,7 @@ def test_a_missing_secret_is_named() -> None:
     assert "username and password" in problem.message
 
 
+@pytest.mark.behaviour("BMCSecret", "`stringData` takes precedence over `data`.", go="Reads `data` first.")
 def test_string_data_counts_before_data() -> None:
     """Who writes stringData over folded data means the new value, as with a core Secret."""
     access = made(endpoint_for_bmc(bmc(), None, secret(string_data={"password": "new"}), DEFAULTS))

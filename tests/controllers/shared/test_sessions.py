@@ -15,7 +15,7 @@ from tests.controllers.rack import RackPool
         (BMCTLSError("The certificate is not trusted."), "tls.fingerprint"),
         (BMCAuthError("Refused."), "correct the BMCSecret"),
         (BMCUnreachable("No route."), "check its address"),
-        (BMCServerError("It answered 500."), "it is tried again"),
+        (BMCServerError("It answered 500."), "the operator retries"),
     ],
 )
 def test_an_error_comes_with_what_to_do(exc: BMCError, advice: str) -> None:

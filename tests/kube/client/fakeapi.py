@@ -10,7 +10,7 @@ import msgspec
 from metal.kube.client.errors import AlreadyExists, ApiError, Conflict, Expired, NotFound
 from metal.kube.client.protocol import EventType, Page, WatchEvent
 from metal.kube.client.resources import Resource
-from metal.kube.meta import mergepatch, selectors
+from metal.kube.meta import mergepatch, selector_syntax
 from metal.kube.meta.objects import Kind, Object
 
 T = TypeVar("T", bound=Object)
@@ -64,7 +64,7 @@ class FakeAPI:
         self, kind: Kind[T], namespace: str = "", *, labels: str = "", fields: str = "", resource_version: str = ""
     ) -> Page[T]:
         await self._enter("list", kind, "")
-        wanted = selectors.parse(labels)
+        wanted = selector_syntax.parse(labels)
         page = Page(
             tuple(
                 _struct(kind, obj)

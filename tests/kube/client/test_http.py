@@ -416,3 +416,25 @@ async def test_lines_come_one_by_one_in_the_form_asked_for() -> None:
 
     assert lines == [b'{"a":1}', b'{"b":2}']
     assert server.seen[0].headers["Accept"] == "application/json;as=Table"
+
+
+async def test_each_request_is_reported_once_with_its_code() -> None:
+    """A refusal has its status, a request without an answer <error>; a watch is reported when it begins."""
+    seen: list[tuple[str, str, str]] = []
+
+    def observe(method: str, host: str, code: str, _: float) -> None:
+        seen.append((method, host, code))
+
+    answers = (json(A), status(404, "NotFound"), stream(event("ADDED")))
+    async with serving(*answers) as server, client(server, observer=observe) as api:
+        await api.get(THING, "a", "ns")
+        with pytest.raises(ApiError):
+            await api.get(THING, "a", "ns")
+        async for _ in api.watch(THING, resource_version="1"):
+            pass
+        host = server.url.removeprefix("http://")
+    async with client(server, observer=observe) as api:
+        with pytest.raises(Unavailable):
+            await api.get(THING, "a", "ns")
+
+    assert seen == [("GET", host, "200"), ("GET", host, "404"), ("GET", host, "200"), ("GET", host, "<error>")]

@@ -107,11 +107,11 @@ class Candidate:
         self.name, self.wire, self.site = name, wire, site
         self.led: list[float] = []
         self.lost: list[float] = []
-        self.slept = 0.0
+        self.suspended = 0.0
         """Seconds that its machine was suspended."""
         self.elector = Elector(
             wire, KIND, ElectionSettings("lease", "ns", name), clock=clock, rng=random.Random(name),
-            on_lead=self._lead, on_lose=self._lose, slept=lambda: self.slept,
+            on_lead=self._lead, on_lose=self._lose, suspended=lambda: self.suspended,
         )  # fmt: skip
         self.task = asyncio.ensure_future(self.elector.run())
 

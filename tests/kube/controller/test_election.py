@@ -227,7 +227,7 @@ async def test_a_machine_that_was_suspended_leads_no_more_when_it_wakes(election
     """The loop's clock has stood still; another one may lead since. It stands by, and may lead again later."""
     one = election.candidate("one")
     await asyncio.sleep(FIRST + 1)
-    one.slept += 30.0
+    one.suspended += 30.0
     assert not one.elector.leader
     with pytest.raises(NotLeader):
         one.elector.require()

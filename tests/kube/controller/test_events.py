@@ -180,5 +180,5 @@ async def test_metrics_tell_written_from_dropped() -> None:
             recorder.event(thing("a"), THING, "Normal", "Reason", f"text {number}")
         await recorder.flush()
 
-    assert registry.get_sample_value("kube_events_total", {"outcome": "written"}) == 2
-    assert registry.get_sample_value("kube_events_total", {"outcome": "dropped"}) == 1
+    assert registry.get_sample_value("metal_events_total", {"result": "written"}) == 2
+    assert registry.get_sample_value("metal_events_total", {"result": "dropped"}) == 1

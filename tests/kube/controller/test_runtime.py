@@ -126,7 +126,7 @@ async def test_a_task_that_just_ends_is_a_crash_too() -> None:
         await asyncio.sleep(1)
 
     runtime.background("ending", end)
-    with pytest.raises(Crashed, match="nobody stopped it"):
+    with pytest.raises(Crashed, match="without being stopped"):
         await runtime.run()
 
 

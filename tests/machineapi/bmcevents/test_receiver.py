@@ -10,7 +10,6 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from metal.api.boot_window import digest
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.codegen.crd import crds
@@ -18,6 +17,7 @@ from metal.kube.client.errors import ServerError, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock, system_clock
+from metal.machine.boot_window import digest
 from metal.machineapi.bmcevents.receiver import EventReceiver, ReceiverSettings
 from metal.machineapi.bmcevents.routes import routes
 from metal.machineapi.http.refusals import Refusals
@@ -84,6 +84,7 @@ async def test_an_event_is_noted_in_the_status_of_its_bmc_and_of_no_other() -> N
         assert await w.told("b2") is None
 
 
+@pytest.mark.behaviour("BMC", "Event requests without the BMC's own token get the same refusal and are counted.")
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     ("name", "token"), [("b1", "guess"), ("b1", ""), ("b1", OTHER), ("b2", TOKEN), ("b3", ""), ("b9", TOKEN), ("", "")]

@@ -15,7 +15,8 @@ from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, SECRET
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.codegen.crd import crds
-from metal.controllers.bootconfig.watches import setup_boot
+from metal.controllers.bootconfig.watches import setup_boot_configs
+from metal.controllers.shared.scope import Context
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
@@ -43,9 +44,8 @@ class Site:
         self.recorder = Recorder(self.client, EVENT, component="test", clock=self.clock)
         self.runtime.background("events", self.recorder.run)
         images, settings = Shelf(folder), BootSettings(base_url="http://10.0.0.1:8082")
-        setup_boot(
-            self.runtime, KINDS, images, settings, self.recorder, clock=self.clock, rng=random.Random(1)
-        )  # fmt: skip
+        context = Context(self.client, KINDS, self.clock, random.Random(1), self.recorder)
+        setup_boot_configs(context, self.runtime, images, settings)
         refusals = Refusals(self.clock, event=lambda server, *told: self.recorder.event(server, KINDS.server, *told))
         directory = CachedDirectory(self.runtime.informer(KINDS.server), self.runtime.informer(KINDS.endpoint))
         self.boots = [

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from metal.api.boot_window import REPEAT
-from metal.api.boot_window import digest as token_digest
 from metal.api.core import SECRET
 from metal.kube.client.errors import Conflict, TooManyRequests, Unavailable
+from metal.machine.boot_window import IGNITION_RETRY_PERIOD
+from metal.machine.boot_window import digest as token_digest
 from metal.machineapi.bootserver.service import BootService
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Response
 from tests.machineapi.world import IGNITION, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
 
 pytestmark = pytest.mark.looptime
@@ -29,14 +29,14 @@ async def world(tmp_path: Path) -> World:
     return made
 
 
-def token_of(answer: Answer) -> str:
+def token_of(answer: Response) -> str:
     assert answer.status == 200, answer
     found: list[str] = re.findall(r"token=([\w-]+)", answer.body.decode())
     assert len(set(found)) == 1
     return found[0]
 
 
-def files(answer: Answer) -> dict[str, Any]:
+def files(answer: Response) -> dict[str, Any]:
     assert answer.status == 200, answer
     return {file["path"]: file for file in json.loads(answer.body)["storage"]["files"]}
 
@@ -275,7 +275,7 @@ async def test_a_spent_token_is_refused(world: World) -> None:
     token = token_of(await world.boot.script(UUID, MACHINE))
     await world.boot.ignition(UUID, token, MACHINE)
     assert (await world.boot.ignition(UUID, token, NEIGHBOR)).status == 403
-    world.clock.advance(REPEAT.total_seconds())
+    world.clock.advance(IGNITION_RETRY_PERIOD.total_seconds())
     assert (await world.boot.ignition(UUID, token, MACHINE)).status == 403
     assert world.refused("ignition", "TokenSpent") == 2
 
@@ -286,7 +286,7 @@ async def test_a_machine_whose_replica_died_before_it_answered_gets_its_ignition
     await world.open(purpose)
     token = token_of(await world.boot.script(UUID, MACHINE))
     lost = await world.boot.ignition(UUID, token, MACHINE)
-    world.clock.advance(REPEAT.total_seconds() / 2)
+    world.clock.advance(IGNITION_RETRY_PERIOD.total_seconds() / 2)
     answer = await world.replica.ignition(UUID, token, MACHINE)
     assert answer.status == 200
     assert (answer.body == lost.body) == (purpose != "Discovery"), "only a discovery reports"

@@ -11,18 +11,18 @@ import aiohttp
 import pytest
 
 from metal.kube.client.errors import Unavailable
-from metal.machine.boot_windows import Busy
-from metal.machineapi.http.answer import Answer, Slice, text
+from metal.machine.boot_window_store import Busy
 from metal.machineapi.http.connection_limit import room
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.server import Limits, Listening, Request, Route, make_app, serve
+from metal.machineapi.http.response import FileRange, Response, text
+from metal.machineapi.http.server import Limits, Request, Route, RunningServer, make_app, serve
 from tests.machineapi.world import Clock
 
 CONTENT = bytes(range(256)) * 8192
 
 
 @asynccontextmanager
-async def listening(handler: Callable[[Request], Any], **limits: Any) -> AsyncIterator[Listening]:
+async def listening(handler: Callable[[Request], Any], **limits: Any) -> AsyncIterator[RunningServer]:
     routes = [Route("test", "/x/{part}", ("GET", "POST", "HEAD"), handler)]
     running = await serve(make_app(routes, Refusals(Clock()), Limits(**limits)), "127.0.0.1", 0)
     try:
@@ -31,15 +31,15 @@ async def listening(handler: Callable[[Request], Any], **limits: Any) -> AsyncIt
         await running.aclose()
 
 
-async def fetch(running: Listening, method: str = "GET", path: str = "/x/1", **more: Any) -> tuple[int, bytes, Any]:
+async def fetch(running: RunningServer, method: str = "GET", path: str = "/x/1", **more: Any) -> tuple[int, bytes, Any]:
     async with aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{running.port}{path}"
         async with session.request(method, url, **more) as answer:
             return answer.status, await answer.read(), answer.headers
 
 
-async def echo(request: Request) -> Answer:
-    return text(200, f"{request.client} {request.parts['part']} {request.query.get('a')}")
+async def echo(request: Request) -> Response:
+    return text(200, f"{request.client} {request.path_parameters['part']} {request.query.get('a')}")
 
 
 async def test_only_the_peers_own_address_counts() -> None:
@@ -77,7 +77,7 @@ async def test_long_urls_are_refused() -> None:
 async def test_whatever_goes_wrong_is_an_answer_without_details(problem: Exception, status: int) -> None:
     """A machine can retry it, and learns nothing."""
 
-    async def fail(request: Request) -> Answer:
+    async def fail(request: Request) -> Response:
         raise problem
 
     async with listening(fail) as running:
@@ -90,7 +90,7 @@ async def test_whatever_goes_wrong_is_an_answer_without_details(problem: Excepti
 async def test_a_handler_that_hangs_is_ended() -> None:
     """503 after the deadline."""
 
-    async def hang(request: Request) -> Answer:
+    async def hang(request: Request) -> Response:
         await asyncio.sleep(60)
         return text(200, "never")
 
@@ -101,7 +101,7 @@ async def test_a_handler_that_hangs_is_ended() -> None:
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     """A client that promises a body and stays silent gets 503, and its connection is not kept."""
 
-    async def read(request: Request) -> Answer:
+    async def read(request: Request) -> Response:
         return text(200, str(len(await request.read(100))))
 
     async with listening(read, body_seconds=0.1) as running:
@@ -116,7 +116,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 async def test_what_is_being_received_at_the_same_time_is_bounded(limit: str) -> None:
     """Bodies that are sent slowly, by one address or by many, do not fill the memory."""
 
-    async def read(request: Request) -> Answer:
+    async def read(request: Request) -> Response:
         return text(200, str(len(await request.read(1000))))
 
     async with listening(read, **{limit: 1500}) as running:
@@ -161,7 +161,7 @@ async def test_connections_are_limited_and_those_that_stand_are_served() -> None
                 pass  # that they are gone is still on its way
 
 
-async def _status(running: Listening) -> int:
+async def _status(running: RunningServer) -> int:
     try:
         return (await fetch(running))[0]
     except aiohttp.ClientConnectionError:
@@ -181,14 +181,14 @@ class Files:
     def __init__(self, folder: Path, offset: int = 0, length: int = len(CONTENT)) -> None:
         self.path = folder / "content"
         self.path.write_bytes(CONTENT)
-        self.slice = Slice(self.path, offset, length, nullcontext)
+        self.slice = FileRange(self.path, offset, length, nullcontext)
         self.sent = asyncio.Event()
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         async def sent() -> None:
             self.sent.set()
 
-        return Answer(200, content_type="application/octet-stream", file=self.slice, sent=sent)
+        return Response(200, content_type="application/octet-stream", file=self.slice, on_sent=sent)
 
 
 async def test_a_file_arrives_whole_and_its_end_is_noticed(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ async def test_a_client_that_hangs_up_in_the_middle_has_fetched_nothing(tmp_path
     """Half a file is no boot."""
     files = Files(tmp_path, length=len(CONTENT))
     files.path.write_bytes(CONTENT * 8)
-    files.slice = Slice(files.path, 0, len(CONTENT) * 8, nullcontext)
+    files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
     async with listening(files) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -247,13 +247,13 @@ async def test_a_client_that_takes_no_bytes_is_cut_off(tmp_path: Path) -> None:
     """It may not keep a stream for ever."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT * 16)
-    files.slice = Slice(files.path, 0, len(CONTENT) * 16, nullcontext)
+    files.slice = FileRange(files.path, 0, len(CONTENT) * 16, nullcontext)
     async with listening(files, least_seconds=0.2, least_rate=10**9, streams=1) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port, limit=1024)
         writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
         await reader.readexactly(100)
         await asyncio.sleep(0.6)
-        files.slice = Slice(files.path, 0, 10, nullcontext)
+        files.slice = FileRange(files.path, 0, 10, nullcontext)
         assert (await fetch(running))[:2] == (200, CONTENT[:10])
         writer.transport.abort()
 
@@ -285,7 +285,7 @@ async def test_more_transfers_than_allowed_are_told_to_wait(tmp_path: Path) -> N
     """503 with Retry-After; iPXE asks again."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT * 8)
-    files.slice = Slice(files.path, 0, len(CONTENT) * 8, nullcontext)
+    files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
     async with listening(files, streams=1) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")

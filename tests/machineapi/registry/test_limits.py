@@ -22,6 +22,7 @@ def test_an_ordinary_report_is_read() -> None:
     assert read(b'{"systemUUID": "x", "data": {"cpu": [1]}}', LIMITS) == {"systemUUID": "x", "data": {"cpu": [1]}}
 
 
+@pytest.mark.behaviour("Registry and probe", "Depth, entries, texts and size of a report are limited.")
 @pytest.mark.parametrize(
     ("body", "says"),
     [

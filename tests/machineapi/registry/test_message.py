@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from metal.api.boot_window import Refused
+from metal.machine.boot_window import Refused
 from metal.machineapi.registry import message
 from metal.machineapi.registry.limits import Limits, Malformed
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from metal.machineapi.http.server import Listening, make_app, serve
+from metal.machineapi.http.server import RunningServer, make_app, serve
 from metal.machineapi.registry.routes import routes
 from metal.probe.registry import Refused, Registry
 from tests.machineapi.world import UUID, World
@@ -26,18 +26,23 @@ async def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-async def listening(world: World) -> AsyncIterator[Listening]:
+async def listening(world: World) -> AsyncIterator[RunningServer]:
     running = await serve(make_app(routes(world.registry), world.refusals), "127.0.0.1", 0)
     yield running
     await running.aclose()
 
 
 @pytest.fixture
-async def client(listening: Listening) -> AsyncIterator[aiohttp.ClientSession]:
+async def client(listening: RunningServer) -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(f"http://127.0.0.1:{listening.port}") as session:
         yield session
 
 
+@pytest.mark.behaviour(
+    "Registry and probe",
+    "Paths and methods that are not offered are refused with the right status.",
+    go="Also serves and deletes reports.",
+)
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
@@ -69,7 +74,7 @@ async def test_a_body_beyond_the_limit_is_cut_off(client: aiohttp.ClientSession,
     assert world.refused("register", "TooLarge") == 2
 
 
-async def test_the_probe_is_understood(listening: Listening, world: World) -> None:
+async def test_the_probe_is_understood(listening: RunningServer, world: World) -> None:
     """metalprobe's own client gets through the whole way, and is told when its token is no good."""
     await world.open("Discovery")
     script = (await world.boot.script(UUID, "127.0.0.1")).body.decode()

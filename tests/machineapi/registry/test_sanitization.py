@@ -11,7 +11,7 @@ import pytest
 
 from metal.api.sanitization import SanitizationEvidence
 from metal.kube.client.errors import Conflict, Unavailable
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Response
 from tests.evidence.test_report import DRIVE
 from tests.machineapi.world import MACHINE, NEIGHBOR, UUID, World
 
@@ -38,7 +38,7 @@ async def boot(world: World) -> str:
     return base64.b64decode(source.partition("base64,")[2]).decode()
 
 
-async def send(world: World, token: str, *, done: bool = False, client: str = MACHINE, **data: Any) -> Answer:
+async def send(world: World, token: str, *, done: bool = False, client: str = MACHINE, **data: Any) -> Response:
     said = {"done": done, "startedAt": "x", "now": "y", "problems": [], "drives": [DONE if done else DRIVE], **data}
     body = json.dumps({"systemUUID": UUID, "data": said}).encode()
     return await world.registry.sanitization(f"Bearer {token}" if token else "", body, client)

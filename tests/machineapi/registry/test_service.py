@@ -11,7 +11,7 @@ import pytest
 
 from metal.api.core import CONFIG_MAP
 from metal.kube.client.errors import Conflict, Unavailable
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Response
 from tests.machineapi.world import MACHINE, NEIGHBOR, SWAPPED, UUID, World
 
 pytestmark = pytest.mark.looptime
@@ -37,7 +37,7 @@ async def boot(world: World) -> str:
     return base64.b64decode(source.partition("base64,")[2]).decode()
 
 
-async def send(world: World, token: str, data: Any = DATA, uuid: Any = UUID, client: str = MACHINE) -> Answer:
+async def send(world: World, token: str, data: Any = DATA, uuid: Any = UUID, client: str = MACHINE) -> Response:
     body = json.dumps({"systemUUID": uuid, "data": data}).encode()
     return await world.registry.register(f"Bearer {token}" if token else "", body, client)
 
@@ -51,6 +51,7 @@ def nothing_stored(world: World) -> bool:
     return not any(plural == "configmaps" for plural, _, _ in world.api.objects)
 
 
+@pytest.mark.behaviour("Registry and probe", "A report is stored in the API with the Server; its token is spent.")
 async def test_a_report_is_kept_whole_and_the_boot_has_succeeded(world: World) -> None:
     """201; the inventory belongs to the Server, and the token is spent."""
     answer = await send(world, await boot(world))
@@ -75,6 +76,9 @@ async def test_a_uuid_with_swapped_bytes_is_the_same_machine(world: World) -> No
     assert (await send(world, await boot(world), uuid=SWAPPED.upper())).status == 201
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "A report without the token of this boot is refused, counted and reported by an Event."
+)
 @pytest.mark.parametrize(
     ("token", "status", "reason"),
     [("", 401, "TokenMissing"), ("wrong", 403, "TokenInvalid"), ("token-2", 403, "TokenInvalid")],
@@ -139,6 +143,9 @@ async def test_a_claims_boot_has_no_report(world: World) -> None:
     assert (await send(world, token)).status == 403
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "A repeated report is accepted; another one with the same token is refused."
+)
 async def test_the_same_report_again_is_fine_and_another_is_not(world: World) -> None:
     """The answer may get lost; a spent token proves nothing but that."""
     token = await boot(world)
@@ -190,6 +197,9 @@ async def test_conflicts_with_the_controller_are_decided_again(world: World) -> 
     assert (await send(world, token)).status == 201
 
 
+@pytest.mark.behaviour(
+    "Registry and probe", "Malformed, oversized or deeply nested reports are refused, and nothing is stored or spent."
+)
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
@@ -228,6 +238,11 @@ async def test_machines_can_neither_read_nor_delete_reports(world: World) -> Non
     assert world.refused("systems", "NotOffered") == 1
 
 
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "`/bootstate` sets a condition of the boot configuration, with a token of the current boot only.",
+    go="Needs no token.",
+)
 async def test_a_boot_state_needs_a_live_token(world: World) -> None:
     """It becomes a condition of the boot configuration; booted false and repeats change nothing."""
     token = await boot(world)

@@ -179,7 +179,7 @@ def test_a_namespace_that_is_not_attached_is_reached_by_sanitize_alone(machine: 
     sanitized = machine.told(CLEAR)
 
     assert (formatted["result"], sanitized["result"]) == ("Failed", "Succeeded")
-    assert "not attached, with data that nobody sees: 7" in formatted["message"]
+    assert "unattached namespaces, which may hold data: 7" in formatted["message"]
 
 
 def test_a_failed_sanitize_is_left_behind(machine: Machine) -> None:
@@ -191,7 +191,7 @@ def test_a_failed_sanitize_is_left_behind(machine: Machine) -> None:
 
     assert ("nvme", "sanitize", "/dev/nvme0", "--sanact=1") in machine.commands
     assert (told["result"], told["method"]) == ("Succeeded", "NVMeFormatUserDataErase")
-    assert "NVMeSanitizeCryptoErase: the drive says that the operation failed" in told["message"]
+    assert "NVMeSanitizeCryptoErase: the drive reports that the operation failed" in told["message"]
 
 
 def test_a_method_that_never_ends_is_left_at_its_deadline(machine: Machine) -> None:
@@ -244,7 +244,7 @@ def test_an_nvme_question_without_an_answer_costs_no_method(machine: Machine) ->
 
     assert (told["result"], told["method"]) == ("Succeeded", "NVMeFormatUserDataErase")
     assert "NVMeSanitizeCryptoErase: nvme ended with exit code 5" in told["message"]
-    assert "not attached is not known" in told["message"]
+    assert "unattached namespaces cannot be listed" in told["message"]
 
 
 def test_a_sanitize_status_without_an_answer_leaves_security_erase(machine: Machine) -> None:

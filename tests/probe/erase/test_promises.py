@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -34,6 +35,9 @@ ATA = some.fixed_dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "An erasure succeeds only with no data left and all samples read back, for any drive with any fault."
+)
 @settings(max_examples=150, deadline=None)
 @given(
     policy=some.sampled_from(POLICIES),

@@ -55,6 +55,7 @@ def test_the_registry_hears_the_beginning_and_the_end(machine: Machine) -> None:
     assert peer.reports[-1]["drives"][0]["serialNumber"] == "S1"
 
 
+@pytest.mark.behaviour("Cleanup", "A registry that refuses the token of the run leaves the drives untouched.")
 @pytest.mark.parametrize(("answer", "code"), [(Refused("spent"), 77), (Malformed("no"), 65)])
 def test_a_registry_that_refuses_the_run_keeps_the_drives_whole(machine: Machine, answer: Exception, code: int) -> None:
     """Whose token is no good may not be the one who should erase this machine."""

@@ -37,7 +37,7 @@ def test_purge_is_owed_by_a_drive_that_can_only_be_overwritten(machine: Machine)
 
     assert is_zero(medium)
     assert (told["result"], told["class"]) == ("Failed", "Clear")
-    assert "asks for Purge" in told["message"]
+    assert "requires Purge" in told["message"]
 
 
 def test_discard_counts_where_the_drive_then_reads_zeroes(machine: Machine) -> None:
@@ -127,8 +127,8 @@ def test_what_cannot_be_read_back_is_not_proven(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("faults", "result", "word"),
     [
-        (Faults(protected=True), "ReadOnly", "takes no writes"),
-        (Faults(swallows=True), "ReadOnly", "does not keep"),
+        (Faults(protected=True), "ReadOnly", "writes to the drive fail"),
+        (Faults(swallows=True), "ReadOnly", "but does not store"),
         (Faults(opal=True), "Locked", "PSID"),
         (Faults(busy=1000), "Failed", "in use"),
     ],

@@ -78,6 +78,9 @@ async def test_without_events_it_is_seen_by_the_next_poll() -> None:
     assert took > 60
 
 
+@pytest.mark.behaviour(
+    "BMC", "While events arrive BMCs receive less than half of the requests that they receive when events stop."
+)
 async def test_polling_is_rare_while_events_come_and_comes_back_when_they_stop() -> None:
     """Heartbeats keep it rare on a machine at rest; a lost way to the receiver is noticed and said."""
     async with plane(1, listen=EVENTS["listen"]) as world:

@@ -26,7 +26,7 @@ from metal.sim.machine.network import InProcessNetwork
 from metal.sim.machine.store import Unreadable
 from metal.sim.options import Options
 from metal.sim.sites.fleet import RENEWAL, Fleet, FleetSettings
-from metal.sim.sites.watching import ObjectHistory
+from metal.sim.sites.object_history import ObjectHistory
 from tests.sim.plane import START
 from tests.sim.site import BOOT, OPTIONS, TENANT, BootServer, probe_ignition
 

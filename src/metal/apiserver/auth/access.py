@@ -1,21 +1,22 @@
-"""What an authorizer is asked, and the sentences of a refusal (kube-apiserver's)."""
+"""The attributes that an authorizer decides on, and the messages of refusals (those of kube-apiserver)."""
 
 from typing import NamedTuple
 
 from metal.apiserver.machinery import selectors
-from metal.apiserver.machinery.requests import RequestContext, User
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import User
 
 MASTERS = "system:masters"
-"""The group that may do everything, whatever the roles say."""
+"""The group that may do everything, independent of roles."""
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
-"""Who sends no credentials."""
+"""The user of requests without credentials."""
 
 
 ACCOUNT = "system:serviceaccount:"
-"""How the names of ServiceAccounts begin as users."""
+"""Prefix of the user names of ServiceAccounts."""
 
 
 def service_account(namespace: str, name: str) -> tuple[str, tuple[str, ...]]:
@@ -25,7 +26,7 @@ def service_account(namespace: str, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 class Attributes(NamedTuple):
-    """One question: may this user do this? `path` is set for paths that are no resources, and nothing else then."""
+    """One access to decide on. For a path that is no resource, only user, verb and `path` are set."""
 
     user: User
     verb: str
@@ -44,9 +45,9 @@ class Attributes(NamedTuple):
 
 
 def of_request(ctx: RequestContext, verb: str, name: str = "") -> Attributes:
-    """The question behind a request. name: of the one object that a list or watch selects."""
+    """The attributes of a request. name: the one object that a list or watch selects."""
     resource, name = ctx.resource, ctx.name or name
-    # A namespace is inside itself, so that a RoleBinding in it can grant reading it.
+    # A Namespace counts as inside itself, so that a RoleBinding in it can grant reading it.
     namespace = name if (resource.group, resource.plural) == ("", "namespaces") else ctx.namespace
     return Attributes(
         ctx.user, verb, resource.group, resource.plural, ctx.subresource, namespace, name, version=resource.version
@@ -54,7 +55,7 @@ def of_request(ctx: RequestContext, verb: str, name: str = "") -> Attributes:
 
 
 def quoted(text: str) -> str:
-    """As Go's %q writes it, for the texts that occur in names."""
+    """Text in the form of Go's %q, for characters that occur in names."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in escaped)
     return f'"{plain}"'
@@ -72,13 +73,13 @@ def sentence(asked: Attributes) -> str:
 
 
 def refusal(asked: Attributes, reason: str = "") -> StatusError:
-    """403. reason: what went wrong while roles were looked up."""
-    told = sentence(asked).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return forbidden(asked.group, asked.resource, asked.name, f"{told}: {reason}" if reason else told)
+    """403. reason: errors while roles were looked up."""
+    message = sentence(asked).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return forbidden(asked.group, asked.resource, asked.name, f"{message}: {reason}" if reason else message)
 
 
 def forbidden(group: str, resource: str, name: str, why: str) -> StatusError:
-    """403 about an object, a resource, or a path that is neither."""
+    """403 about an object, a resource, or another path."""
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", resource)) if value}
     if not resource:
         return StatusError(403, "Forbidden", f"forbidden: {why}", details)
@@ -88,7 +89,7 @@ def forbidden(group: str, resource: str, name: str, why: str) -> StatusError:
 
 
 def selected(fields: str) -> str:
-    """The one name that a field selector asks for, or the empty text; so rules with resourceNames cover lists."""
+    """The one name that a field selector selects, else empty; so rules with resourceNames cover lists."""
     if "metadata.name" not in fields:
         return ""
     try:

@@ -1,4 +1,14 @@
-"""Decides by the live Roles and bindings who may do what."""
+"""RBAC authorizer: decides by the stored Roles and bindings whether a user may do something.
+
+A decision walks the ClusterRoleBindings, then the RoleBindings of the namespace of the request; the first rule that
+allows the access ends the walk, and without one the access is refused. There are no rules that deny. Members of
+system:masters are allowed before anything is looked up.
+
+Decoded bindings, the rules of each role, and the decisions themselves are remembered. The authorizer listens to the
+store: any committed change in rbac.authorization.k8s.io clears all three, so a new binding or a removed role is
+effective with the next request. Decisions with very long attributes are not remembered, and the number of decisions
+is limited, because any client can ask any number of questions.
+"""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -6,7 +16,7 @@ from typing import Any, NamedTuple
 from metal.apiserver.auth.access import ACCOUNT, MASTERS, Attributes, quoted, refusal
 from metal.apiserver.auth.rbac_rules import Rule
 from metal.apiserver.machinery.records import Event, ObjectKey, ResourceKey
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
@@ -15,22 +25,22 @@ CLUSTER_ROLES = ResourceKey(GROUP, "clusterroles")
 BINDINGS = ResourceKey(GROUP, "rolebindings")
 CLUSTER_BINDINGS = ResourceKey(GROUP, "clusterrolebindings")
 _KEPT = 10_000
-"""Decisions that are remembered until a role or binding changes."""
+"""Maximum of decisions that are remembered until a role or binding changes."""
 _LONGEST = 1_000
-"""Characters of a question whose decision is remembered: anybody may ask, in megabytes, what he may do."""
+"""Maximum of characters of remembered attributes: any client can send megabytes of them in an access review."""
 
 Obj = dict[str, Any]
 
 
 class Decision(NamedTuple):
-    """The answer to a question; reason says which binding allowed it, or what could not be looked up."""
+    """The decision; reason names the binding that allowed the access, or the roles that could not be looked up."""
 
     allowed: bool
     reason: str = ""
 
 
 class Found(NamedTuple):
-    """Rules that one binding gives to a user, or why they could not be read."""
+    """Rules that one binding gives to a user, or why they could not be looked up."""
 
     source: str
     rules: tuple[Rule, ...]
@@ -42,23 +52,23 @@ class RoleNotFoundError(Exception):
 
 
 class Authorizer:
-    """Answers from what is stored now. Administrators (system:masters) cost one comparison."""
+    """Decides from committed objects."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._decisions: dict[tuple[Any, ...], Decision] = {}
         self._rules: dict[ObjectKey, tuple[Rule, ...]] = {}
         self._bindings: dict[str, list[Obj]] = {}
-        store.listen(self._heard)
+        store.listen(self._on_event)
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if event.record.key.resource.group == GROUP:
             self._decisions.clear()
             self._rules.clear()
             self._bindings.clear()
 
     def check(self, asked: Attributes) -> None:
-        """Raises StatusError 403 unless it is allowed."""
+        """Raises StatusError 403 unless the access is allowed."""
         if MASTERS in asked.user.groups:
             return
         decision = self.decide(asked)
@@ -66,7 +76,7 @@ class Authorizer:
             raise refusal(asked, decision.reason)
 
     def decide(self, asked: Attributes) -> Decision:
-        """Whether it is allowed, and why."""
+        """Whether the access is allowed, and why."""
         if MASTERS in asked.user.groups:
             return Decision(allowed=True)
         key = (asked.user.name, asked.user.groups, *asked[1:])
@@ -89,7 +99,7 @@ class Authorizer:
         return Decision(allowed=False, reason=f"RBAC: {_joined(errors)}" if errors else "")
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], str]:
-        """Every rule that a user has in a namespace, and what could not be looked up."""
+        """Every rule that a user has in a namespace, and errors of the lookup."""
         found = list(self._of(user, namespace))
         errors = [entry.error for entry in found if entry.error]
         return [rule for entry in found for rule in entry.rules], _joined(errors) if errors else ""
@@ -122,7 +132,7 @@ class Authorizer:
         if known is None:
             key = BINDINGS if namespace else CLUSTER_BINDINGS
             known = [record.decode() for record in self._store.collection(key, namespace)]
-            if known:  # anybody may ask about any number of namespaces that do not exist
+            if known:  # any client can ask about any number of namespaces that do not exist
                 self._bindings[namespace] = known
         return known
 
@@ -165,5 +175,5 @@ def _described(subject: Obj, namespace: str) -> str:
 
 
 def _joined(errors: list[str]) -> str:
-    told = list(dict.fromkeys(errors))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -1,50 +1,51 @@
-"""Nobody grants what he does not hold: checks of writes to Roles and bindings."""
+"""Prevents privilege escalation: a writer of a role or binding must hold every permission that it grants."""
 
 from typing import Any
 
 from metal.apiserver.auth.access import MASTERS, Attributes, forbidden, quoted
 from metal.apiserver.auth.authorizer import GROUP, Authorizer, RoleNotFoundError
 from metal.apiserver.auth.rbac_rules import Rule, go_list, missing
-from metal.apiserver.machinery.requests import RequestContext, User
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import Who, not_found
+from metal.apiserver.machinery.users import User
 
 Obj = dict[str, Any]
 
 FULL = (Rule(("*",), ("*",), ("*",)), Rule(("*",), paths=("*",)))
-"""What an administrator holds."""
+"""The permissions of an administrator."""
 _COLLECTED = ("finalizers", "ownerReferences")
-"""What the garbage collector changes; managedFields and resourceVersion follow any change."""
+"""Fields that the garbage collector changes; managedFields and resourceVersion follow any change."""
 
 
 class Escalation:
-    """Strategies of the RBAC kinds ask it before they store."""
+    """Called by the strategies of the RBAC kinds before an object is stored."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
     def role(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
-        """A role holds only what its writer holds, unless he may `escalate`. Raises StatusError 403."""
+        """Raises StatusError 403 when a role grants more than its writer holds, unless the writer may `escalate`."""
         if self._free(ctx, obj, old):
             return
         asked = Attributes(ctx.user, "escalate", GROUP, ctx.resource.plural, "", ctx.namespace, ctx.name)
         if self._authorizer.decide(asked).allowed:
             return
         name = obj["metadata"].get("name", "")
-        if told := self._lacking(ctx.user, ctx.namespace, [Rule.read(rule) for rule in obj.get("rules") or ()]):
-            raise forbidden(GROUP, ctx.resource.plural, name, told)
+        if lacking := self._lacking(ctx.user, ctx.namespace, [Rule.read(rule) for rule in obj.get("rules") or ()]):
+            raise forbidden(GROUP, ctx.resource.plural, name, lacking)
         aggregates = _aggregates(obj) or (old is not None and _aggregates(old))
         if aggregates and self._lacking(ctx.user, ctx.namespace, FULL):
-            told = "must have cluster-admin privileges to use the aggregationRule"
-            raise forbidden(GROUP, ctx.resource.plural, name, told)
+            message = "must have cluster-admin privileges to use the aggregationRule"
+            raise forbidden(GROUP, ctx.resource.plural, name, message)
 
     def binding(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
-        """A binding gives only what its writer holds, unless he may `bind` the role. Raises StatusError 403, 404."""
+        """Raises StatusError: 403 when a binding grants more than its writer holds and may `bind`, 404 without role."""
         if self._free(ctx, obj, old):
             return
         ref = obj.get("roleRef") or {}
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(ref.get("kind", ""))
         if plural is None or not ref.get("name"):
-            return  # Validation says what is wrong with it.
+            return  # Validation reports it.
         asked = Attributes(ctx.user, "bind", GROUP, plural, "", ctx.namespace, ref["name"])
         if self._authorizer.decide(asked).allowed:
             return
@@ -52,8 +53,8 @@ class Escalation:
             rules = self._authorizer.role_rules(ref, ctx.namespace)
         except RoleNotFoundError:
             raise not_found(Who(GROUP, ctx.resource.plural, name=ref["name"])) from None
-        if told := self._lacking(ctx.user, ctx.namespace, rules):
-            raise forbidden(GROUP, ctx.resource.plural, obj["metadata"].get("name", ""), told)
+        if lacking := self._lacking(ctx.user, ctx.namespace, rules):
+            raise forbidden(GROUP, ctx.resource.plural, obj["metadata"].get("name", ""), lacking)
 
     def _free(self, ctx: RequestContext, obj: Obj, old: Obj | None) -> bool:
         return MASTERS in ctx.user.groups or (old is not None and _only_collected(obj, old))
@@ -64,8 +65,8 @@ class Escalation:
         if not lacking:
             return ""
         who = f"user {quoted(user.name)} (groups={go_list(user.groups)})"
-        told = "\n".join(sorted({str(rule) for rule in lacking}))
-        text = f"{who} is attempting to grant RBAC permissions not currently held:\n{told}"
+        message = "\n".join(sorted({str(rule) for rule in lacking}))
+        text = f"{who} is attempting to grant RBAC permissions not currently held:\n{message}"
         return f"{text}; resolution errors: [{errors}]" if errors else text
 
 

@@ -18,11 +18,11 @@ _HASH = ec.ECDSA(hashes.SHA256())
 _HALF = 32
 """Bytes of each of the two numbers of a signature (RFC 7518, section 3.4)."""
 LONGEST = 16 * 1024
-"""Characters; longer tokens are not looked at."""
+"""Maximum of characters of a token; longer ones are refused unread."""
 
 
 class Signer:
-    """Signs and verifies with the key of a file, made when first needed; without a file it dies with the process."""
+    """Signs and verifies with a key from a file, created when first needed; without a file the key is in memory."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class Signer:
             try:
                 found = serialization.load_pem_private_key(self._path.read_bytes(), None)
             except ValueError as garbled:
-                raise TokenError(f"{self._path}: holds no private key; remove it to get a new one") from garbled
+                raise TokenError(f"{self._path}: contains no private key; remove it to get a new one") from garbled
             if not isinstance(found, ec.EllipticCurvePrivateKey) or found.curve.name != "secp256r1":
                 raise TokenError(f"{self._path}: expected a key on the curve P-256; remove it to get a new one")
             return found
@@ -66,7 +66,7 @@ class Signer:
         return f"{head}.{_text(r.to_bytes(_HALF, 'big') + s.to_bytes(_HALF, 'big'))}"
 
     def verify(self, token: str) -> dict[str, Any] | None:
-        """The claims of a token that this key signed, else None. Times are not looked at. Raises TokenError."""
+        """The claims of a token that this key signed, else None. Times are not checked. Raises TokenError."""
         parts = token.split(".")
         if len(token) > LONGEST or len(parts) != 3:
             return None

@@ -1,4 +1,4 @@
-"""The roles and bindings that every cluster starts with, as far as this API serves what they speak of."""
+"""The default roles and bindings of a cluster, as far as this API serves their resources."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from metal.apiserver.machinery.records import ResourceKey
 Obj = dict[str, Any]
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
-"""Annotation: "false" leaves a role alone at the next start."""
+"""Annotation: with "false" a role is not repaired at the next start."""
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
@@ -77,12 +77,12 @@ _BOUND = {
 
 
 def label_of(role: str) -> str:
-    """The label of what the ClusterRole `role` collects."""
+    """The label of roles that the ClusterRole `role` aggregates."""
     return f"{GROUP}/aggregate-to-{role}"
 
 
 def bootstrap() -> list[tuple[ResourceKey, Obj]]:
-    """Every object that must exist, without what only the store gives it. Roles stand before the bindings."""
+    """Every object that must exist, without the metadata that the server sets. Roles precede bindings."""
     plain = [(CLUSTER_ROLES, _role(name, rules)) for name, rules in _RULES.items()]
     collecting = [(CLUSTER_ROLES, _aggregate(name)) for name in ("view", "edit", "admin")]
     return plain + collecting + [(CLUSTER_BINDINGS, _binding(role, groups)) for role, groups in _BOUND.items()]

@@ -1,4 +1,4 @@
-"""PolicyRules: what one allows, and whether some cover others (rbac.authorization.k8s.io)."""
+"""PolicyRules (rbac.authorization.k8s.io): what a rule allows, and whether rules cover other rules."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -18,12 +18,12 @@ class Rule(NamedTuple):
 
     @classmethod
     def read(cls, obj: Mapping[str, Any]) -> "Rule":
-        """A rule from its JSON."""
+        """A rule from JSON."""
         fields = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
         return cls(*(tuple(obj.get(name) or ()) for name in fields))
 
     def allows(self, asked: Attributes) -> bool:
-        """Whether this rule alone permits it."""
+        """Whether this rule allows the access."""
         if not _within(asked.verb, self.verbs):
             return False
         if asked.path:
@@ -35,7 +35,7 @@ class Rule(NamedTuple):
         )
 
     def covers(self, single: "Rule") -> bool:
-        """Whether it grants all that a rule of one verb and one resource (or path) grants."""
+        """Whether it allows everything that a rule of one verb and one resource (or path) allows."""
         if not _within(single.verbs[0], self.verbs):
             return False
         if single.paths:
@@ -59,7 +59,7 @@ class Rule(NamedTuple):
 
 
 def go_list(values: Iterable[str]) -> str:
-    """As Go's %q writes a list of strings."""
+    """A list of strings in the form of Go's %q."""
     return "[" + " ".join(quoted(value) for value in values) + "]"
 
 
@@ -76,7 +76,7 @@ def _path_covers(owned: str, path: str) -> bool:
 
 
 def single(rule: Rule) -> list[Rule]:
-    """The same rule as rules of one verb, one group, one resource and at most one name."""
+    """The rule split into rules of one verb, one group, one resource and at most one name."""
     names: list[tuple[str, ...]] = [(name,) for name in rule.names] or [()]
     apart = [
         Rule((verb,), (group,), (resource,), name)
@@ -86,7 +86,7 @@ def single(rule: Rule) -> list[Rule]:
 
 
 def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What of the wanted rules is not covered; verbs for the same resource are put together."""
+    """The part of the wanted rules that is not covered; verbs of the same resource are combined."""
     resources: dict[Rule, list[str]] = {}
     paths = []
     for rule in wanted:

@@ -1,4 +1,4 @@
-"""Questions to the authorizer: who am I, may I do this, may somebody else, what may I do."""
+"""Access reviews: SelfSubjectReview, the SubjectAccessReviews, and SelfSubjectRulesReview."""
 
 from functools import partial
 from typing import Any
@@ -7,13 +7,12 @@ from metal.apiserver.auth.access import Attributes
 from metal.apiserver.auth.authorizer import Authorizer
 from metal.apiserver.auth.rbac_rules import Rule
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.metadata import timestamp
-from metal.apiserver.machinery.requests import RequestContext, User
-from metal.apiserver.machinery.resources import Resource, Strategy
+from metal.apiserver.machinery.resources import RequestContext, Resource, Strategy
 from metal.apiserver.machinery.status import Who, bad_request
 from metal.apiserver.machinery.status import invalid as refused
+from metal.apiserver.machinery.users import User
 from metal.apiserver.schema.schema import Compiled
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
@@ -23,7 +22,7 @@ _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def reviews(authorizer: Authorizer, clock: Clock) -> list[Resource]:
-    """The resources whose objects are answered and never stored."""
+    """The review resources, whose objects are answered and not stored."""
     return [
         review(AUTHENTICATION, "SelfSubjectReview", partial(_who, clock)),
         review(AUTHORIZATION, "SelfSubjectAccessReview", partial(_may_i, authorizer)),
@@ -34,7 +33,7 @@ def reviews(authorizer: Authorizer, clock: Clock) -> list[Resource]:
 
 
 def review(group: str, kind: str, answer: Any, *, namespaced: bool = False) -> Resource:
-    """A resource that only answers creates. answer: from the request and its object to the answer."""
+    """A resource that supports create only and stores nothing. answer: computes the response."""
     schema = {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
     return Resource(
         group=group,
@@ -86,8 +85,8 @@ def _may_here(authorizer: Authorizer, ctx: RequestContext, obj: Obj) -> Obj:
     space = obj["metadata"].setdefault("namespace", ctx.namespace)
     asked = spec.get("resourceAttributes")
     if asked is not None and asked.get("namespace", "") != space:
-        told = "must match metadata.namespace"
-        causes.append(invalid("spec.resourceAttributes.namespace", asked.get("namespace", ""), told))
+        message = "must match metadata.namespace"
+        causes.append(invalid("spec.resourceAttributes.namespace", asked.get("namespace", ""), message))
     if (path := spec.get("nonResourceAttributes")) is not None:
         causes.append(invalid("spec.nonResourceAttributes", path, "disallowed on this kind of request"))
     _refuse(ctx, causes)
@@ -114,8 +113,8 @@ def _my_rules(authorizer: Authorizer, ctx: RequestContext, obj: Obj) -> Obj:
 
 
 def _resource_rule(rule: Rule) -> Obj:
-    told: Obj = {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
-    return {**told, "resourceNames": list(rule.names)} if rule.names else told
+    shown: Obj = {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
+    return {**shown, "resourceNames": list(rule.names)} if rule.names else shown
 
 
 def _spec(obj: Obj) -> Obj:
@@ -132,11 +131,11 @@ def _spec(obj: Obj) -> Obj:
 def _check_question(spec: Obj) -> list[Cause]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
-        told = "cannot be specified in combination with resourceAttributes"
-        return [invalid("spec.nonResourceAttributes", path, told)]
+        message = "cannot be specified in combination with resourceAttributes"
+        return [invalid("spec.nonResourceAttributes", path, message)]
     if resource is None and path is None:
-        told = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [invalid("spec.resourceAttributes", None, told)]
+        message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [invalid("spec.resourceAttributes", None, message)]
     return []
 
 
@@ -149,8 +148,8 @@ def _check_subject(spec: Obj) -> list[Cause]:
 def _check_metadata(obj: Obj, *, namespaced: bool = False) -> list[Cause]:
     aside = {"managedFields", "creationTimestamp", *(("namespace",) if namespaced else ())}
     found = {key: value for key, value in obj["metadata"].items() if value and key not in aside}
-    told = "must be empty except for namespace" if namespaced else "must be empty"
-    return [invalid("metadata", found, told)] if found else []
+    message = "must be empty except for namespace" if namespaced else "must be empty"
+    return [invalid("metadata", found, message)] if found else []
 
 
 def _refuse(ctx: RequestContext, causes: list[Cause]) -> None:

@@ -1,4 +1,4 @@
-"""ServiceAccounts as users: tokens that are issued for them, and who a token stands for."""
+"""ServiceAccounts as users: issues their tokens and authenticates requests by token."""
 
 import hashlib
 import random
@@ -13,30 +13,30 @@ from metal.apiserver.auth.reviews import AUTHENTICATION, review, user_info
 from metal.apiserver.machinery import metadata
 from metal.apiserver.machinery.causes import Cause, invalid
 from metal.apiserver.machinery.records import SERVICE_ACCOUNTS, ObjectKey, Record, ResourceKey
-from metal.apiserver.machinery.requests import RequestContext, User
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.machinery.status import Who, bad_request, conflict, not_found
 from metal.apiserver.machinery.status import invalid as refused
+from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.store import Store
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
 AUDIENCE = "https://kubernetes.default.svc"
-"""Issuer of the tokens, and the audience that this API itself is."""
+"""Issuer of the tokens, and the audience of this API."""
 SECRETS = ResourceKey("", "secrets")
 _LIFE, _SHORTEST, _LONGEST = 3600, 600, 1 << 32
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _KEPT = 1_000
-"""Tokens whose signature is remembered as right, by their digest."""
+"""Maximum of tokens whose verified claims are remembered, by digest."""
 
 
 class TokenRefusedError(Exception):
-    """A token is ours but no longer good; the sentence says why."""
+    """A token was issued here and is no longer valid; the message says why."""
 
 
 class Authenticated(NamedTuple):
-    """Whom a token stands for, and for which of the asked audiences."""
+    """The user of a token, and the requested audiences for which it is valid."""
 
     user: User
     audiences: tuple[str, ...]
@@ -46,9 +46,9 @@ StaticTokens = Callable[[str], User | None]
 
 
 class Accounts:
-    """Issues tokens of ServiceAccounts and looks at them again, always against the accounts that exist now.
+    """Issues tokens of ServiceAccounts and authenticates them against the accounts that exist at that time.
 
-    static: knows tokens of other kinds, such as those of a file.
+    static: finds the user of other tokens, such as those of a file.
     """
 
     def __init__(self, store: Store, clock: Clock, signer: Signer, rng: random.Random) -> None:
@@ -64,7 +64,7 @@ class Accounts:
         )
 
     def authenticate(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> Authenticated | None:
-        """Whom a token stands for, or None when nobody here made it. Raises TokenRefusedError, TokenError."""
+        """The user of a token; None for an unknown token. Raises TokenRefusedError, TokenError."""
         if (user := self.static(token)) is not None:
             return Authenticated(user, tuple(audiences))
         claims = self._claims(token)
@@ -112,13 +112,13 @@ class Accounts:
         meta = obj["metadata"]
         for field, wanted in (("name", ctx.name), ("namespace", ctx.namespace)):
             if meta.get(field, wanted) != wanted:
-                told = f"must match the service account {field} if specified"
-                raise refused(_request(ctx.name), [invalid(f"metadata.{field}", meta[field], told)])
+                message = f"must match the service account {field} if specified"
+                raise refused(_request(ctx.name), [invalid(f"metadata.{field}", meta[field], message)])
         if account is None:
             raise not_found(ctx.who)
         if meta.get("uid", account.uid) != account.uid:
-            told = f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
-            raise conflict(Who(AUTHENTICATION, "TokenRequest", name=ctx.name), f"{told} ({account.uid})")
+            message = f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
+            raise conflict(Who(AUTHENTICATION, "TokenRequest", name=ctx.name), f"{message} ({account.uid})")
         spec = _spec(obj)
         if causes := _check_seconds(spec["expirationSeconds"]):
             raise refused(_request(""), causes)
@@ -127,10 +127,10 @@ class Accounts:
     def _issued(self, ctx: RequestContext, account: Record, obj: Obj, spec: Obj) -> Obj:
         now = self._clock()
         claims = self._new_claims(ctx, account, spec, int(now.timestamp()))
-        born = metadata.timestamp(now)
+        born = timestamp(now)
         identity = {"name": ctx.name, "namespace": ctx.namespace, "uid": account.uid, "creationTimestamp": born}
         ends = datetime.fromtimestamp(claims["exp"], UTC)
-        status = {"token": self._signer.sign(claims), "expirationTimestamp": metadata.timestamp(ends)}
+        status = {"token": self._signer.sign(claims), "expirationTimestamp": timestamp(ends)}
         return {**obj, "metadata": {**obj["metadata"], **identity}, "spec": spec, "status": status}
 
     def _new_claims(self, ctx: RequestContext, account: Record, spec: Obj, now: int) -> Obj:
@@ -151,14 +151,14 @@ class Accounts:
     def _bound(self, ctx: RequestContext, ref: Obj) -> Obj:
         if (ref.get("apiVersion"), ref.get("kind")) != ("v1", "Secret"):
             version = str(ref.get("apiVersion", ""))
-            told = f"{version if '/' in version else '/' + version}, Kind={ref.get('kind', '')}"
-            raise bad_request(f"cannot bind token to object of type {told}")
+            message = f"{version if '/' in version else '/' + version}, Kind={ref.get('kind', '')}"
+            raise bad_request(f"cannot bind token to object of type {message}")
         secret = self._store.get(ObjectKey(SECRETS, ctx.namespace, str(ref.get("name", ""))))
         if secret is None:
             raise not_found(Who("", "secrets", name=str(ref.get("name", ""))))
         if ref.get("uid") and ref["uid"] != secret.uid:
-            told = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record."
-            why = f"{told} The object might have been deleted and then recreated"
+            message = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record."
+            why = f"{message} The object might have been deleted and then recreated"
             raise conflict(Who("", "Secret", name=secret.key.name), why)
         return {"name": secret.key.name, "uid": secret.uid}
 

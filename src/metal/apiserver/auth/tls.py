@@ -17,21 +17,21 @@ from metal.apiserver.auth.tokens import check_private, write_private
 CA_LIFE = timedelta(days=3650)
 CERTIFICATE_LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=60)
-"""A certificate with less life than this is replaced at the next start."""
+"""A certificate that expires within this time is replaced at the next start."""
 _SKEW = timedelta(hours=1)
 ALWAYS = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Files of a server that can prove who it is."""
+    """Files with the identity of the server."""
 
     authority: Path
     certificate: Path
     key: Path
 
     def context(self) -> ssl.SSLContext:
-        """What the server listens with."""
+        """The TLS context of the server."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.certificate, self.key)
@@ -39,7 +39,7 @@ class Identity:
 
 
 def ensure(folder: Path, hosts: Iterable[str], now: datetime) -> Identity:
-    """Create or renew what is missing, ends soon or lacks a host. Files have mode 0600. Raises TokenError."""
+    """Create or renew files that are missing, expire soon or lack a host. Their mode is 0600. Raises TokenError."""
     authority, authority_key = folder / "ca.crt", folder / "ca.key"
     found = Identity(authority, folder / "apiserver.crt", folder / "apiserver.key")
     names = sorted({*ALWAYS, *hosts})
@@ -61,7 +61,7 @@ def _lasts(certificate: Path, key: Path, now: datetime, margin: timedelta) -> bo
     check_private(key)
     loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
     if not _belong_together(loaded, key):
-        return False  # we were stopped between writing the one and the other
+        return False  # the process ended between writing the two files
     return loaded.not_valid_before_utc <= now and now + margin < loaded.not_valid_after_utc
 
 
@@ -100,7 +100,7 @@ def _builder(
 
 def _authority(now: datetime) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     key = ec.generate_private_key(ec.SECP256R1())
-    # The date keeps the names of successive authorities apart: clients mix up authorities of one name.
+    # The date makes the names of successive authorities distinct: clients confuse authorities of the same name.
     name = f"metal-apiserver-ca@{now:%Y-%m-%d}"
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     usage = x509.KeyUsage(

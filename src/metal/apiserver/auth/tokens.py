@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens in a file that only its owner may read."""
+"""Static bearer tokens in a file that only its owner may read."""
 
 import csv
 import hashlib
@@ -8,17 +8,17 @@ import secrets
 import stat
 from pathlib import Path
 
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 
 ADMIN = User("admin", uid="admin", groups=("system:masters", "system:authenticated"))
 
 
 class TokenError(Exception):
-    """The token file cannot be used; the sentence says why and what to do."""
+    """The token file cannot be used; the message names the cause and the way out."""
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file of mode 0600, at once or not at all."""
+    """Write a file of mode 0600 atomically."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -36,7 +36,7 @@ def check_private(path: Path) -> None:
     """Raises TokenError when others than the owner may read a file."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        raise TokenError(f"{path}: mode {mode:04o} lets others in; run: chmod 600 {path}")
+        raise TokenError(f"{path}: mode {mode:04o} lets other users read it; run: chmod 600 {path}")
 
 
 class Tokens:
@@ -66,19 +66,12 @@ class Tokens:
             users[_digest(row[0])] = User(row[1], row[2], (*groups, "system:authenticated"))
             admin = admin or row[0]
         if not users:
-            raise TokenError(f"{path}: holds no token; remove the file to get a new one")
+            raise TokenError(f"{path}: contains no token; remove the file to get a new one")
         return cls(users, admin)
-
-    def user(self, authorization: str) -> User | None:
-        """The user of an Authorization header, or None."""
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        return self.of(token.strip())
 
     def of(self, token: str) -> User | None:
         """The user of a bare token, or None."""
-        # Looked up by digest, so that the time it takes tells nothing about how much of a token was right.
+        # Looked up by digest, so that the duration does not reveal how much of a token is right.
         return self._users.get(_digest(token))
 
 

@@ -78,7 +78,7 @@ def last_index_of(value: Any, item: Any) -> int:
 
 
 def quantity(text: str) -> str:
-    """A Kubernetes quantity; it stays a text, which the functions below read. Raises ValueError."""
+    """A Kubernetes quantity; it remains a string, which the functions below parse. Raises ValueError."""
     _quantity(text)
     return text
 
@@ -123,7 +123,7 @@ def family(text: str) -> int:
 
 
 def contains_ip(network: str, address: str) -> bool:
-    """Whether a network holds an address."""
+    """Whether a network contains an address."""
     return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
 
 

@@ -1,4 +1,14 @@
-"""CustomResourceDefinitions: the kind itself, and the resources that one defines."""
+"""CustomResourceDefinitions: the kind itself, and the resources that each one defines.
+
+A write of a CRD is validated (`validation`, `schema_validation`, `rule_validation`); `_prepare` completes its names,
+compares them with those of other resources of the group and sets the conditions NamesAccepted and Established in the
+same write, so a CRD is served as soon as the write is committed. The backend then calls `serve`, which registers one
+resource for each served version, with its compiled schema. Compiled schemas are cached by their text.
+
+A deleted CRD keeps the finalizer CLEANUP until the garbage collector has deleted all its objects; meanwhile its
+resources do not accept create. A CRD whose names are taken waits: the collector runs `_prepare` again when another CRD
+is deleted.
+"""
 
 import json
 from dataclasses import replace
@@ -9,31 +19,32 @@ from typing import Any
 from metal.apiserver.crd import validation
 from metal.apiserver.kinds import builtin_schemas as schemas
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.metadata import timestamp
 from metal.apiserver.machinery.records import CRDS, ResourceKey
-from metal.apiserver.machinery.resources import Registry, Resource, Strategy
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
 from metal.apiserver.printing.table import columns_for
 from metal.apiserver.schema.schema import Compiled
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""Of custom resources, in the order in which a cluster tells them."""
+"""Verbs of custom resources, in the order of discovery documents."""
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""Finalizer of a CRD until all its objects are deleted."""
 
 
 @lru_cache(maxsize=256)
 def _compiled(text: str) -> Compiled:
-    # CRDs are installed anew at every start, and by hundreds of tests; compiling one takes milliseconds.
+    # CRDs are installed at every start, and by hundreds of tests; compiling one takes milliseconds.
     return Compiled(json.loads(text))
 
 
 def resources_of(crd: Obj) -> list[Resource]:
-    """What an established CRD serves: one resource a served version."""
+    """The resources of an established CRD: one for each served version."""
     stored = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), "")
-    # A CRD that goes away takes no new objects.
+    # A CRD that is being deleted accepts no new objects.
     verbs = tuple(v for v in VERBS if v != "create" or "deletionTimestamp" not in crd["metadata"])
     served = [version for version in crd["spec"]["versions"] if version.get("served")]
     return [replace(_resource(crd["spec"], version, stored), verbs=verbs) for version in served]
@@ -65,8 +76,8 @@ def _resource(spec: Obj, version: Obj, stored: str) -> Resource:
 def _warning(spec: Obj, version: Obj) -> str:
     if not version.get("deprecated"):
         return ""
-    told = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
-    return str(version.get("deprecationWarning") or told)
+    message = f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    return str(version.get("deprecationWarning") or message)
 
 
 def _selectable(version: Obj) -> frozenset[str]:
@@ -74,7 +85,7 @@ def _selectable(version: Obj) -> frozenset[str]:
 
 
 def established(crd: Obj) -> bool:
-    """Whether the CRD's names were accepted and it is served."""
+    """Whether the names of the CRD are accepted and it is served."""
     return any(
         c.get("type") == "Established" and c.get("status") == "True"
         for c in (crd.get("status") or {}).get("conditions") or ()
@@ -115,7 +126,7 @@ def _check(registry: Registry, obj: Obj, old: Obj | None) -> list[Cause]:
 
 
 def _prepare(registry: Registry, clock: Clock, obj: Obj, old: Obj | None) -> None:
-    """Names are filled in and accepted or refused in the same write, so that nobody waits for Established."""
+    """Complete the names and accept or refuse them in the same write, so that clients need not wait for Established."""
     spec = obj.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
         return
@@ -166,13 +177,13 @@ _REASONS = {
 
 
 def _accepted(wanted: Obj, before: Obj, conflicts: dict[str, str]) -> Obj:
-    """The names that are free; in place of a taken one what was accepted before."""
+    """The names without conflict; a name with a conflict keeps the value that was accepted before."""
     accepted = {key: value for key, value in wanted.items() if key not in conflicts}
     return accepted | {key: before[key] for key in conflicts if before.get(key)}
 
 
 def _conflicts(registry: Registry, spec: Obj) -> dict[str, str]:
-    """Wanted names that others of the group have, by what they are to be."""
+    """Names that other resources of the group already have, by field."""
     wanted = spec["names"]
     others = [r for r in registry if r.group == spec.get("group") and r.plural != wanted.get("plural")]
     taken = {name for other in others for name in (other.plural, other.singular, *other.short_names)}
@@ -192,22 +203,22 @@ def _conflicts(registry: Registry, spec: Obj) -> dict[str, str]:
 
 def _terminate(clock: Clock, obj: Obj) -> None:
     status = obj.setdefault("status", {})
-    told = _condition(
+    condition = _condition(
         "Terminating",
         True,
         "InstanceDeletionPending",
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     )
-    status["conditions"] = [*status.get("conditions", ()), {"lastTransitionTime": timestamp(clock()), **told}]
+    status["conditions"] = [*status.get("conditions", ()), {"lastTransitionTime": timestamp(clock()), **condition}]
 
 
 def collection_of(crd: Obj) -> ResourceKey:
-    """Where the objects of a CRD live."""
+    """The collection of the objects of a CRD."""
     return ResourceKey(crd["spec"]["group"], crd["spec"]["names"]["plural"])
 
 
 def serve(registry: Registry, crd: Obj) -> None:
-    """Make the registry serve what a created or changed CRD says."""
+    """Register the resources of a created or changed CRD."""
     registry.remove(collection_of(crd))
     if established(crd) and not registry.owns(crd["spec"]["group"]):
         for resource in resources_of(crd):

@@ -1,55 +1,42 @@
-"""Admission of x-kubernetes-validations: every rule compiles, gives the right type, and points at what there is."""
+"""Admission of x-kubernetes-validations: every rule compiles, and its other fields can be used.
+
+Names and types inside a rule are not checked: a rule that misspells a field is accepted here and fails when it runs.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from metal.apiserver.cel import static_check
-from metal.apiserver.cel.cel import RuleError, known_functions, program
-from metal.apiserver.cel.parser import NotUnderstoodError
-from metal.apiserver.cel.signatures import DYN, Type
+from metal.apiserver.cel.rules import RuleError, program
 from metal.apiserver.machinery import causes
 from metal.apiserver.machinery.causes import Cause
-from metal.apiserver.machinery.structural import Rule, compile_node
+from metal.apiserver.machinery.structural import Rule
 
 Obj = Mapping[str, Any]
 
 _REASONS = (causes.DUPLICATE, causes.FORBIDDEN, causes.INVALID, causes.REQUIRED)
-_BUILTINS = frozenset(
-    (
-        "size", "contains", "startsWith", "endsWith", "matches", "string", "int", "uint", "double", "bytes", "dyn",
-        "type", "duration", "timestamp", "bool", "has", "all", "exists", "exists_one", "map", "filter", "getFullYear",
-        "getMonth", "getDate", "getDayOfMonth", "getDayOfYear", "getDayOfWeek", "getHours", "getMinutes", "getSeconds",
-        "getMilliseconds", "max", "min", "hasValue", "value", "orValue",
-    )
-)  # fmt: skip
 _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]")
 
 
-def check_rules(schema: Obj, path: str, *, root: bool = False, apart: str = "") -> Iterator[Cause]:
-    """What is wrong with the rules of one place.
+def check_rules(schema: Obj, path: str, *, within: str = "") -> Iterator[Cause]:
+    """Violations in the rules of one place.
 
-    root: the schema is that of the whole object. apart: the list or map around it whose items cannot be told from
-    each other across versions, if any.
+    within: path of the enclosing list or map whose items cannot be matched with those of the previous version, if any.
     """
-    entries = schema.get("x-kubernetes-validations") or ()
-    if not entries:
-        return
-    kind = static_check.type_of(compile_node({**schema, "x-kubernetes-validations": []}), whole=root)
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
         where = f"{path}.x-kubernetes-validations[{index}]"
         if not str(entry.get("rule") or "").strip():
             yield causes.required(f"{where}.rule", "rule is not specified")
             continue
-        faults = list(_words(entry, where))
+        faults = list(_message(entry, where))
         yield from faults
         yield from _field_path(entry, schema, where)
         if not faults:
-            yield from _rule(entry, kind, where, apart)
-        yield from _message_expression(entry, kind, where)
+            yield from _rule(entry, where, within)
+        yield from _message_expression(entry, where)
 
 
-def _words(entry: Obj, where: str) -> Iterator[Cause]:
+def _message(entry: Obj, where: str) -> Iterator[Cause]:
     if (reason := entry.get("reason")) and reason not in _REASONS:
         yield causes.not_supported(f"{where}.reason", reason, _REASONS)
     message = str(entry.get("message") or "")
@@ -83,56 +70,31 @@ def _leads(text: str, schema: Any) -> bool:
     return True
 
 
-def _shown(entry: Obj) -> Any:
-    """A rule as kube-apiserver repeats it: Go's names for its fields."""
-    texts = {"Rule": "rule", "Message": "message", "MessageExpression": "messageExpression"}
-    shown = {name: str(entry.get(key) or "") for name, key in texts.items()}
-    rest = {"Reason": entry.get("reason"), "FieldPath": str(entry.get("fieldPath") or "")}
-    return causes.Raw({**shown, **rest, "OptionalOldSelf": entry.get("optionalOldSelf")})
-
-
-def _rule(entry: Obj, kind: Type, where: str, apart: str) -> Iterator[Cause]:
+def _rule(entry: Obj, where: str, within: str) -> Iterator[Cause]:
     rule, optional = str(entry["rule"]), entry.get("optionalOldSelf")
-    fault, given = _compiled(rule, _variables(kind, optional=bool(optional)))
+    fault = _fault(rule)
     if fault:
-        yield causes.invalid(f"{where}.rule", _shown(entry), f"compilation failed: {fault}")
-    elif given != "bool":
-        yield causes.invalid(f"{where}.rule", _shown(entry), "cel expression must evaluate to a bool")
+        yield causes.invalid(f"{where}.rule", rule, f"compilation failed: {fault}")
     uses_old = not fault and program(Rule(rule=rule)).uses_old
     if optional is not None and not uses_old:
-        told = "may not be set if oldSelf is not used in rule"
-        yield causes.invalid(f"{where}.optionalOldSelf", optional, told)
-    if uses_old and apart:
-        told = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {apart}"
-        yield causes.invalid(f"{where}.rule", rule, told)
+        yield causes.invalid(f"{where}.optionalOldSelf", optional, "may not be set if oldSelf is not used in rule")
+    if uses_old and within:
+        message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+        yield causes.invalid(f"{where}.rule", rule, message)
 
 
-def _message_expression(entry: Obj, kind: Type, where: str) -> Iterator[Cause]:
+def _message_expression(entry: Obj, where: str) -> Iterator[Cause]:
     text = str(entry.get("messageExpression") or "")
-    if not text:
-        return
-    where = f"{where}.messageExpression"
-    if not text.strip():
-        yield causes.required(where, "messageExpression must be non-empty if specified")
-        return
-    fault, given = _compiled(text, _variables(kind, optional=bool(entry.get("optionalOldSelf"))))
-    if fault:
-        yield causes.invalid(where, _shown(entry), f"messageExpression compilation failed: {fault}")
-    elif given != "string":
-        yield causes.invalid(where, _shown(entry), "messageExpression must evaluate to a string")
+    if text and not text.strip():
+        yield causes.required(f"{where}.messageExpression", "messageExpression must be non-empty if specified")
+    elif text and (fault := _fault(text)):
+        yield causes.invalid(f"{where}.messageExpression", text, f"messageExpression compilation failed: {fault}")
 
 
-def _variables(kind: Type, *, optional: bool) -> dict[str, Type]:
-    return {"self": kind, "oldSelf": ("optional_type", kind) if optional else kind}
-
-
-def _compiled(source: str, variables: Mapping[str, Type]) -> tuple[str, Type]:
-    """What is wrong with an expression, and else its type."""
+def _fault(source: str) -> str:
+    """Why an expression does not compile, in the engine's words; empty when it does."""
     try:
         program(Rule(rule=source))
-        given, faults = static_check.check(source, variables, _BUILTINS | known_functions())
     except RuleError as error:
-        return str(error), DYN
-    except NotUnderstoodError as error:
-        return f"{source!r} is not understood: {error}", DYN
-    return "\n".join(static_check.located(source, fault) for fault in faults), given
+        return str(error)
+    return ""

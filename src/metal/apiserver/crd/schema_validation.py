@@ -1,4 +1,4 @@
-"""Rules for structural schemas (CRD admission): a type at every place, nothing that pruning cannot follow."""
+"""Rules for structural schemas at CRD admission."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,7 +26,7 @@ _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
 def check_schema(schema: Obj, path: str) -> Iterator[Cause]:
-    """What is wrong with an openAPIV3Schema; `path` is where it stands in the CRD."""
+    """Violations in an openAPIV3Schema; `path` is its field in the CRD."""
     if schema.get("type") != "object":
         yield causes.invalid(f"{path}.type", schema.get("type") or "", "must be object at the root")
     faults = list(_node(schema, path, root=True))
@@ -43,35 +43,35 @@ def _compiles(schema: Obj, path: str) -> Iterator[Cause]:
         yield causes.invalid(path, "object", f"is not a valid schema: {str(error).splitlines()[0]}")
 
 
-def _node(schema: Obj, path: str, *, root: bool = False, apart: str = "") -> Iterator[Cause]:
+def _node(schema: Obj, path: str, *, root: bool = False, within: str = "") -> Iterator[Cause]:
     yield from _type(schema, path, root)
     yield from _shape(schema, path)
     yield from _junctors(schema, path)
     yield from _list_type(schema, path)
-    yield from check_rules(schema, path, root=root, apart=apart)
-    if not apart and _uncorrelatable(schema):
-        apart = path
+    yield from check_rules(schema, path, within=within)
+    if not within and _uncorrelatable(schema):
+        within = path
     for name, sub in (schema.get("properties") or {}).items():
         if root and name == "metadata":
             yield from _metadata(sub, f"{path}.properties[metadata]")
         else:
-            yield from _sub(sub, f"{path}.properties[{name}]", apart)
+            yield from _sub(sub, f"{path}.properties[{name}]", within)
     if isinstance(schema.get("additionalProperties"), Mapping):
-        yield from _sub(schema["additionalProperties"], f"{path}.additionalProperties", apart)
+        yield from _sub(schema["additionalProperties"], f"{path}.additionalProperties", within)
     if isinstance(schema.get("items"), Mapping):
-        yield from _sub(schema["items"], f"{path}.items", apart)
+        yield from _sub(schema["items"], f"{path}.items", within)
 
 
 def _uncorrelatable(schema: Obj) -> bool:
-    """Whether what is in a value cannot be found again in its next version."""
+    """Whether parts of a value cannot be matched with those of its previous version."""
     if schema.get("type") == "array":
         return bool(schema.get("x-kubernetes-list-type") != "map")
     return bool(schema.get("x-kubernetes-map-type") == "atomic")
 
 
-def _sub(schema: Any, path: str, apart: str) -> Iterator[Cause]:
+def _sub(schema: Any, path: str, within: str) -> Iterator[Cause]:
     if isinstance(schema, Mapping):
-        yield from _node(schema, path, apart=apart)
+        yield from _node(schema, path, within=within)
     else:
         yield causes.invalid(path, schema, "must be a schema")
 
@@ -138,7 +138,7 @@ def _is_int_or_string(schema: Obj, key: str) -> bool:
 
 
 def _value_validation(sub: Any, outer: Obj, path: str) -> Iterator[Cause]:
-    """Inside allOf, anyOf, oneOf and not only values are constrained; the structure stands outside."""
+    """allOf, anyOf, oneOf and not may constrain values only; the structure is declared outside of them."""
     if not isinstance(sub, Mapping):
         yield causes.invalid(path, sub, "must be a schema")
         return
@@ -169,8 +169,8 @@ def _list_type(schema: Obj, path: str) -> Iterator[Cause]:
             f"{path}.type", schema.get("type") or "", "must be array if x-kubernetes-list-type is specified"
         )
     if kind == "set" and items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        told = "must be atomic as item of a list with x-kubernetes-list-type=set"
-        yield causes.invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), told)
+        message = "must be atomic as item of a list with x-kubernetes-list-type=set"
+        yield causes.invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), message)
     if kind == "map":
         yield from _map_keys(items, keys, path)
 
@@ -202,7 +202,7 @@ def _defaults(schema: Obj, node: Node, path: str) -> Iterator[Cause]:
     if node.has_default:
         where = f"{path}.default"
         for fault in Values(schema).check(_filled(node), where):
-            # The place of a default's own root has no name of its own in the sentence.
+            # The message does not name the root of a default.
             yield fault._replace(message=fault.message.replace(f": {where} in body", ":  in body"))
         for name in unknown_below(node, node.default):
             yield causes.invalid(f"{where}.{name}", "", "must not have unknown fields")
@@ -215,5 +215,5 @@ def _defaults(schema: Obj, node: Node, path: str) -> Iterator[Cause]:
 
 
 def _filled(node: Node) -> Any:
-    """The default as it would stand in an object: with the defaults of its own fields."""
+    """The default as it appears in an object: with the defaults of its own fields."""
     return fill(node, node.default) if isinstance(node.default, dict) else node.default

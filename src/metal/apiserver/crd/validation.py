@@ -1,6 +1,5 @@
 """Admission of CustomResourceDefinitions: names, versions, structural schemas (apiextensions.k8s.io/v1)."""
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 from metal.apiserver.crd.schema_validation import check_schema
 from metal.apiserver.machinery import causes
 from metal.apiserver.machinery.causes import Cause
-from metal.apiserver.machinery.object_meta import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain
 from metal.apiserver.printing.jsonpath import BadPath, compile_path
+from metal.kube.meta.names import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain
 
 Obj = Mapping[str, Any]
 
@@ -17,26 +16,8 @@ _VERSION_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 
 
-def normalise(crd: Obj) -> dict[str, Any]:
-    """The CRD with what a user may leave out: singular, listKind, conversion, storedVersions. Changes nothing given."""
-    out = copy.deepcopy(dict(crd))
-    spec = out.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
-        return out
-    names = spec["names"]
-    kind = str(names.get("kind") or "")
-    if kind:
-        names["singular"] = names.get("singular") or kind.lower()
-        names["listKind"] = names.get("listKind") or f"{kind}List"
-    spec["conversion"] = spec.get("conversion") or {"strategy": "None"}
-    status = out.setdefault("status", {})
-    stored = [v["name"] for v in _versions(spec) if v.get("storage") is True and "name" in v]
-    status["storedVersions"] = list(dict.fromkeys([*(status.get("storedVersions") or ()), *stored]))
-    return out
-
-
 def check(crd: Obj, old: Obj | None = None) -> list[Cause]:
-    """What is wrong with a CRD; with `old`, also whether something immutable changed."""
+    """Violations in a CRD; with `old`, also changes of immutable fields."""
     spec = crd.get("spec")
     if not isinstance(spec, Mapping):
         return [causes.required("spec")]
@@ -45,8 +26,8 @@ def check(crd: Obj, old: Obj | None = None) -> list[Cause]:
     for index, version in enumerate(versions):
         found += _version(version, f"spec.versions[{index}]")
     if len(versions) == 1:
-        # What is the same in every version stands above them for kube-apiserver.
-        found = [cause._replace(field=_lifted(cause.field), message=_told(cause.message)) for cause in found]
+        # kube-apiserver lifts what all versions share out of them: causes name spec.validation and the like.
+        found = [cause._replace(field=_lifted(cause.field), message=_lifted_message(cause.message)) for cause in found]
     if old is not None:
         found += _changes(crd, spec, old)
     return found
@@ -60,8 +41,8 @@ def _lifted(field: str) -> str:
     return field
 
 
-def _told(message: str) -> str:
-    """A message that names a place of the schema, with the same name as `_lifted` gives it."""
+def _lifted_message(message: str) -> str:
+    """A message in which places of the schema have the names that `_lifted` gives them."""
     return message.replace(" within spec.versions[0].schema.", " within spec.validation.")
 
 
@@ -172,8 +153,10 @@ def _selectable(text: str, schema: Obj, path: str) -> Iterator[Cause]:
     if not isinstance(place, Mapping):
         yield causes.invalid(path, text, "is an invalid path: does not refer to a valid field")
     elif place.get("type") not in ("string", "boolean", "integer"):
-        told = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats"
-        yield causes.invalid(path, text, f"{told} are allowed.")
+        message = (
+            "must point to a field of type string, boolean or integer. Enum string fields and strings with formats"
+        )
+        yield causes.invalid(path, text, f"{message} are allowed.")
 
 
 def _column(column: Obj, path: str) -> Iterator[Cause]:

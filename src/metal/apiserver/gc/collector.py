@@ -1,6 +1,17 @@
-"""What goes when something else goes: dependents of owners, contents of namespaces, objects of CRDs, old Events.
+"""Garbage collector: dependents of deleted owners, contents of namespaces, objects of CRDs, old Events.
 
-Level-triggered like a controller: an event only says which object to look at again.
+It is level-triggered, like a controller. At the start it queues every object that is being deleted or has an owner that
+cannot be found; afterwards it listens to the store, and an event only determines which keys are queued: the object
+itself, its dependents or owners, its namespace, its CRD. The queue is a set of keys, so many events about an object are
+one item. A single task takes keys in batches and reconciles each from the newest state:
+
+- an object whose owners are all gone is deleted; references to missing owners are removed from one that has others;
+- an object with the finalizer `orphan` or `foregroundDeletion` loses it when its dependents are released or deleted;
+- a deleted Namespace or CRD is removed when everything in it is deleted;
+- an Event older than EVENT_LIFE is deleted, every SWEEP_SECONDS.
+
+A reconciliation that fails, for example because another client changed the object, is queued again after
+RETRY_SECONDS. Nothing is stored outside of the objects, so a restart continues where it was.
 """
 
 import asyncio
@@ -10,19 +21,20 @@ from typing import Any
 
 import structlog
 
-from metal.apiserver.gc import remains
-from metal.apiserver.machinery.metadata import timestamp
+from metal.apiserver.crd.crds import CLEANUP
+from metal.apiserver.gc import namespace_conditions
+from metal.apiserver.machinery.options import DeleteOptions, Propagation
 from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Owner, Record, ResourceKey
-from metal.apiserver.machinery.requests import SYSTEM, DeleteOptions, Propagation, RequestContext
-from metal.apiserver.machinery.resources import Registry
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
+from metal.apiserver.machinery.users import SYSTEM
 from metal.apiserver.storage.store import Store
 from metal.apiserver.verbs.deletes import FOREGROUND, ORPHAN, Deleter
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 EVENTS = ResourceKey("", "events")
 EVENT_LIFE = timedelta(hours=1)
 SWEEP_SECONDS = 300.0
@@ -45,10 +57,10 @@ class Collector:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look at everything once, then at what changes."""
-        self._store.listen(self._heard)
+        """Queue every object that needs work, then follow the events of the store."""
+        self._store.listen(self._on_event)
         for record in self._store.records():
-            self._consider(record)
+            self._enqueue_if_needed(record)
         self._task = asyncio.create_task(self._run(), name="apiserver-collector")
 
     async def stop(self) -> None:
@@ -57,13 +69,13 @@ class Collector:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         record = event.record
         if event.type is not Change.DELETED:
-            self._consider(record)
+            self._enqueue_if_needed(record)
             return
         if record.key.resource == CRDS:
-            # A name may have become free for another.
+            # A name may have become available for another CRD.
             for other in self._store.collection(CRDS):
                 self._enqueue(other.key)
         for dependent in self._store.dependents(record.uid):
@@ -78,11 +90,11 @@ class Collector:
             if (found := self._store.get(holder)) and found.deleting:
                 self._enqueue(holder)
 
-    def _consider(self, record: Record) -> None:
-        if record.deleting or not all(self._plainly_there(record, owner) for owner in record.references):
+    def _enqueue_if_needed(self, record: Record) -> None:
+        if record.deleting or not all(self._owner_exists(record, owner) for owner in record.references):
             self._enqueue(record.key)
 
-    def _plainly_there(self, record: Record, owner: Owner) -> bool:
+    def _owner_exists(self, record: Record, owner: Owner) -> bool:
         key = self._store.by_uid(owner.uid)
         return key is not None and key.name == owner.name and key.namespace in ("", record.key.namespace)
 
@@ -103,24 +115,24 @@ class Collector:
             self._wake.clear()
             while self._queue:
                 batch = [self._queue.popitem()[0] for _ in range(min(BATCH, len(self._queue)))]
-                await asyncio.gather(*(self._attend(key) for key in batch))
+                await asyncio.gather(*(self._process(key) for key in batch))
 
-    async def _attend(self, key: ObjectKey) -> None:
+    async def _process(self, key: ObjectKey) -> None:
         try:
-            await self._look(key)
+            await self._reconcile(key)
         except StatusError as refused:
-            # Somebody else changed or deleted it in the same moment; what is left to do is seen at the next look.
+            # Another client changed or deleted the object; the next reconciliation sees what is left to do.
             log.debug("collector.refused", key=str(key), reason=refused.reason)
-            self._later(key, unless=refused.code == 404)
+            self._requeue(key, unless=refused.code == 404)
         except Exception:
             log.exception("collector.failed", key=str(key))
-            self._later(key)
+            self._requeue(key)
 
-    def _later(self, key: ObjectKey, *, unless: bool = False) -> None:
+    def _requeue(self, key: ObjectKey, *, unless: bool = False) -> None:
         if not unless:
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self._enqueue, key)
 
-    async def _look(self, key: ObjectKey) -> None:
+    async def _reconcile(self, key: ObjectKey) -> None:
         record = self._store.newest(key)
         if record is None:
             return
@@ -135,13 +147,13 @@ class Collector:
 
     async def _finish(self, record: Record) -> None:
         if record.key.resource == NAMESPACES:
-            await self._empty(record, self._within(record.key.name), _release_namespace)
-            await self._tell_what_remains(record.key)
+            await self._delete_contents(record, self._within(record.key.name), _release_namespace)
+            await self._report_remaining_content(record.key)
         elif CLEANUP in record.finalizers:
             definition = record.decode()["spec"]
             collection = ResourceKey(definition["group"], definition["names"]["plural"])
             held = [] if self._registry.owns(collection.group) else self._store.collection(collection)
-            await self._empty(record, held, lambda obj: _drop_finalizer(obj, CLEANUP))
+            await self._delete_contents(record, held, lambda obj: _drop_finalizer(obj, CLEANUP))
         if ORPHAN in record.finalizers:
             await self._orphan(record)
         elif FOREGROUND in record.finalizers:
@@ -156,18 +168,20 @@ class Collector:
         if obj["status"]["acceptedNames"] != before.get("status", {}).get("acceptedNames"):
             await self._change(record.key, lambda obj: definitions.strategy.prepare(obj, before))
 
-    async def _tell_what_remains(self, key: ObjectKey) -> None:
+    async def _report_remaining_content(self, key: ObjectKey) -> None:
         space = self._store.newest(key)
         if space is None or not (left := [r for r in self._within(key.name) if self._store.newest(r.key)]):
             return
-        told = remains.conditions(left, space.decode().get("status", {}).get("conditions", ()), self._clock())
-        if told != space.decode()["status"].get("conditions"):
-            await self._change(key, lambda obj: obj["status"].update(conditions=told))
+        conditions = namespace_conditions.conditions(
+            left, space.decode().get("status", {}).get("conditions", ()), self._clock()
+        )
+        if conditions != space.decode()["status"].get("conditions"):
+            await self._change(key, lambda obj: obj["status"].update(conditions=conditions))
 
     def _within(self, namespace: str) -> list[Record]:
         return [record for key in self._store.resources() for record in self._store.collection(key, namespace)]
 
-    async def _empty(self, holder: Record, held: list[Record], release: Callable[[Obj], None]) -> None:
+    async def _delete_contents(self, holder: Record, held: list[Record], release: Callable[[Obj], None]) -> None:
         await asyncio.gather(*(self._delete(record, Propagation.BACKGROUND) for record in held if not record.deleting))
         if not held:
             await self._change(holder.key, release)
@@ -205,10 +219,10 @@ class Collector:
             await self._change(record.key, lambda obj: _drop_owners(obj, waiting | missing))
 
     def _owner(self, record: Record, owner: Owner) -> Record | None:
-        """The owner that a reference means, looked up as Kubernetes does: by kind and name, beside the dependent."""
+        """The owner of a reference, looked up as Kubernetes does: by kind and name, in the dependent's namespace."""
         resource = self._registry.kind(owner.api_version, owner.kind)
         if resource is None or (resource.namespaced and not record.key.namespace):
-            # Nobody can tell whether such an owner exists: the dependent stays.
+            # It is unknown whether such an owner exists, so the dependent stays.
             return record
         space = record.key.namespace if resource.namespaced else ""
         found = self._store.newest(ObjectKey(resource.key, space, owner.name))

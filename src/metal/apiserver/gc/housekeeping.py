@@ -1,6 +1,6 @@
-"""What a cluster's controllers keep: a `default` ServiceAccount in each namespace, and the rules of aggregated roles.
+"""Controllers of a cluster: a `default` ServiceAccount in each namespace, default roles, aggregated ClusterRoles.
 
-Level-triggered: an event only says that something is to be looked at again.
+Level-triggered: an event only queues the namespace, or a pass over the roles.
 """
 
 import asyncio
@@ -11,11 +11,10 @@ import structlog
 
 from metal.apiserver.auth.authorizer import CLUSTER_ROLES
 from metal.apiserver.auth.rbac_bootstrap import AUTOUPDATE, bootstrap
-from metal.apiserver.machinery.metadata import timestamp
 from metal.apiserver.machinery.records import NAMESPACES, SERVICE_ACCOUNTS, Event, ObjectKey, Record, ResourceKey
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.storage.store import Store
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 from metal.kube.meta.selectors import from_object
 
 Obj = dict[str, Any]
@@ -28,7 +27,7 @@ log = structlog.get_logger("metal.apiserver")
 
 
 class Housekeeper:
-    """Runs from `start` to `stop` in one task. account: creates the default account of a namespace."""
+    """Runs from `start` to `stop` in one task. account: creates the default ServiceAccount of a namespace."""
 
     def __init__(
         self, store: Store, clock: Clock, uid: Callable[[], str], account: Callable[[str], Awaitable[object]]
@@ -40,9 +39,9 @@ class Housekeeper:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Make what must exist, then keep it. Returns when roles and accounts are there."""
+        """Create what must exist, then keep it. Returns when roles and accounts exist."""
         await asyncio.gather(*(self._ensure(key, obj) for key, obj in bootstrap()))
-        self._store.listen(self._heard)
+        self._store.listen(self._on_event)
         self._roles = True
         self._spaces = {record.key.name: None for record in self._store.collection(NAMESPACES)}
         await self._once()
@@ -54,7 +53,7 @@ class Housekeeper:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _heard(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         key = event.record.key
         if key.resource not in _WATCHED:
             return
@@ -80,18 +79,18 @@ class Housekeeper:
     async def _once(self) -> None:
         while self._spaces:
             space = next(iter(self._spaces))
-            await self._give_account(space)
-            # Only now: what fails is looked at again.
+            await self._ensure_default_account(space)
+            # Removed only now, so that a failed namespace is retried.
             del self._spaces[space]
         while self._roles:
             self._roles = False
             try:
-                await self._collect_rules()
+                await self._aggregate_rules()
             except BaseException:
                 self._roles = True
                 raise
 
-    async def _give_account(self, space: str) -> None:
+    async def _ensure_default_account(self, space: str) -> None:
         found = self._store.newest(ObjectKey(NAMESPACES, "", space))
         if found is None or found.deleting:
             return
@@ -103,17 +102,17 @@ class Housekeeper:
             if refused.reason not in ("AlreadyExists", "NotFound", "Forbidden"):
                 raise
 
-    async def _collect_rules(self) -> None:
-        """Give each role with an aggregationRule the rules of those that it selects, by their names."""
+    async def _aggregate_rules(self) -> None:
+        """Set the rules of each role with an aggregationRule to those of the roles that it selects, sorted by name."""
         for record in self._store.collection(CLUSTER_ROLES):
             role = record.decode()
             if not (role.get("aggregationRule") or {}).get("clusterRoleSelectors"):
                 continue
-            rules = self._collected(role)
+            rules = self._aggregated(role)
             if rules != (role.get("rules") or []) and not record.deleting:
                 await self._store.write(CLUSTER_ROLES, {**role, "rules": rules})
 
-    def _collected(self, role: Obj) -> list[Obj]:
+    def _aggregated(self, role: Obj) -> list[Obj]:
         chosen = [from_object(one) for one in role["aggregationRule"]["clusterRoleSelectors"]]
         rules: list[Obj] = []
         for record in self._store.collection(CLUSTER_ROLES):
@@ -130,7 +129,7 @@ class Housekeeper:
             await self._repair(resource, found, obj)
 
     async def _repair(self, resource: ResourceKey, found: Record, obj: Obj) -> None:
-        """Give back what a newer version needs or somebody took away; what was added stays."""
+        """Add rules or subjects that are missing; additions of others are kept."""
         stored = found.decode()
         if (stored["metadata"].get("annotations") or {}).get(AUTOUPDATE) != "true" or "aggregationRule" in obj:
             return

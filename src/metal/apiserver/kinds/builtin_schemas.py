@@ -1,4 +1,4 @@
-"""Schemas of the built-in kinds, as far as they are served here."""
+"""Schemas of the built-in kinds that are served."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ def _object(description: str, properties: Schema, required: tuple[str, ...] = ()
 
 
 _CONDITION = _object(
-    "One observed aspect.",
+    "Condition is one observed aspect of an object.",
     {
-        "type": _text("Name of the aspect."),
+        "type": _text("Type of the condition."),
         "status": _text("True, False or Unknown."),
-        "lastTransitionTime": _time("When status last changed."),
-        "reason": _text("CamelCase word for programs."),
-        "message": _text("Sentence for people."),
+        "lastTransitionTime": _time("Time of the last change of status."),
+        "reason": _text("Machine-readable reason in CamelCase."),
+        "message": _text("Human-readable description."),
         "observedGeneration": {"type": "integer", "format": "int64"},
     },
     ("type", "status"),
@@ -48,30 +48,36 @@ NAMESPACE = _object(
     "Namespace is a scope for names.",
     {
         "spec": _object(
-            "Wanted state.",
-            {"finalizers": {"type": "array", "items": {"type": "string"}, "description": "Who must let go."}},
+            "Desired state.",
+            {
+                "finalizers": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Finalizers that must be removed before the namespace is deleted.",
+                }
+            },
         ),
         "status": _object("Observed state.", {"phase": _text("Active or Terminating."), "conditions": _CONDITIONS}),
     },
 )
 
 SECRET = _object(
-    "Secret holds bytes that are not for everyone, at most 1 MiB.",
+    "Secret holds confidential data, at most 1 MiB.",
     {
-        # No format: a refusal by schema would repeat the value; the strategy checks without telling it.
+        # No format: a refusal by the schema would repeat the value; the strategy checks it without doing so.
         "data": _texts("Values in base64.", nullable=True),
-        "stringData": _texts("Values in plain text; folded into data when written, never read back."),
-        "type": _text("What the data is for; programs rely on it.", default="Opaque"),
-        "immutable": {"type": "boolean", "description": "When true, data may not change."},
+        "stringData": _texts("Values in plain text; merged into data on write, never returned."),
+        "type": _text("Type of the data, which defines the required keys.", default="Opaque"),
+        "immutable": {"type": "boolean", "description": "When true, data is immutable."},
     },
 )
 
 CONFIGMAP = _object(
-    "ConfigMap holds configuration.",
+    "ConfigMap holds configuration data.",
     {
         "data": _texts("Values in UTF-8."),
         "binaryData": _texts("Values in base64.", nullable=True),
-        "immutable": {"type": "boolean", "description": "When true, data may not change."},
+        "immutable": {"type": "boolean", "description": "When true, data is immutable."},
     },
 )
 
@@ -87,35 +93,35 @@ _REFERENCE = {
 }
 
 EVENT = _object(
-    "Event tells people what happened to an object.",
+    "Event reports something that happened to an object.",
     {
         "involvedObject": _REFERENCE,
-        "reason": _text("CamelCase word for programs."),
-        "message": _text("Sentence for people."),
-        "source": _object("Who saw it.", {"component": _text("Program."), "host": _text("Machine.")}),
-        "firstTimestamp": _time("When it was first seen."),
-        "lastTimestamp": _time("When it was last seen."),
-        "count": {"type": "integer", "format": "int32", "description": "How often it was seen."},
+        "reason": _text("Machine-readable reason in CamelCase."),
+        "message": _text("Human-readable description."),
+        "source": _object("Reporting component.", {"component": _text("Component."), "host": _text("Host.")}),
+        "firstTimestamp": _time("Time of the first occurrence."),
+        "lastTimestamp": _time("Time of the last occurrence."),
+        "count": {"type": "integer", "format": "int32", "description": "Number of occurrences."},
         "type": _text("Normal or Warning."),
-        "eventTime": _time("When it was first seen, with microseconds."),
+        "eventTime": _time("Time of the first occurrence, with microseconds."),
         "series": {
             "type": "object",
             "nullable": True,
             "description": "Repetitions.",
             "properties": {
                 "count": {"type": "integer", "format": "int32"},
-                "lastObservedTime": _time("When it was last seen."),
+                "lastObservedTime": _time("Time of the last occurrence."),
             },
         },
-        "action": _text("What was done."),
+        "action": _text("Action that was taken."),
         "related": {**_REFERENCE, "nullable": True},
-        "reportingComponent": _text("Controller that reports."),
-        "reportingInstance": _text("Instance of the controller."),
+        "reportingComponent": _text("Reporting controller."),
+        "reportingInstance": _text("Instance of the reporting controller."),
     },
 )
 
 SERVICE_ACCOUNT = _object(
-    "ServiceAccount is an identity for programs.",
+    "ServiceAccount is an identity for processes.",
     {
         "secrets": {
             "type": "array",
@@ -129,26 +135,26 @@ SERVICE_ACCOUNT = _object(
 )
 
 LEASE = _object(
-    "Lease is held by one program at a time.",
+    "Lease is held by one process at a time.",
     {
         "spec": _object(
-            "Who holds it.",
+            "Holder and duration of the lease.",
             {
-                "holderIdentity": _text("Who holds it."),
+                "holderIdentity": _text("Identity of the holder."),
                 "leaseDurationSeconds": {
                     "type": "integer",
                     "format": "int32",
-                    "description": "Seconds it is good for.",
+                    "description": "Seconds that the lease is valid after renewTime.",
                 },
-                "acquireTime": _time("When it was taken."),
-                "renewTime": _time("When it was last renewed."),
+                "acquireTime": _time("Time when the lease was acquired."),
+                "renewTime": _time("Time of the last renewal."),
                 "leaseTransitions": {
                     "type": "integer",
                     "format": "int32",
-                    "description": "How often it changed hands.",
+                    "description": "Number of changes of the holder.",
                 },
-                "strategy": _text("How a leader is chosen."),
-                "preferredHolder": _text("Who should have it."),
+                "strategy": _text("Strategy of coordinated leader election."),
+                "preferredHolder": _text("Identity of the preferred holder."),
             },
         )
     },
@@ -156,12 +162,12 @@ LEASE = _object(
 
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _NAMES = _object(
-    "What the resource is called.",
+    "Names of the resource.",
     {
-        "plural": _text("Name in paths."),
-        "singular": _text("Name for one."),
-        "kind": _text("Name in manifests."),
-        "listKind": _text("Kind of a list."),
+        "plural": _text("Plural name, used in URLs."),
+        "singular": _text("Singular name."),
+        "kind": _text("Kind, used in manifests."),
+        "listKind": _text("Kind of lists."),
         "shortNames": {"type": "array", "items": {"type": "string"}},
         "categories": {"type": "array", "items": {"type": "string"}},
     },
@@ -169,13 +175,16 @@ _NAMES = _object(
 _CRD_VERSION = _object(
     "One version of the resource.",
     {
-        "name": _text("Such as v1alpha1."),
-        "served": {"type": "boolean", "description": "Whether it can be used."},
-        "storage": {"type": "boolean", "description": "Whether objects are stored in it; true for exactly one."},
+        "name": _text("Name of the version, such as v1alpha1."),
+        "served": {"type": "boolean", "description": "Whether the version is served."},
+        "storage": {
+            "type": "boolean",
+            "description": "Whether objects are stored in this version; true for exactly one.",
+        },
         "deprecated": {"type": "boolean"},
-        "deprecationWarning": _text("Warning given to its users."),
-        "schema": _object("What its objects look like.", {"openAPIV3Schema": _OPEN}),
-        "subresources": _object("Parts with endpoints of their own.", {"status": _OPEN, "scale": _OPEN}),
+        "deprecationWarning": _text("Warning for clients of this version."),
+        "schema": _object("Schema of the objects.", {"openAPIV3Schema": _OPEN}),
+        "subresources": _object("Subresources with their own endpoints.", {"status": _OPEN, "scale": _OPEN}),
         "additionalPrinterColumns": {"type": "array", "items": _OPEN, "description": "Columns of kubectl get."},
         "selectableFields": {"type": "array", "items": _OPEN, "description": "Fields that selectors may name."},
     },
@@ -186,7 +195,7 @@ CRD = _object(
     "CustomResourceDefinition adds a resource to the API.",
     {
         "spec": _object(
-            "The resource.",
+            "The defined resource.",
             {
                 "group": _text("API group."),
                 "names": _NAMES,
@@ -198,7 +207,7 @@ CRD = _object(
             ("group", "names", "scope", "versions"),
         ),
         "status": _object(
-            "What is served.",
+            "Observed state of the definition.",
             {
                 "acceptedNames": _NAMES,
                 "storedVersions": {"type": "array", "items": {"type": "string"}},

@@ -1,4 +1,4 @@
-"""The kinds that every API server has, as far as they are needed here."""
+"""The built-in kinds, except those of RBAC."""
 
 from functools import partial
 from typing import Any
@@ -8,9 +8,9 @@ from metal.apiserver.kinds.bytes_data import check_config_map, check_secret, pre
 from metal.apiserver.kinds.events import event_kinds
 from metal.apiserver.kinds.typed import Typed
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.object_meta import LABEL_RULE, is_label
 from metal.apiserver.machinery.resources import ALL_VERBS, Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
+from metal.kube.meta.names import LABEL_RULE, is_label
 
 Obj = dict[str, Any]
 
@@ -38,7 +38,7 @@ def _namespace_held(obj: Obj) -> bool:
 
 
 def _prepare_lease(obj: Obj, old: Obj | None) -> None:
-    """Drops what belongs to coordinated elections, a feature that clusters have to switch on."""
+    """Drop the fields of coordinated leader election, a feature gate that is off by default."""
     spec = obj.get("spec")
     if isinstance(spec, dict):
         for name in ("strategy", "preferredHolder"):
@@ -63,7 +63,7 @@ def _core(kind: str, plural: str, schema: Obj, **more: Any) -> Resource:
 
 
 def builtins(token: Resource) -> list[Resource]:
-    """Namespace, Secret, ConfigMap, Event, ServiceAccount and Lease. token: answers serviceaccounts/NAME/token."""
+    """Namespace, Secret, ConfigMap, Event, ServiceAccount and Lease. token: serviceaccounts/NAME/token."""
     plain = Strategy(unconditional=True, generations=False)
     of = partial(Strategy, unconditional=True, generations=False)
     namespace = of(
@@ -77,7 +77,7 @@ def builtins(token: Resource) -> list[Resource]:
     secret = of(prepare=prepare_secret, check=check_secret, selectable=frozenset({"type"}))
     configmap = of(prepare=prepare_config_map, check=check_config_map)
     account = {"strategy": plain, "actions": {"token": token}}
-    # Without a version a Lease cannot be overwritten: that is what elections rely on.
+    # An update of a Lease without resourceVersion is refused: leader elections rely on it.
     lease = {
         "group": "coordination.k8s.io",
         "strategy": Strategy(generations=False, prepare=_prepare_lease, check=_check_lease, blank={"spec": {}}),

@@ -1,4 +1,4 @@
-"""Rules of Secrets and ConfigMaps: keys, sizes, types, and what is immutable. No refusal repeats a Secret's value."""
+"""Rules of Secrets and ConfigMaps: keys, sizes, types, immutability. No message repeats the value of a Secret."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from metal.apiserver.machinery.status import bad_request
 Obj = dict[str, Any]
 
 LIMIT = 1024 * 1024
-"""Bytes of all values together."""
+"""Maximum of bytes of all values together."""
 _KEY_RE = "[-._a-zA-Z0-9]+"
 _KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
@@ -30,7 +30,7 @@ _FROZEN = "field is immutable when `immutable` is set"
 
 
 def prepare_secret(obj: Obj, old: Obj | None) -> None:
-    """Fold stringData into data. Raises StatusError 400 for what is no text or no base64."""
+    """Merge stringData into data. Raises StatusError 400 for values that are not strings or not base64."""
     _check_texts(obj, "Secret", ("data", "stringData"))
     plain = obj.pop("stringData", None)
     if plain:
@@ -40,13 +40,13 @@ def prepare_secret(obj: Obj, old: Obj | None) -> None:
 
 
 def prepare_config_map(obj: Obj, old: Obj | None) -> None:
-    """Raises StatusError 400 for what is no text or no base64."""
+    """Raises StatusError 400 for values that are not strings or not base64."""
     _check_texts(obj, "ConfigMap", ("data", "binaryData"))
     _check_base64(obj, "ConfigMap", "binaryData")
 
 
 def _check_texts(obj: Obj, kind: str, fields: tuple[str, ...]) -> None:
-    """Refuses what is no text before the schema would, whose refusals repeat the value."""
+    """Refuse values that are not strings before the schema does, whose messages repeat the value."""
     for name in fields:
         values = obj.get(name) or {}
         if not isinstance(values, dict):
@@ -62,14 +62,14 @@ def _check_base64(obj: Obj, kind: str, field: str) -> None:
         try:
             decoded = base64.b64decode((value or "").replace("\n", "").replace("\r", ""), validate=True)
         except (binascii.Error, ValueError):
-            told = f'{kind} in version "v1" cannot be handled as a {kind}: illegal base64 data in {field}[{key}]'
-            raise bad_request(told) from None
-        # As Go writes it again: null is the empty value, line breaks are gone.
+            message = f'{kind} in version "v1" cannot be handled as a {kind}: illegal base64 data in {field}[{key}]'
+            raise bad_request(message) from None
+        # As Go encodes it: null is the empty value, line breaks are removed.
         values[key] = base64.b64encode(decoded).decode()
 
 
 def check_secret(obj: Obj, old: Obj | None) -> list[Cause]:
-    """What is wrong with a Secret."""
+    """Violations of the rules for a Secret."""
     data = obj.get("data") or {}
     causes = []
     if old is not None and old.get("type") != obj.get("type"):
@@ -106,7 +106,7 @@ def _check_docker(key: str, data: Obj) -> list[Cause]:
 
 
 def check_config_map(obj: Obj, old: Obj | None) -> list[Cause]:
-    """What is wrong with a ConfigMap."""
+    """Violations of the rules for a ConfigMap."""
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     causes = _check_frozen(("data", "binaryData"), obj, old)
     for key in sorted(data):

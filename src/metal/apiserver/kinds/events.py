@@ -1,4 +1,4 @@
-"""Events: one collection, seen as v1 and as events.k8s.io/v1, converted and checked as kube-apiserver does it."""
+"""Events: one collection, served as v1 and as events.k8s.io/v1, converted and validated as kube-apiserver does."""
 
 import re
 from dataclasses import replace
@@ -7,10 +7,10 @@ from typing import Any
 from metal.apiserver.kinds.builtin_schemas import EVENT
 from metal.apiserver.kinds.typed import Typed
 from metal.apiserver.machinery.causes import Cause, invalid, required
-from metal.apiserver.machinery.object_meta import is_subdomain
+from metal.apiserver.machinery.columns import Column
 from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
-from metal.apiserver.printing.table import Column
+from metal.kube.meta.names import is_subdomain
 
 Obj = dict[str, Any]
 
@@ -26,7 +26,7 @@ _NAMES = {
 """Fields by their names in v1, and in events.k8s.io/v1."""
 _CORE = {new: old for old, new in _NAMES.items()}
 _ALWAYS = ("reportingComponent", "reportingInstance")
-"""Texts that v1 writes even when they are empty."""
+"""Strings that v1 encodes even when they are empty."""
 _BLANK: Obj = {"involvedObject": {}, "source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None}
 _BLANK |= dict.fromkeys(_ALWAYS, "")
 _LIMITS = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
@@ -38,7 +38,7 @@ _SHOWN = {_NAMES.get(name, name): schema for name, schema in EVENT["properties"]
 
 
 def event_kinds() -> list[Resource]:
-    """events of the core group, and the same events of events.k8s.io."""
+    """The resource `events` of the core group, and the same events of events.k8s.io."""
     core = _core_events()
     return [core, _new_events(core)]
 
@@ -91,25 +91,25 @@ def _new_events(core: Resource) -> Resource:
 
 
 def _selectable(about: str, *more: str) -> frozenset[str]:
-    """Fields that a field selector may name, beside metadata's."""
+    """Fields that a field selector may name, beside those of metadata."""
     return frozenset({f"{about}.{name}" for name in _REFERENCE} | {"reason", "type", *more})
 
 
 def show(obj: Obj) -> Obj:
-    """A stored event as events.k8s.io/v1 has it."""
+    """A stored event in the form of events.k8s.io/v1."""
     shown = {_NAMES.get(name, name): value for name, value in obj.items() if value != "" or name not in _ALWAYS}
     return {**shown, "apiVersion": "events.k8s.io/v1"}
 
 
 def keep(obj: Obj) -> Obj:
-    """An event of events.k8s.io/v1 as it is stored."""
+    """An event of events.k8s.io/v1 in the form of the store."""
     kept = {_CORE.get(name, name): value for name, value in obj.items()}
     _complete(kept)
     return {**kept, "apiVersion": "v1"}
 
 
 def _complete(obj: Obj) -> None:
-    """Give an event what Go writes of its empty fields."""
+    """Add the empty fields that Go encodes."""
     for name in ("involvedObject", "source"):
         if obj.get(name) is None:
             obj[name] = {}
@@ -132,7 +132,7 @@ def _prepare_shown(obj: Obj, old: Obj | None) -> None:
 
 
 def _selected(obj: Obj) -> Obj:
-    """An event as field selectors see it: `source` is the component that reports."""
+    """An event for field selectors: `source` is the reporting component."""
     return {**obj, "source": (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""}
 
 
@@ -141,12 +141,12 @@ def _through(column: Column) -> Column:
 
 
 def check_core(obj: Obj, old: Obj | None) -> list[Cause]:
-    """What is wrong with an event of v1."""
+    """Violations of the rules for an event of v1."""
     return _check_both(obj, "reportingComponent")
 
 
 def check_new(obj: Obj, old: Obj | None) -> list[Cause]:
-    """What is wrong with an event of events.k8s.io/v1; causes name the fields of v1, as kube-apiserver's do."""
+    """Violations of the rules for an event of events.k8s.io/v1; causes name fields of v1, as on kube-apiserver."""
     event = keep(obj)
     causes = _check_both(event, "reportingController")
     if old is not None:
@@ -177,11 +177,11 @@ def _check_series(series: Obj | None) -> list[Cause]:
 
 
 def _check_both(event: Obj, controller: str) -> list[Cause]:
-    space, told = event["metadata"].get("namespace", ""), (event.get("involvedObject") or {}).get("namespace", "")
-    elsewhere = invalid("involvedObject.namespace", told, "does not match event.namespace")
+    space, referred = event["metadata"].get("namespace", ""), (event.get("involvedObject") or {}).get("namespace", "")
+    elsewhere = invalid("involvedObject.namespace", referred, "does not match event.namespace")
     if not event.get("eventTime"):
-        return [] if told == space or (not told and space == "default") else [elsewhere]
-    causes = [elsewhere] if not told and space not in ("default", "kube-system") else []
+        return [] if referred == space or (not referred and space == "default") else [elsewhere]
+    causes = [elsewhere] if not referred and space not in ("default", "kube-system") else []
     reporter = event.get("reportingComponent", "")
     if not reporter:
         causes.append(required(controller))

@@ -8,9 +8,10 @@ from metal.apiserver.auth.authorizer import GROUP, Authorizer
 from metal.apiserver.auth.escalation import Escalation
 from metal.apiserver.kinds.typed import Typed
 from metal.apiserver.machinery.causes import Cause, invalid, not_supported, required
-from metal.apiserver.machinery.object_meta import SUBDOMAIN_RULE, is_subdomain, path_name_faults
+from metal.apiserver.machinery.object_meta import path_name_faults
 from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
+from metal.kube.meta.names import SUBDOMAIN_RULE, is_subdomain
 from metal.kube.meta.selectors import from_object
 
 Obj = dict[str, Any]
@@ -31,20 +32,20 @@ def _texts(description: str) -> Obj:
 
 _RULE: Obj = {
     "type": "object",
-    "description": "What it allows.",
+    "description": "PolicyRule allows verbs on resources or paths.",
     "properties": {
-        "verbs": _texts("What may be done; * is everything."),
-        "apiGroups": _texts("Groups of the resources; the empty text is the core group, * every group."),
+        "verbs": _texts("Allowed verbs; * is every verb."),
+        "apiGroups": _texts("Groups of the resources; the empty string is the core group, * every group."),
         "resources": _texts("Resources and subresources; * is every resource, */status every status."),
-        "resourceNames": _texts("Names of the objects; none is every object."),
-        "nonResourceURLs": _texts("Paths that are no resources; a * at the end stands for every continuation."),
+        "resourceNames": _texts("Names of the objects; empty is every object."),
+        "nonResourceURLs": _texts("Paths that are no resources; a * at the end matches every continuation."),
     },
 }
 _RULES = {
     "type": "array",
     "items": _RULE,
     "nullable": True,
-    "description": "What is allowed.",
+    "description": "Rules of the role.",
     "x-kubernetes-list-type": "atomic",
 }
 _SELECTOR = {
@@ -57,7 +58,7 @@ _SELECTOR = {
                 "type": "object",
                 "required": ["key", "operator"],
                 "properties": {
-                    "key": _text("Label."),
+                    "key": _text("Key of the label."),
                     "operator": _text("In, NotIn, ..."),
                     "values": _texts("Values."),
                 },
@@ -68,12 +69,12 @@ _SELECTOR = {
 _AGGREGATION = {
     "type": "object",
     "nullable": True,
-    "description": "ClusterRoles whose rules this one collects.",
+    "description": "Selectors of the ClusterRoles whose rules are aggregated.",
     "properties": {"clusterRoleSelectors": {"type": "array", "items": _SELECTOR}},
 }
 _REFERENCE: Obj = {
     "type": "object",
-    "description": "The role whose rules are given; never changes.",
+    "description": "The role that is granted; immutable.",
     "x-kubernetes-map-type": "atomic",
     "properties": {"apiGroup": _text("Group of the role."), "kind": _text("Kind."), "name": _text("Name.")},
 }
@@ -83,19 +84,23 @@ _SUBJECT: Obj = {
     "properties": {
         "kind": _text("User, Group or ServiceAccount."),
         "apiGroup": _text("Group of the kind."),
-        "name": _text("Who."),
+        "name": _text("Name of the subject."),
         "namespace": _text("Namespace of a ServiceAccount."),
     },
 }
-_ROLE = {"type": "object", "description": "Role allows things inside its namespace.", "properties": {"rules": _RULES}}
+_ROLE = {
+    "type": "object",
+    "description": "Role is a set of permissions in a namespace.",
+    "properties": {"rules": _RULES},
+}
 _CLUSTER_ROLE = {
     "type": "object",
-    "description": "ClusterRole allows things everywhere, or wherever a RoleBinding names it.",
+    "description": "ClusterRole is a set of permissions in the cluster, or in the namespace of a RoleBinding.",
     "properties": {"rules": _RULES, "aggregationRule": _AGGREGATION},
 }
 _BINDING = {
     "type": "object",
-    "description": "Gives the rules of a role to subjects.",
+    "description": "Grants the permissions of a role to subjects.",
     "properties": {
         "subjects": {"type": "array", "items": _SUBJECT, "nullable": True, "x-kubernetes-list-type": "atomic"},
         "roleRef": _REFERENCE,
@@ -104,7 +109,7 @@ _BINDING = {
 
 
 def rbac_kinds(authorizer: Authorizer) -> list[Resource]:
-    """The four resources. authorizer: who may grant what."""
+    """The four resources. authorizer: finds the permissions of a writer."""
     guard = Escalation(authorizer)
     of = partial(Strategy, unconditional=True, generations=False, path_names=True)
     role = of(prepare=_prepare_role, check=partial(_check_role, namespaced=True), admit=guard.role)
@@ -155,8 +160,8 @@ def _check_role(obj: Obj, old: Obj | None, *, namespaced: bool) -> list[Cause]:
         causes += _check_rule(f"rules[{position}]", rule, namespaced=namespaced)
     aggregation = obj.get("aggregationRule")
     if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
-        told = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        causes.append(required("aggregationRule.clusterRoleSelectors", told))
+        message = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        causes.append(required("aggregationRule.clusterRoleSelectors", message))
     return causes + _check_selectors(aggregation or {})
 
 
@@ -179,8 +184,8 @@ def _check_rule(field: str, rule: Mapping[str, Any], *, namespaced: bool) -> lis
         if namespaced:
             causes.append(invalid(where, paths, "namespaced rules cannot apply to non-resource URLs"))
         if any(rule.get(name) for name in ("apiGroups", "resources", "resourceNames")):
-            told = "rules cannot apply to both regular resources and non-resource URLs"
-            causes.append(invalid(where, paths, told))
+            message = "rules cannot apply to both regular resources and non-resource URLs"
+            causes.append(invalid(where, paths, message))
         return causes
     if not rule.get("apiGroups"):
         causes.append(required(f"{field}.apiGroups", "resource rules must supply at least one api group"))
@@ -195,8 +200,8 @@ def _check_binding(obj: Obj, old: Obj | None, *, namespaced: bool) -> list[Cause
     for position, subject in enumerate(obj.get("subjects") or ()):
         causes += _check_subject(f"subjects[{position}]", subject, namespaced=namespaced)
     if old is not None and old.get("roleRef") != obj.get("roleRef"):
-        told = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
-        causes.append(invalid("roleRef", told, "cannot change roleRef"))
+        shown = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
+        causes.append(invalid("roleRef", shown, "cannot change roleRef"))
     return causes
 
 

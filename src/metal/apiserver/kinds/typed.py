@@ -1,4 +1,4 @@
-"""Schemas of built-in kinds: what has the wrong type cannot be decoded, and is refused before anything is validated."""
+"""Schemas of built-in kinds: a value of the wrong type cannot be decoded and is refused before validation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,14 +9,14 @@ from metal.apiserver.schema.schema import Compiled
 
 
 class Typed(Compiled):
-    """A schema whose kind kube-apiserver decodes into a type of its own. `validate` raises StatusError 400."""
+    """Schema of a kind that kube-apiserver decodes into a Go type. `validate` raises StatusError 400."""
 
     def __init__(self, kind: str, version: str, openapi_schema: Mapping[str, Any]) -> None:
         super().__init__(openapi_schema)
         self._named = f'{kind} in version "{version}" cannot be handled as a {kind}'
 
     def validate(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Cause]:
-        """What is wrong, but for wrong types, which are refused at once."""
+        """Violations of the schema, except wrong types, which raise."""
         causes = super().validate(obj, old)
         wrong = [str(cause) for cause in causes if cause.reason == TYPE_INVALID]
         if wrong:

@@ -14,15 +14,11 @@ TOO_MANY = "FieldValueTooMany"
 FORBIDDEN = "FieldValueForbidden"
 
 BLOCKING = frozenset({REQUIRED, NOT_SUPPORTED, TYPE_INVALID, TOO_LONG, TOO_MANY})
-"""Reasons after which rules in CEL are not evaluated: they could not trust the object's shape."""
+"""Reasons after which rules in CEL are not evaluated, because the shape of the object may be wrong."""
 
 
 OMITTED: Any = object()
-"""In place of a value that is not repeated."""
-
-
-class Raw(dict[str, Any]):
-    """A value that is shown as Go's encoder does, with `<`, `>` and `&` escaped."""
+"""Stands for a value that the message does not repeat."""
 
 
 class Cause(NamedTuple):
@@ -38,11 +34,7 @@ class Cause(NamedTuple):
 
 def show(value: Any) -> str:
     """A value as it appears in a message: strings quoted, everything else as compact JSON."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    if isinstance(value, Raw):
-        for char in "<>&":
-            text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 class Key(str):
@@ -63,7 +55,7 @@ def path_text(path: Iterable[str | int], root: str = "") -> str:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """The field has to be there."""
+    """The field is required and missing."""
     return Cause(field, REQUIRED, "Required value" + _tail(detail))
 
 
@@ -73,7 +65,7 @@ def invalid(field: str, value: Any, detail: str) -> Cause:
 
 
 def forbidden(field: str, detail: str) -> Cause:
-    """The value may not be there or may not change."""
+    """The value is not allowed, or must not change."""
     return Cause(field, FORBIDDEN, "Forbidden" + _tail(detail))
 
 

@@ -1,4 +1,4 @@
-"""Formats of strings that a CRD schema may ask for (OpenAPI and Kubernetes' own)."""
+"""String formats that a CRD schema may require (those of OpenAPI and of Kubernetes)."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\
 
 
 def parse_duration(text: str) -> timedelta:
-    """A Go duration such as `1h30m`, `-2.5s` or `0`. ValueError if it is none."""
+    """A Go duration such as `1h30m`, `-2.5s` or `0`. Raises ValueError."""
     if text in ("0", "+0", "-0"):
         return timedelta()
     sign = -1.0 if text.startswith("-") else 1.0
@@ -37,7 +37,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_datetime(text: str) -> datetime:
-    """An RFC 3339 moment. ValueError if it is none."""
+    """An RFC 3339 time. Raises ValueError."""
     if not _DATETIME.fullmatch(text):
         raise ValueError(f"{text!r} is not an RFC 3339 time")
     digits = re.sub(r"\.(\d+)", lambda m: "." + m[1][:6].ljust(6, "0"), text.upper())
@@ -96,7 +96,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "uuid4": _uuid,
     "uuid5": _uuid,
 }
-"""Checks by name. A format that is not here is only documentation, as in Kubernetes."""
+"""Checks by format. Other formats are documentation only, as in Kubernetes."""
 
 INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 """Bounds of the integer formats."""

@@ -1,35 +1,31 @@
-"""What becomes of metadata when an object is born or changed. Its rules of form are in `objectmeta`."""
+"""Metadata that the server sets when an object is created or updated; `object_meta` validates metadata."""
 
 import random
 import uuid
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from metal.apiserver.machinery.causes import Cause, invalid
 from metal.apiserver.machinery.status import bad_request
+from metal.kube.meta.clock import timestamp
 
 Obj = dict[str, Any]
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def timestamp(moment: datetime) -> str:
-    """metav1.Time on the wire: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def uid(rng: random.Random) -> str:
-    """A version 4 UUID from injected randomness."""
+    """A version 4 UUID from the injected random source."""
     return str(uuid.UUID(int=rng.getrandbits(128), version=4))
 
 
 def generated(prefix: str, rng: random.Random) -> str:
-    """A name made of generateName and five characters, within 63."""
+    """A name from generateName and five random characters, at most 63 characters long."""
     return prefix[:58] + "".join(rng.choice(_SUFFIX_ALPHABET) for _ in range(5))
 
 
 def settle(meta: Obj) -> None:
-    """Leave out what says nothing, as a typed decoder does: null, and empty labels, annotations and lists."""
+    """Drop null, and empty labels, annotations and lists, as a typed decoder does."""
     for name in ("labels", "annotations"):
         held = meta.get(name)
         if not held:
@@ -51,7 +47,7 @@ _SERVER_OWNED = (
 
 
 def stamp(meta: Obj, *, now: datetime, rng: random.Random, generations: bool) -> None:
-    """Make the metadata of a new object its own: identity and birth come from the server alone."""
+    """Set identity and creation time of a new object, which the server alone decides."""
     for name in (*_SERVER_OWNED, "resourceVersion"):
         meta.pop(name, None)
     meta["uid"] = uid(rng)
@@ -63,7 +59,7 @@ def stamp(meta: Obj, *, now: datetime, rng: random.Random, generations: bool) ->
 
 
 def carry(meta: Obj, old: Obj) -> None:
-    """Give changed metadata what only the server decides, from the stored object."""
+    """Copy the fields that only the server sets from the stored object to the updated metadata."""
     for name in (*_SERVER_OWNED, "name", "namespace", "resourceVersion"):
         if name in old:
             meta[name] = old[name]
@@ -72,7 +68,7 @@ def carry(meta: Obj, old: Obj) -> None:
 
 
 def frozen(meta: Obj, stored: Obj) -> list[Cause]:
-    """Causes for what the server alone decides and a caller wants otherwise."""
+    """Causes for fields that only the server sets and that a caller tries to change."""
     return [
         invalid(f"metadata.{name}", meta[name], "field is immutable")
         for name in ("uid", "deletionTimestamp")
@@ -81,17 +77,17 @@ def frozen(meta: Obj, stored: Obj) -> list[Cause]:
 
 
 def check_name(meta: Obj, name: str) -> None:
-    """Raises StatusError 400 when the object does not bear the name of the request."""
+    """Raises StatusError 400 when the object has another name than the request."""
     given = meta.get("name", "")
     if not given:
-        told = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        raise bad_request(told)
+        message = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise bad_request(message)
     if given != name:
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
 def check_namespace(meta: Obj, namespace: str) -> None:
-    """Raises StatusError 400 when the object names another namespace than the request; fills it in."""
+    """Raises StatusError 400 when the object has another namespace than the request; sets it when missing."""
     if meta.get("namespace", "") not in ("", namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if namespace:

@@ -1,11 +1,11 @@
 """metadata of every object: its schema, and the rules for names and labels (Kubernetes API conventions)."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from metal.apiserver.machinery.causes import Cause, forbidden, invalid, required, show, too_long
 from metal.apiserver.machinery.structural import Node, compile_node
+from metal.kube.meta.names import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain, key_fault, label_value_fault
 
 _STRING_MAP = {"type": "object", "additionalProperties": {"type": "string"}}
 _OWNER = {
@@ -56,46 +56,15 @@ SCHEMA: dict[str, Any] = {
         "managedFields": {"type": "array", "items": _MANAGED, "nullable": True},
     },
 }
-"""metadata as a structural schema; what it does not name is pruned."""
+"""metadata as a structural schema; other fields are pruned."""
 
 NODE: Node = compile_node(SCHEMA)
 
-_SUBDOMAIN_RE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LABEL_RE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_VALUE_RE = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-_NAME_RE = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_RE}')"
-)
-LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_RE}')"
-)
-_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    f"'{_VALUE_RE}')"
-)
-_NAME_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_RE}')"
-)
 _MAX_ANNOTATIONS = 256 * 1024
 
 
-def is_subdomain(text: str) -> bool:
-    """Whether text is an RFC 1123 subdomain of at most 253 characters."""
-    return len(text) <= 253 and re.fullmatch(_SUBDOMAIN_RE, text) is not None
-
-
-def is_label(text: str) -> bool:
-    """Whether text is an RFC 1123 label of at most 63 characters."""
-    return len(text) <= 63 and re.fullmatch(_LABEL_RE, text) is not None
-
-
 def path_name_faults(name: str) -> list[str]:
-    """Why a name does not fit into a path; names of roles must only do that."""
+    """Why a name cannot be a path segment, which is all that names of roles must be."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
@@ -106,7 +75,7 @@ def validate_metadata(
 ) -> list[Cause]:
     """What is wrong with metadata; with `old`, also whether something immutable changed.
 
-    path_names: the name is anything that fits into a path.
+    path_names: any name that can be a path segment is valid.
     """
     causes = _names(meta, namespaced, path_names)
     causes += _labels(meta.get("labels") or {})
@@ -140,38 +109,24 @@ def _names(meta: Mapping[str, Any], namespaced: bool, path_names: bool = False) 
 _LONG_NAME = "must be no more than 253 characters"
 
 
-def _limit(length: int) -> str:
-    return f"must be no more than {length} bytes"
-
-
-def _qualified_name(field: str, key: str) -> list[Cause]:
-    prefix, slash, name = key.rpartition("/")
-    if not name:
-        return [invalid(field, key, "name part must be non-empty")]
-    if slash and not is_subdomain(prefix):
-        return [invalid(field, key, f"prefix part {SUBDOMAIN_RULE}")]
-    if len(name) > 63:
-        return [invalid(field, key, f"name part {_limit(63)}")]
-    if not re.fullmatch(_NAME_RE, name):
-        return [invalid(field, key, _NAME_RULE)]
-    return []
+def _key(field: str, key: str) -> list[Cause]:
+    fault = key_fault(key)
+    return [invalid(field, key, fault)] if fault else []
 
 
 def _labels(labels: Mapping[str, str]) -> list[Cause]:
     causes = []
     for key, value in labels.items():
-        causes += _qualified_name("metadata.labels", key)
-        if len(value) > 63:
-            causes.append(invalid("metadata.labels", value, _limit(63)))
-        elif not re.fullmatch(_VALUE_RE, value):
-            causes.append(invalid("metadata.labels", value, _VALUE_RULE))
+        causes += _key("metadata.labels", key)
+        if fault := label_value_fault(value):
+            causes.append(invalid("metadata.labels", value, fault))
     return causes
 
 
 def _annotations(annotations: Mapping[str, str]) -> list[Cause]:
     causes: list[Cause] = []
     for key in annotations:
-        causes += _qualified_name("metadata.annotations", key.lower())
+        causes += _key("metadata.annotations", key.lower())
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > _MAX_ANNOTATIONS:
         causes.append(too_long("metadata.annotations", _MAX_ANNOTATIONS))
     return causes
@@ -180,7 +135,7 @@ def _annotations(annotations: Mapping[str, str]) -> list[Cause]:
 def _finalizers(finalizers: Any) -> list[Cause]:
     causes: list[Cause] = []
     for name in finalizers:
-        causes += _qualified_name("metadata.finalizers", name)
+        causes += _key("metadata.finalizers", name)
     return causes
 
 
@@ -214,7 +169,7 @@ def _immutable(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         added = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
             listed = ", ".join(show(name) for name in added)
-            told = "no new finalizers can be added if the object is being deleted"
-            detail = f"{told}, found new finalizers []string{{{listed}}}"
+            message = "no new finalizers can be added if the object is being deleted"
+            detail = f"{message}, found new finalizers []string{{{listed}}}"
             causes.append(forbidden("metadata.finalizers", detail))
     return causes

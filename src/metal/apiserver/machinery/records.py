@@ -1,4 +1,4 @@
-"""Objects as the store keeps them: JSON bytes, with the few keys that are looked up parsed beside them."""
+"""Objects as the store holds them: JSON bytes, with the metadata fields that lookups need parsed beside them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import msgspec
 
 
 class ResourceKey(NamedTuple):
-    """Which collection an object lives in, whatever the API version it is read through."""
+    """The collection that holds an object, whichever API version reads it."""
 
     group: str
     plural: str
@@ -24,7 +24,7 @@ CRDS = ResourceKey("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 class ObjectKey(NamedTuple):
-    """Where an object lives."""
+    """The collection, namespace and name of an object."""
 
     resource: ResourceKey
     namespace: str
@@ -95,7 +95,7 @@ class Record:
 
     @classmethod
     def answer(cls, resource: ResourceKey, obj: Mapping[str, Any]) -> "Record":
-        """An object that is only told, never stored."""
+        """An object that is returned and not stored."""
         version = str(obj.get("apiVersion", ""))
         return cls(ObjectKey(resource, "", ""), 0, "", version, {}, (), (), False, encode(obj))
 
@@ -117,7 +117,7 @@ class Record:
 
 
 def order(record: Record) -> str:
-    """The place of a record among all of its collection: that of its key in etcd."""
+    """Sort key of a record in its collection: that of its key in etcd."""
     key = record.key
     return f"{key.namespace}/{key.name}" if key.namespace else key.name
 
@@ -128,7 +128,7 @@ def encode(obj: Mapping[str, Any]) -> bytes:
 
 
 class Change(StrEnum):
-    """What happened to an object; spelled like watch event types."""
+    """Types of changes, spelled like the types of watch events."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"

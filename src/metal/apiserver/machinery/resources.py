@@ -1,24 +1,25 @@
-"""Which resources are served: built-ins from the start, custom ones as CRDs come and go."""
+"""A served resource, the strategy by which it differs from others, and the context of a request about it.
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+The three types refer to one another: a request names a resource, and a strategy decides about a request.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from metal.apiserver.machinery.causes import Cause
-from metal.apiserver.machinery.records import ResourceKey
+from metal.apiserver.machinery.columns import Column
+from metal.apiserver.machinery.options import WriteOptions
+from metal.apiserver.machinery.records import ObjectKey, ResourceKey
 from metal.apiserver.machinery.status import Who
 from metal.apiserver.machinery.structural import Node
-from metal.apiserver.printing.table import Column
-
-if TYPE_CHECKING:
-    from metal.apiserver.machinery.requests import RequestContext
+from metal.apiserver.machinery.users import User
 
 Obj = dict[str, Any]
 
 
 class Schema(Protocol):
-    """What a resource needs of its structural schema (`schema.Compiled`)."""
+    """The operations of a structural schema that a resource uses (`schema.Compiled`)."""
 
     @property
     def root(self) -> Node: ...
@@ -49,26 +50,26 @@ def _same(obj: Obj) -> Obj:
 
 
 def _admit(ctx: "RequestContext", obj: Obj, old: Obj | None) -> None:
-    """Lets everybody."""
+    """Admits every write."""
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Where a resource differs from a plain custom resource.
+    """The behaviour in which a resource differs from a plain custom resource.
 
     prepare: adjusts an object before it is validated; old is None on create.
     check: rules beyond the schema.
-    admit: raises StatusError when this user may not write this object; it is asked before `check`.
-    held: whether a deleted object without finalizers must stay all the same.
-    deleted: adjusts an object whose deletion begins.
+    admit: raises StatusError when this user may not write this object; called before `check`.
+    held: whether a deleted object without finalizers must remain.
+    deleted: adjusts an object when its deletion begins.
     unconditional: an update without resourceVersion overwrites.
     generations: metadata.generation is kept; finalizers: added to every new object.
     review: answers a create without storing anything (access reviews).
-    unowned: top-level fields that the server alone writes, so that managedFields do not name them.
+    unowned: top-level fields that only the server writes; managedFields do not contain them.
     selectable: fields that field selectors may name, beside metadata.name and metadata.namespace.
     selected: a stored object as field selectors see it.
-    blank: what an object says before anything is written in it: empty structs and times of kinds that Go types hold.
-    path_names: names are anything that fits into a path, such as `system:discovery`.
+    blank: content of an object before the first write: empty structs and times that Go types always encode.
+    path_names: any path segment is a valid name, such as `system:discovery`.
     """
 
     prepare: Callable[[Obj, Obj | None], None] = _leave
@@ -112,17 +113,17 @@ class Resource:
     verbs: tuple[str, ...] = ALL_VERBS
     strategy: Strategy = Strategy()
     deprecated: str = ""
-    """What whoever uses this version is warned of."""
+    """Warning that clients of this version receive."""
     actions: "Mapping[str, Resource]" = field(default_factory=dict, repr=False)
-    """Subresources that answer a create and store nothing, by name: the token of a ServiceAccount."""
+    """Subresources by name that accept create and store nothing, such as the token of a ServiceAccount."""
     shares: "Resource | None" = field(default=None, repr=False)
-    """The resource whose objects this one shows in another form; `show` and `keep` convert from and to it."""
+    """The resource whose objects this one presents in another form; `show` and `keep` convert from and to it."""
     show: Callable[[Obj], Obj] | None = field(default=None, repr=False)
     keep: Callable[[Obj], Obj] | None = field(default=None, repr=False)
 
     @property
     def key(self) -> ResourceKey:
-        """The collection behind every version of this resource."""
+        """The collection that all versions of this resource share."""
         return self.shares.key if self.shares else ResourceKey(self.group, self.plural)
 
     @property
@@ -132,7 +133,7 @@ class Resource:
 
     @property
     def storage_api_version(self) -> str:
-        """apiVersion that objects carry in the store."""
+        """apiVersion of objects in the store."""
         if self.shares:
             return self.shares.storage_api_version
         version = self.stored_as or self.version
@@ -143,67 +144,28 @@ class Resource:
         return self.shares.who(name) if self.shares else Who(self.group, self.plural, self.kind, name)
 
 
-_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+@dataclass(frozen=True)
+class RequestContext:
+    """One request: user, resource, object and options. `warnings` collects the warnings of the response.
 
+    duplicates: one message for each field that the body contains more than once.
+    """
 
-def version_order(version: str) -> tuple[int, int, int, str]:
-    """Sorts versions as Kubernetes does: v10, v2, v1, v1beta2, v1alpha1, then others by name."""
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return (3, 0, 0, version)
-    major, stage, minor = match.groups()
-    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version)
+    user: User
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    options: WriteOptions = field(default_factory=WriteOptions)
+    warnings: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
 
+    @property
+    def key(self) -> ObjectKey:
+        """The key of the object in the store."""
+        return ObjectKey(self.resource.key, self.namespace, self.name)
 
-class Registry:
-    """Every resource that is served right now."""
-
-    def __init__(self) -> None:
-        self._resources: dict[tuple[str, str, str], Resource] = {}
-        self.generation = 0
-        """Grows with every change, so that caches of discovery documents know when they are stale."""
-
-    def add(self, resource: Resource) -> None:
-        """Serve a resource, in place of what had its name and version."""
-        self._resources[resource.group, resource.version, resource.plural] = resource
-        self.generation += 1
-
-    def remove(self, key: ResourceKey) -> None:
-        """Stop serving every version of a custom collection; what is built in stays."""
-        for path in [path for path, resource in self._resources.items() if resource.key == key and resource.custom]:
-            del self._resources[path]
-        self.generation += 1
-
-    def owns(self, group: str) -> bool:
-        """Whether a group is the API's own: no CRD adds to it, or takes the place of what guards itself in it."""
-        return any(resource.group == group and not resource.custom for resource in self._resources.values())
-
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """The resource at a path, or None."""
-        return self._resources.get((group, version, plural))
-
-    def kind(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of a kind, or None when that is not served."""
-        return next((r for r in self if r.kind == kind and r.api_version == api_version), None)
-
-    def any_version(self, key: ResourceKey) -> Resource | None:
-        """Some version of a collection, the storage version first, or None when none is served."""
-        served = [resource for resource in self if resource.key == key]
-        return min(served, key=lambda resource: resource.version != resource.stored_as, default=None)
-
-    def group_versions(self) -> dict[str, list[str]]:
-        """Served versions of each group, the best known first."""
-        found: dict[str, list[str]] = {}
-        for resource in self:
-            versions = found.setdefault(resource.group, [])
-            if resource.version not in versions:
-                versions.append(resource.version)
-        return {group: sorted(versions, key=version_order) for group, versions in found.items()}
-
-    def of(self, group: str, version: str) -> list[Resource]:
-        """Resources of one group and version, by name."""
-        found = [r for r in self if (r.group, r.version) == (group, version)]
-        return sorted(found, key=lambda resource: resource.plural)
-
-    def __iter__(self) -> Iterator[Resource]:
-        return iter(list(self._resources.values()))
+    @property
+    def who(self) -> Who:
+        """How a Status names the object."""
+        return self.resource.who(self.name)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from metal.apiserver.machinery import label_syntax
+from metal.kube.meta.selector_syntax import SelectorError, parse
 
 _OPERATORS = ("!=", "==", "=")
 
 
 class BadSelector(ValueError):
-    """A selector cannot be read; the sentence says what is wrong, and where."""
+    """A selector cannot be parsed; the message names the faulty part."""
 
 
 class FieldTerm(NamedTuple):
@@ -21,10 +21,10 @@ class FieldTerm(NamedTuple):
 
 
 def labels(text: str) -> Callable[[Mapping[str, str]], bool]:
-    """A test of labels for `a=b,c!=d,e in (f,g),!h`. Raises BadSelector."""
+    """A predicate on labels for `a=b,c!=d,e in (f,g),!h`. Raises BadSelector."""
     try:
-        return label_syntax.parse(text).matches
-    except label_syntax.SelectorError as error:
+        return parse(text).matches
+    except SelectorError as error:
         raise BadSelector(str(error)) from None
 
 
@@ -75,7 +75,7 @@ def _unescaped(value: str) -> str:
 
 
 def fields(text: str) -> Callable[[Mapping[str, Any]], bool]:
-    """A test of objects for a field selector. A missing field is the empty string. Raises BadSelector."""
+    """A predicate on objects for a field selector. A missing field counts as the empty string. Raises BadSelector."""
     terms = field_terms(text)
     parts = [(term.path.split("."), term) for term in terms]
 

@@ -1,4 +1,4 @@
-"""Refusals, with the reasons and sentences of kube-apiserver, so that clients which read them keep working."""
+"""Error responses, with the reasons and messages of kube-apiserver, because clients match on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from metal.apiserver.machinery.causes import Cause
 
 @dataclass(frozen=True)
 class Who:
-    """The object or resource that a Status speaks of."""
+    """The object or resource that a Status is about."""
 
     group: str = ""
     plural: str = ""
@@ -25,7 +25,7 @@ class Who:
 
 @dataclass
 class StatusError(Exception):
-    """A request was refused; `body` is the metav1.Status that says why."""
+    """A request was refused; `body` is the metav1.Status with the reason."""
 
     code: int
     reason: str
@@ -44,7 +44,7 @@ class StatusError(Exception):
         status: dict[str, Any] = {**head, "status": "Failure", "message": self.message}
         if self.reason:
             status["reason"] = self.reason
-        # kube-apiserver says what these are about even where that is nothing: a path.
+        # kube-apiserver includes details in these even when they are about a path and no object.
         if self.details or self.code in (403, 404, 405):
             status["details"] = dict(self.details)
         return {**status, "code": self.code}
@@ -57,7 +57,7 @@ def _details(who: Who, *, kind: str = "", causes: Sequence[Cause] = ()) -> dict[
 
 
 def success(who: Who) -> dict[str, Any]:
-    """The Status that answers a completed delete."""
+    """The Status in response to a completed delete."""
     base = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     return {**base, "details": _details(who)}
 
@@ -68,7 +68,7 @@ def not_found(who: Who) -> StatusError:
 
 
 class NoSuchPathError(StatusError):
-    """404: nothing is served there; clients of HTTP may get no Status but plain text."""
+    """404: the path is not served; over HTTP the response may be plain text in place of a Status."""
 
 
 def no_such_path() -> NoSuchPathError:
@@ -77,7 +77,7 @@ def no_such_path() -> NoSuchPathError:
 
 
 def already_exists(who: Who, *, deleting: bool = False) -> StatusError:
-    """409: the name is taken; deleting: by an object that is on its way out."""
+    """409: the name is taken; deleting: by an object that is being deleted."""
     message = f'{"object is being deleted: " if deleting else ""}{who.qualified} "{who.name}" already exists'
     return StatusError(409, "AlreadyExists", message, _details(who))
 
@@ -98,8 +98,8 @@ def apply_conflict(message: str, causes: Sequence[Mapping[str, str]]) -> StatusE
 
 def invalid(who: Who, causes: Sequence[Cause]) -> StatusError:
     """422: the object breaks rules; each cause names a field."""
-    told = list(dict.fromkeys(str(cause) for cause in causes))
-    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    distinct = list(dict.fromkeys(str(cause) for cause in causes))
+    text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
     subject = f"{who.kind}.{who.group}" if who.group else who.kind
     message = f'{subject} "{who.name}" is invalid: {text}'
     return StatusError(422, "Invalid", message, _details(who, kind=who.kind, causes=causes))
@@ -113,24 +113,24 @@ def forbidden(who: Who, why: str, causes: Sequence[Cause] = ()) -> StatusError:
 
 def name_taken(who: Who) -> StatusError:
     """409: a name that was generated, or given beside generateName, is taken."""
-    told = (
+    message = (
         f'{who.qualified} "{who.name}" already exists, the server was not able to generate a unique name for the object'
     )
-    return StatusError(409, "AlreadyExists", told, {**_details(who), "retryAfterSeconds": 1})
+    return StatusError(409, "AlreadyExists", message, {**_details(who), "retryAfterSeconds": 1})
 
 
 def rejected() -> StatusError:
-    """422: a patch does not fit the object. kube-apiserver says no more than this."""
+    """422: a patch does not fit the object. kube-apiserver gives no further detail."""
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request")
 
 
 def unexplained(message: str) -> StatusError:
-    """500 without a reason, as kube-apiserver answers to errors that it did not foresee."""
+    """500 without a reason, as kube-apiserver answers unexpected errors."""
     return StatusError(500, "", message)
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the request makes no sense."""
+    """400: the request is malformed."""
     return StatusError(400, "BadRequest", message)
 
 
@@ -141,8 +141,8 @@ def unauthorized() -> StatusError:
 
 def not_supported(who: Who, verb: str) -> StatusError:
     """405: the subresource of a custom resource has no such verb."""
-    told = f'{verb} is not supported on resources of kind "{who.qualified}"'
-    return StatusError(405, "MethodNotAllowed", told, _details(Who(who.group, who.plural)))
+    message = f'{verb} is not supported on resources of kind "{who.qualified}"'
+    return StatusError(405, "MethodNotAllowed", message, _details(Who(who.group, who.plural)))
 
 
 def method_not_allowed() -> StatusError:
@@ -151,17 +151,17 @@ def method_not_allowed() -> StatusError:
 
 
 def not_acceptable(types: Sequence[str]) -> StatusError:
-    """406: none of the answers we can give was asked for."""
+    """406: the client accepts none of the formats that the server offers."""
     return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(types)}")
 
 
 def too_large(why: str = "limit is 3145728") -> StatusError:
-    """413: the body passes the limit."""
+    """413: the body exceeds the limit."""
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
 
 
 def unsupported_media_type(types: Sequence[str]) -> StatusError:
-    """415: the body is in a format that nobody here reads."""
+    """415: the format of the body is not supported."""
     listed = ", ".join(types)
     message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
     return StatusError(415, "UnsupportedMediaType", message)
@@ -173,7 +173,7 @@ def expired(message: str) -> StatusError:
 
 
 def expired_page(following: str) -> StatusError:
-    """410: the pages to come are forgotten; `following` goes on at the newest version instead."""
+    """410: the history for the next page is gone; the token `following` continues at the newest version."""
     message = (
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "
         "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
@@ -184,17 +184,17 @@ def expired_page(following: str) -> StatusError:
 
 
 def future_version(asked: int, current: int) -> StatusError:
-    """504: the resourceVersion has not happened yet."""
+    """504: the resourceVersion is newer than the store."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
 
 
 def unavailable(message: str) -> StatusError:
-    """503: not now, for a reason that somebody must remove, such as a full disk."""
+    """503: unavailable until an administrator removes the cause, such as a full disk."""
     return StatusError(503, "ServiceUnavailable", message)
 
 
 def internal(message: str) -> StatusError:
-    """500: our fault."""
+    """500: an internal error."""
     return StatusError(500, "InternalError", f"Internal error occurred: {message}")

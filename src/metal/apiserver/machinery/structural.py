@@ -1,4 +1,4 @@
-"""A structural schema (CRD openAPIV3Schema) compiled into nodes that walkers can follow without looking at JSON."""
+"""A structural schema (CRD openAPIV3Schema) compiled into a tree of nodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Rule:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One place in a schema. The flags named `any_*` tell whether this place or one below it has something to do."""
+    """One place in a schema. The flags named `any_*` are true when this place or one below it has such content."""
 
     type: str = ""
     format: str = ""
@@ -49,11 +49,11 @@ class Node:
 
 
 ANY = Node(preserve=True)
-"""A place about which the schema says nothing: maps are granular, lists are atomic."""
+"""A place without a schema: maps are granular, lists are atomic."""
 
 
 def compile_node(schema: Mapping[str, Any]) -> Node:
-    """The node of a schema and of everything below it. Whatever is missing takes Kubernetes' defaults."""
+    """The node of a schema and of everything below it. Missing keywords have the defaults of Kubernetes."""
     node = Node(
         type=str(schema.get("type") or ""),
         format=str(schema.get("format") or ""),

@@ -17,7 +17,7 @@ _JSON = "application/json"
 
 
 class ResourceDoc(Protocol):
-    """What a document needs to know of a resource."""
+    """The properties of a resource that a document uses."""
 
     @property
     def group(self) -> str: ...
@@ -40,7 +40,7 @@ class ResourceDoc(Protocol):
 
 
 def index(group_versions: Iterable[str], version_hash: Callable[[str], str]) -> dict[str, Any]:
-    """The answer to /openapi/v3: where the document of each group version is. The hash makes it cacheable."""
+    """The document at /openapi/v3: the URL of each group version. The hash makes it cacheable."""
     paths = {}
     for group_version in group_versions:
         path = path_of(group_version)
@@ -113,7 +113,7 @@ def _components(resource: ResourceDoc) -> Schema:
 
 
 def _with_merge_keys(resource: ResourceDoc) -> Schema:
-    """The schema with the merge keys that strategic merge patches of this kind use, for kubectl to agree with."""
+    """The schema with the merge keys of strategic merge patches, which kubectl reads."""
     schema = copy.deepcopy(dict(resource.openapi))
     for path, key in merge_keys(resource.kind).items():
         place: Schema | None = schema
@@ -148,7 +148,7 @@ def _collection(resource: ResourceDoc) -> Schema:
 
 def _item(resource: ResourceDoc, subresource: str) -> Schema:
     own = component_name(resource)
-    # kubectl apply sends a strategic merge patch wherever it is listed.
+    # kubectl apply sends a strategic merge patch to every resource that lists it.
     patches = _PATCHES if resource.custom else (*_PATCHES, _STRATEGIC)
     out = {
         "get": _operation(resource, "get", (_STATE,)),
@@ -195,7 +195,7 @@ def _path_parameters(resource: ResourceDoc, *, named: bool) -> list[Schema]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
         for name in names
     ]
-    return [*found, _query("pretty", "Whether the answer is indented.")]
+    return [*found, _query("pretty", "Whether the response is indented.")]
 
 
 def _query(name: str, description: str, kind: str = "string") -> Schema:
@@ -210,25 +210,25 @@ def _query(name: str, description: str, kind: str = "string") -> Schema:
 _DRY_RUN = _query("dryRun", "All: do everything but store.")
 _WRITE = (
     _DRY_RUN,
-    _query("fieldManager", "Program that makes the change, for managedFields."),
-    _query("fieldValidation", "What becomes of unknown or repeated fields: Ignore, Warn or Strict."),
+    _query("fieldManager", "Name of the field manager, for managedFields."),
+    _query("fieldValidation", "Handling of unknown or duplicate fields: Ignore, Warn or Strict."),
 )
-_FORCE = _query("force", "Apply only: take fields from other managers.", "boolean")
-_STATE = _query("resourceVersion", "How new the answer has to be; from where a watch goes on.")
+_FORCE = _query("force", "Apply only: take ownership of fields from other managers.", "boolean")
+_STATE = _query("resourceVersion", "Minimum version of the response; the version from which a watch starts.")
 _LIST = (
     _query("labelSelector", "Only objects whose labels match."),
     _query("fieldSelector", "Only objects whose fields match."),
-    _query("limit", "At most this many objects in one page.", "integer"),
-    _query("continue", "Mark of the page to go on with."),
+    _query("limit", "Maximum number of objects in a page.", "integer"),
+    _query("continue", "Continue token of the previous page."),
     _STATE,
-    _query("resourceVersionMatch", "How resourceVersion is meant: Exact or NotOlderThan."),
-    _query("timeoutSeconds", "Ends a list or watch after this time.", "integer"),
-    _query("watch", "Streams changes instead of one answer.", "boolean"),
+    _query("resourceVersionMatch", "Interpretation of resourceVersion: Exact or NotOlderThan."),
+    _query("timeoutSeconds", "Timeout of a list or watch.", "integer"),
+    _query("watch", "Streams changes in place of one response.", "boolean"),
     _query("allowWatchBookmarks", "Whether a watch may send bookmarks.", "boolean"),
-    _query("sendInitialEvents", "Whether a watch begins with what exists.", "boolean"),
+    _query("sendInitialEvents", "Whether a watch starts with the existing objects.", "boolean"),
 )
 _DELETE = (
     _DRY_RUN,
     _query("gracePeriodSeconds", "Seconds to wait before the object is removed.", "integer"),
-    _query("propagationPolicy", "What becomes of dependents: Orphan, Background or Foreground."),
+    _query("propagationPolicy", "Garbage collection of dependents: Orphan, Background or Foreground."),
 )

@@ -13,10 +13,8 @@ FIELDS_V1 = f"{_PREFIX}.FieldsV1"
 DELETE_OPTIONS = f"{_PREFIX}.DeleteOptions"
 STATUS = f"{_PREFIX}.Status"
 TIME = f"{_PREFIX}.Time"
-API_VERSION = (
-    "Version of the schema that this object is written in, as group/version, or only the version for the core group."
-)
-KIND = "Kind of resource that this object is, in CamelCase. It cannot be changed."
+API_VERSION = "API version of this object: group/version, or the version alone for the core group."
+KIND = "Kind of this object, in CamelCase. It cannot be changed."
 
 
 def ref(name: str) -> Schema:
@@ -25,7 +23,7 @@ def ref(name: str) -> Schema:
 
 
 def described(name: str, description: str) -> Schema:
-    """A reference with a description of its own."""
+    """A reference with its own description."""
     return {"allOf": [ref(name)], "description": description, "default": {}}
 
 
@@ -47,33 +45,31 @@ def _number(description: str) -> Schema:
 
 
 _FIELDS: Schema = {
-    "name": text("Name, unique among objects of one kind in a namespace. Needed on creation, fixed afterwards."),
-    "generateName": text("Start of a name that the server completes, used when no name is given."),
-    "namespace": text("Namespace in which the name is unique; empty for kinds that belong to the whole cluster."),
-    "uid": text(
-        "Identity of this object in time and space, given by the server: a later object of this name has another."
+    "name": text("Name, unique among objects of one kind in a namespace. Required on creation and immutable."),
+    "generateName": text("Prefix of a name that the server generates when no name is given."),
+    "namespace": text("Namespace in which the name is unique; empty for cluster-scoped kinds."),
+    "uid": text("Unique identity of this object, set by the server; a later object of the same name has another."),
+    "resourceVersion": text("Opaque version of this object. An update with an older version is refused as a conflict."),
+    "generation": _number("Sequence number of the desired state (spec), set by the server."),
+    "creationTimestamp": _moment("Time when the object was created, set by the server."),
+    "deletionTimestamp": _moment(
+        "Time when deletion was requested. The object is removed when its finalizers are gone."
     ),
-    "resourceVersion": text(
-        "Opaque mark of this state of the object. Sent back with a change, it refuses to overwrite others' changes."
-    ),
-    "generation": _number("Counts changes of what is wanted (spec). Given by the server."),
-    "creationTimestamp": _moment("When the server stored the object for the first time."),
-    "deletionTimestamp": _moment("When deletion was asked for. The object goes once its finalizers are gone."),
-    "deletionGracePeriodSeconds": _number("Seconds that the object may take to end by itself before it is removed."),
-    "selfLink": text("No longer used."),
-    "labels": _texts("Keys and values to sort and select objects by."),
-    "annotations": _texts("Keys and values for programs; nothing selects by them."),
+    "deletionGracePeriodSeconds": _number("Seconds for graceful termination before the object is removed."),
+    "selfLink": text("Deprecated."),
+    "labels": _texts("Keys and values that organize and select objects."),
+    "annotations": _texts("Keys and values for tools and controllers; selectors do not match them."),
     "finalizers": {
         "type": "array",
         "items": {"type": "string", "default": ""},
-        "description": "Who still has to clean up before the object may go. Each removes its own entry.",
+        "description": "Cleanup that must finish before the object is removed. Each owner removes its own entry.",
         "x-kubernetes-list-type": "set",
         "x-kubernetes-patch-strategy": "merge",
     },
     "ownerReferences": {
         "type": "array",
         "items": {"allOf": [ref(OWNER_REFERENCE)], "default": {}},
-        "description": "Objects that this one depends on: when all of them are gone, it is deleted too.",
+        "description": "Objects that this object depends on. When all of them are deleted, it is garbage collected.",
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["uid"],
         "x-kubernetes-patch-merge-key": "uid",
@@ -82,7 +78,7 @@ _FIELDS: Schema = {
     "managedFields": {
         "type": "array",
         "items": {"allOf": [ref(MANAGED_FIELDS)], "default": {}},
-        "description": "Which manager wrote which fields, kept by the server for server-side apply.",
+        "description": "Managers and the fields that they own, maintained by the server for server-side apply.",
         "x-kubernetes-list-type": "atomic",
     },
 }
@@ -90,52 +86,59 @@ _FIELDS: Schema = {
 _OWNER: Schema = {
     "apiVersion": text("API version of the owner."),
     "kind": text("Kind of the owner."),
-    "name": text("Name of the owner, in the same namespace or in none."),
+    "name": text("Name of the owner, in the same namespace or cluster-scoped."),
     "uid": text("Identity of the owner."),
-    "controller": {"type": "boolean", "description": "Whether this owner manages the object. At most one does."},
+    "controller": {
+        "type": "boolean",
+        "description": "Whether this owner is the managing controller. At most one owner is.",
+    },
     "blockOwnerDeletion": {
         "type": "boolean",
-        "description": "Whether the owner waits for this object when it is deleted in the foreground.",
+        "description": "Whether foreground deletion of the owner waits for this object.",
     },
 }
 
 _MANAGED: Schema = {
-    "manager": text("Program that wrote the fields."),
+    "manager": text("Name of the field manager."),
     "operation": text("Apply or Update."),
-    "apiVersion": text("Version in which the fields were written."),
+    "apiVersion": text("API version of the fields."),
     "fieldsType": text("Always FieldsV1."),
     "fieldsV1": described(FIELDS_V1, "The fields as a tree."),
-    "subresource": text("Subresource through which they were written, if any."),
-    "time": _moment("When the manager last changed something."),
+    "subresource": text("Subresource through which the fields were written, if any."),
+    "time": _moment("Time of the last change by the manager."),
 }
 
 _DELETE: Schema = {
     "apiVersion": text(API_VERSION),
     "kind": text(KIND),
-    "dryRun": {"type": "array", "items": {"type": "string", "default": ""}, "description": "All: change nothing."},
+    "dryRun": {
+        "type": "array",
+        "items": {"type": "string", "default": ""},
+        "description": "All: validate the request and change nothing.",
+    },
     "gracePeriodSeconds": _number("Seconds to wait before the object is removed."),
-    "orphanDependents": {"type": "boolean", "description": "No longer used: see propagationPolicy."},
+    "orphanDependents": {"type": "boolean", "description": "Deprecated: use propagationPolicy."},
     "preconditions": {
         "type": "object",
-        "description": "What has to hold, or nothing is deleted.",
-        "properties": {"uid": text("Identity."), "resourceVersion": text("State.")},
+        "description": "Preconditions of the deletion.",
+        "properties": {"uid": text("Required uid."), "resourceVersion": text("Required resourceVersion.")},
     },
-    "propagationPolicy": text("What becomes of dependents: Orphan, Background or Foreground."),
+    "propagationPolicy": text("Garbage collection of dependents: Orphan, Background or Foreground."),
 }
 
 _STATUS: Schema = {
     "apiVersion": text(API_VERSION),
     "kind": text(KIND),
-    "metadata": described(LIST_META, "Metadata of the answer."),
+    "metadata": described(LIST_META, "Metadata of the response."),
     "status": text("Success or Failure."),
-    "message": text("What happened, for people."),
-    "reason": text("What happened, in one CamelCase word."),
+    "message": text("Human-readable description."),
+    "reason": text("Machine-readable reason in CamelCase."),
     "details": {
         "type": "object",
-        "description": "More about the reason.",
+        "description": "Details of the reason.",
         "x-kubernetes-preserve-unknown-fields": True,
     },
-    "code": {"type": "integer", "format": "int32", "description": "HTTP status."},
+    "code": {"type": "integer", "format": "int32", "description": "HTTP status code."},
 }
 
 
@@ -145,24 +148,24 @@ def _object(description: str, properties: Schema, required: tuple[str, ...] = ()
 
 
 COMPONENTS: Schema = {
-    OBJECT_META: _object("ObjectMeta is what every stored object has: names, times, labels, owners.", _FIELDS),
+    OBJECT_META: _object("ObjectMeta is the metadata that every stored object has.", _FIELDS),
     OWNER_REFERENCE: {
-        **_object("OwnerReference names an owner.", _OWNER, ("apiVersion", "kind", "name", "uid")),
+        **_object("OwnerReference identifies an owner.", _OWNER, ("apiVersion", "kind", "name", "uid")),
         "x-kubernetes-map-type": "atomic",
     },
-    MANAGED_FIELDS: _object("ManagedFieldsEntry says which fields one manager wrote.", _MANAGED),
+    MANAGED_FIELDS: _object("ManagedFieldsEntry is the set of fields that one manager owns.", _MANAGED),
     FIELDS_V1: {"type": "object", "description": "FieldsV1 is a set of fields as a tree."},
     LIST_META: _object(
         "ListMeta describes a list or one page of it.",
         {
-            "continue": text("Asks for the next page when sent back; empty on the last one."),
-            "remainingItemCount": _number("How many objects are not in this page."),
-            "resourceVersion": text("State of the collection, from which a watch can go on."),
-            "selfLink": text("No longer used."),
+            "continue": text("Continue token for the next page; empty on the last page."),
+            "remainingItemCount": _number("Number of objects after this page."),
+            "resourceVersion": text("Version of the collection, from which a watch can start."),
+            "selfLink": text("Deprecated."),
         },
     ),
-    DELETE_OPTIONS: _object("DeleteOptions says how to delete.", _DELETE),
-    STATUS: _object("Status is an answer that is no object.", _STATUS),
-    TIME: {"type": "string", "format": "date-time", "description": "A moment in RFC 3339."},
+    DELETE_OPTIONS: _object("DeleteOptions are the options of a deletion.", _DELETE),
+    STATUS: _object("Status is the result of a request that does not return an object.", _STATUS),
+    TIME: {"type": "string", "format": "date-time", "description": "A time in RFC 3339."},
 }
-"""By component name."""
+"""Schemas by component name."""

@@ -1,6 +1,6 @@
-"""The least OpenAPI v2 that kubectl up to 1.28 needs: that PATCH takes dryRun and fieldValidation.
+"""The minimum of OpenAPI v2 that kubectl up to 1.28 needs: PATCH supports dryRun and fieldValidation.
 
-kubectl reads it in protobuf only (gnostic, openapiv2/OpenAPIv2.proto); schemas are left to OpenAPI v3.
+kubectl reads it in protobuf only (gnostic, openapiv2/OpenAPIv2.proto); schemas are in OpenAPI v3 only.
 """
 
 import json
@@ -10,7 +10,7 @@ from metal.apiserver.machinery.resources import Resource
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 CONTENT_TYPE = MEDIA_TYPE.replace("@", ".")
-"""What the answer is called: Go's parser takes no @ in a Content-Type."""
+"""Content type of the response: Go's parser refuses @ in it."""
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 

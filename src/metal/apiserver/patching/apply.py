@@ -1,4 +1,18 @@
-"""Server-side apply and the tracking of owners on every other write (KEP-555)."""
+"""Server-side apply, and ownership tracking on every other write (KEP-555).
+
+Ownership is stored with the object, in metadata.managedFields: one entry for each manager, operation and subresource,
+with the set of fields that it owns. Nothing is remembered elsewhere.
+
+`apply` computes the new object in four steps: it merges the applied configuration into the live object along the
+schema (`merge`); it removes what the previous apply of this manager owned, the new one does not mention, and no other
+entry owns (`cut`); it compares the result with the live object, and a changed field that another manager owns is a
+conflict (`ApplyConflict`) unless the apply is forced; it writes the entries: this manager owns what it applied, and
+other managers lose what was changed. The first apply to an object adds an entry `before-first-apply` for all its other
+fields. When nothing changes, the live object is returned as it is, so the write can be skipped.
+
+`track_update` does the ownership of create, update and patch: what changed between the old and the new object moves
+from its previous owners to the writer. There are no conflicts on this way.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -14,6 +28,7 @@ from metal.apiserver.patching.last_applied import MANAGER, last_applied
 from metal.apiserver.patching.managed_fields import APPLY, UPDATE, Entry
 from metal.apiserver.patching.merge import cut, merge
 from metal.apiserver.schema.prune import prune
+from metal.kube.meta.clock import timestamp
 
 Obj = dict[str, Any]
 
@@ -26,7 +41,7 @@ class Rooted(Protocol):
 
 
 class ApplyConflict(Exception):
-    """Others own fields that an apply would change. `conflicts` holds (manager, field path); str() is a sentence."""
+    """Other managers own fields that an apply would change. `conflicts` has pairs of manager and field path."""
 
     def __init__(self, clashes: Sequence[tuple[Entry, str]]) -> None:
         self.conflicts = [(str(entry.get("manager") or ""), path) for entry, path in clashes]
@@ -68,9 +83,8 @@ def track_update(
 ) -> Obj:
     """The new object with metadata.managedFields brought up to date for a create, an update or a patch.
 
-    What changed is taken from other managers and given to this one. blank: what an object of this kind says before
-    anybody wrote anything, which nobody owns. An object whose managedFields were reset with
-    [{}] is not tracked until it is applied.
+    Changed fields move from other managers to this one. blank: content of an object of this kind before the first
+    write, which has no owner. An object whose managedFields were reset with [{}] is not tracked until it is applied.
     """
     entries = _entries_before(old, new, subresource)
     if entries is None:
@@ -82,13 +96,11 @@ def track_update(
     mine = managed_fields.make_entry(
         manager, UPDATE, {}, api_version=str(new.get("apiVersion") or ""), time="", subresource=subresource
     )
-    return _with_entries(
-        new, managed_fields.ordered(_taken(entries, mine, written, removed, managed_fields.timestamp(now)))
-    )
+    return _with_entries(new, managed_fields.ordered(_taken(entries, mine, written, removed, timestamp(now))))
 
 
 def _entries_before(old: Obj | None, new: Obj, subresource: str) -> Sequence[Entry] | None:
-    """The entries to start from; None if this object is not tracked."""
+    """The entries before the write; None when the object is not tracked."""
     if old is None:
         return ()
     given = new.get("metadata", {}).get("managedFields")
@@ -137,9 +149,9 @@ def apply(
 ) -> Obj:
     """The object after a server-side apply. Equal to `live` when nothing changes.
 
-    Fields that this manager applied before and no longer mentions go, unless somebody else owns them. `reset` names the
-    top-level fields that only a subresource may write. Fields that the schema does not know come out as they went in,
-    for the caller to report and prune; nobody owns them. Raises ApplyConflict unless `force`.
+    Fields that this manager applied before and no longer mentions are removed, unless another manager owns them.
+    `reset` names the top-level fields that only a subresource may write. Unknown fields are returned unchanged, without
+    an owner, for the caller to report and prune. Raises ApplyConflict unless `force`.
     """
     root = _root(schema)
     given = _config(applied, subresource, reset)
@@ -167,7 +179,7 @@ def _applied(
         APPLY,
         managed_fields.ownable(fields_of(root, config, applied=True)),
         api_version=str(config.get("apiVersion") or ""),
-        time=managed_fields.timestamp(now),
+        time=timestamp(now),
         subresource=subresource,
     )
     others = [entry for entry in entries if managed_fields.identity(entry) != managed_fields.identity(mine)]
@@ -192,7 +204,7 @@ def _merged(root: Node, before: Obj, config: Obj, last: Entry | None, entries: l
     merged: Obj = merge(root, before, config)
     if last is None:
         return merged
-    # metadata itself never goes, whoever owns something in it.
+    # metadata itself is never removed.
     owned = {"f:metadata": {".": {}}, **managed_fields.union_of(managed_fields.fields(entry) for entry in entries)}
     return {**cut(root, merged, managed_fields.fields(last), owned)}
 
@@ -238,7 +250,7 @@ def _entries_for_apply(root: Node, live: Obj | None, reset: Sequence[str]) -> Se
 
 
 def _config(applied: Obj, subresource: str, reset: Sequence[str]) -> Obj:
-    """The part of an applied configuration that counts here."""
+    """The part of an applied configuration that this endpoint accepts."""
     if subresource:
         return {key: value for key, value in _untracked(applied).items() if key in (subresource, *IDENTITY)}
     return {key: value for key, value in _untracked(applied).items() if key not in reset}

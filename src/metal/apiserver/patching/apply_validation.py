@@ -1,4 +1,4 @@
-"""Whether an applied configuration fits the schema, told as server-side apply tells it (structured-merge-diff)."""
+"""Checks that an applied configuration matches the schema, in the words of structured-merge-diff."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _GO_TYPES = {
 
 
 def check(resource: Resource, obj: Mapping[str, Any]) -> None:
-    """Raises StatusError 500, as kube-apiserver does, when an applied configuration does not fit the schema."""
+    """Raises StatusError 500, as kube-apiserver does, when an applied configuration does not match the schema."""
     if found := problems(_whole(resource.schema.root), obj):
         meta = obj["metadata"]
         subject = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {_version(resource)}, Kind={resource.kind}"
@@ -38,12 +38,12 @@ def _whole(root: Node) -> Node:
 
 
 def problems(node: Node, value: Any, path: str = "") -> list[str]:
-    """Everything that does not fit, each as `.spec.size: expected numeric (int or float), got string`."""
-    return [f"{where}: {told}" for where, told in _problems(node, value, path)]
+    """Every mismatch, each as `.spec.size: expected numeric (int or float), got string`."""
+    return [f"{where}: {message}" for where, message in _problems(node, value, path)]
 
 
 def sentence(found: list[str]) -> str:
-    """One problem as it is, several in a list."""
+    """One problem as is, several as a list."""
     return found[0] if len(found) == 1 else "errors:\n  " + "\n  ".join(found)
 
 
@@ -60,8 +60,8 @@ def _problems(node: Node, value: Any, path: str) -> Iterator[tuple[str, str]]:
             yield path, f"expected list, got &{{{go_text(value)}}}"
         else:
             yield from _list(node, value, path)
-    elif told := _scalar(node, value):
-        yield path, told
+    elif message := _scalar(node, value):
+        yield path, message
 
 
 def _anything(node: Node) -> bool:
@@ -86,14 +86,14 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
-        if told := _misfit(node, item):
-            yield path, f"element {index}: associative list {told}"
+        if message := _misfit(node, item):
+            yield path, f"element {index}: associative list {message}"
             return
         key = item_element(node, item)
         if key is None:
             names = " ".join(f'"{name}"' for name in node.list_keys)
-            told = f"associative list with keys has an element that omits all key fields [{names}]"
-            yield path, f"element {index}: {told} (and doesn't have default values for any key fields)"
+            message = f"associative list with keys has an element that omits all key fields [{names}]"
+            yield path, f"element {index}: {message} (and doesn't have default values for any key fields)"
             return
         if key in seen:
             yield path, f"duplicate entries for key {element_text(key)}"
@@ -102,7 +102,7 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
 
 
 def _misfit(node: Node, item: Any) -> str:
-    """Why a value can have no key, whatever is in it."""
+    """Why no value of this schema can have a key."""
     if node.list_keys:
         if item is None:
             return "with keys may not have a null element"

@@ -1,4 +1,4 @@
-"""What changed between two objects, as sets of fields. Equal parts are skipped without being walked."""
+"""Differences of two objects as sets of fields. Equal parts are not walked."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from metal.apiserver.patching.field_set import FieldSet, child_node, element_key
 
 
 class Changes(NamedTuple):
-    """Fields that were added or got another value, and fields that went away."""
+    """Fields that were added or changed, and fields that were removed."""
 
     written: FieldSet
     removed: FieldSet
@@ -57,12 +57,12 @@ def _values(node: Node, key: str, old: Any, new: Any, out: Changes) -> None:
 
 
 def _beside(one: Any, other: Any) -> Any:
-    """Null beside a map or a list that holds something counts as an empty one: what went is what it held."""
+    """Null in place of a map or list with content counts as an empty one: its content was removed."""
     return type(other)() if one is None and isinstance(other, dict | list) and other else one
 
 
 def _replaced(node: Node, key: str, old: Any, new: Any, out: Changes) -> None:
-    """A leaf, or a place that changes its type: the place itself stays, what was below it goes."""
+    """A leaf, or a place that changes its type: the place remains, its content is removed."""
     before, after = fields_of(node, old), fields_of(node, new)
     out.written[key] = {".": {}, **after} if after else {}
     gone = {name: sub for name, sub in before.items() if name != "." and name not in after}

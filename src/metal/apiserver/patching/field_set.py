@@ -1,7 +1,7 @@
 """Sets of fields in the form that managedFields store them (FieldsV1, KEP-555).
 
 A set is a nested dict whose keys are path elements: `f:name` a field, `k:{…}` an item of a list of type map, `v:…` an
-item of a set, `.` the place itself. A leaf is an empty dict. Sets are values: no function changes its arguments.
+item of a set, `.` the place itself. A leaf is an empty dict. No function modifies its arguments.
 """
 
 import json
@@ -44,7 +44,7 @@ def merge_roots(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
-    """What of `one` is not in `other`; None if nothing is left. A root that becomes empty is None too."""
+    """The fields of `one` that are not in `other`; None when nothing is left."""
     if not one:
         return None if is_member(other) else one
     out: FieldSet = {}
@@ -62,7 +62,7 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet | None:
-    """What is in both; None if nothing is."""
+    """The fields in both; None when there are none."""
     out: FieldSet = {}
     for key, sub in one.items():
         theirs = other.get(key)
@@ -76,7 +76,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
-    """Members as text: `.spec.list[name="a"].value`. At each place first what is there, then what is below."""
+    """Members as text: `.spec.list[name="a"].value`. Each place precedes what is below it."""
     keys = sorted((key for key in fields if key != "."), key=_rank)
     for key in keys:
         if is_member(fields[key]):
@@ -133,12 +133,12 @@ def item_element(node: Node, item: Any) -> str | None:
 
 
 def child_node(node: Node, name: str) -> Node:
-    """The schema below a field; where it says nothing, maps are granular and lists atomic."""
+    """The schema below a field; without one, maps are granular and lists atomic."""
     return node.child(name) or ANY
 
 
 def fields_of(node: Node, value: Any, *, applied: bool = False) -> FieldSet:
-    """Every leaf of a value, every map, list and item; of an applied configuration only what an applier owns."""
+    """Every leaf of a value, every map, list and item; of an applied configuration only what its manager owns."""
     if applied:
         return _claims(node, value) or {}
     keys = element_keys(node, value)
@@ -155,7 +155,7 @@ def fields_of(node: Node, value: Any, *, applied: bool = False) -> FieldSet:
 
 
 def _claims(node: Node, value: Any) -> FieldSet | None:
-    """What an applier owns of a value: leaves, items, empty maps and maps in a free map. None for nothing."""
+    """The fields that an apply owns: leaves, items, empty maps and maps in a map without properties; None for none."""
     keys = element_keys(node, value)
     if keys is not None:
         items = node.items or ANY

@@ -1,4 +1,4 @@
-"""Objects that `kubectl apply` wrote before server-side apply: what its annotation says, and who keeps it true."""
+"""The annotation of client-side `kubectl apply`: read for ownership, and kept up to date by server-side apply."""
 
 import json
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from metal.apiserver.patching.field_set import FieldSet, difference, fields_of
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGER = "kubectl"
-"""The field manager of `kubectl apply --server-side`, unless its user names another one."""
+"""The field manager of `kubectl apply --server-side`, unless the user sets another one."""
 _LIMIT = 256 * 1024
-"""Bytes that all annotations of an object may come to."""
+"""Maximum of bytes of all annotations of an object."""
 _ESCAPED = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-"""What Go escapes in JSON; it stands in texts only."""
+"""Characters that Go escapes in JSON; they occur in strings only."""
 
 
 def last_applied(root: Node, live: Mapping[str, Any]) -> FieldSet:
-    """Fields that the annotation claims and that still have the value it gave them; `{}` if there is none."""
+    """Fields in the annotation that still have its value; `{}` without annotation."""
     text = (live.get("metadata", {}).get("annotations") or {}).get(ANNOTATION)
     try:
         config = json.loads(text) if isinstance(text, str) else None
@@ -37,18 +37,18 @@ def last_applied(root: Node, live: Mapping[str, Any]) -> FieldSet:
 
 
 def renewed(result: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of an apply by kubectl whose annotation, if there is one, says what was applied now.
+    """The result of an apply by kubectl, with the annotation, if there is one, set to what was applied.
 
-    So `kubectl apply` without --server-side may follow: it finds what to remove in the annotation.
+    A later `kubectl apply` without --server-side finds in the annotation what to remove.
     """
     meta = result.get("metadata", {})
     annotations = meta.get("annotations") or {}
     if ANNOTATION not in annotations:
         return dict(result)
-    told = {**annotations, ANNOTATION: _text(config)}
-    if sum(len(f"{name}{value}".encode()) for name, value in told.items()) > _LIMIT:
-        del told[ANNOTATION]
-    return {**result, "metadata": {**meta, "annotations": told}}
+    annotated = {**annotations, ANNOTATION: _text(config)}
+    if sum(len(f"{name}{value}".encode()) for name, value in annotated.items()) > _LIMIT:
+        del annotated[ANNOTATION]
+    return {**result, "metadata": {**meta, "annotations": annotated}}
 
 
 def _text(config: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
-"""metadata.managedFields: who owns which fields, and since when (KEP-555)."""
+"""metadata.managedFields: the owners of fields, and the time of their last write (KEP-555)."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from metal.apiserver.patching.field_set import FieldSet, merge_roots
@@ -22,7 +21,7 @@ _NEVER_OWNED_METADATA = frozenset(
 
 
 def ownable(fields: FieldSet) -> FieldSet:
-    """The set without what nobody owns: identity, and what the server keeps in metadata."""
+    """The set without fields that have no owner: identity, and metadata that the server sets."""
     out = {key: sub for key, sub in fields.items() if key not in _NEVER_OWNED}
     meta = out.get("f:metadata")
     if meta is not None:
@@ -35,7 +34,7 @@ def ownable(fields: FieldSet) -> FieldSet:
 
 
 def identity(entry: Entry) -> tuple[str, str, str, str]:
-    """What makes two entries the same: manager, operation, subresource, and for updates apiVersion."""
+    """The key of an entry: manager, operation, subresource, and for updates apiVersion."""
     operation = str(entry.get("operation") or "")
     version = str(entry.get("apiVersion") or "") if operation == UPDATE else ""
     return str(entry.get("manager") or ""), operation, str(entry.get("subresource") or ""), version
@@ -47,15 +46,10 @@ def fields(entry: Entry) -> FieldSet:
     return found if isinstance(found, dict) else {}
 
 
-def timestamp(now: datetime) -> str:
-    """metav1.Time: UTC, whole seconds."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def make_entry(
     manager: str, operation: str, owned: FieldSet, *, api_version: str, time: str, subresource: str = ""
 ) -> dict[str, Any]:
-    """One entry, its keys in the order that Kubernetes writes them."""
+    """One entry, with its keys in the order of Kubernetes."""
     entry: dict[str, Any] = {"apiVersion": api_version, "fieldsType": "FieldsV1", "fieldsV1": owned}
     entry |= {"manager": manager, "operation": operation}
     if subresource:
@@ -64,7 +58,7 @@ def make_entry(
 
 
 def well_formed(entries: Any) -> bool:
-    """Whether a list that a client wrote can be used."""
+    """Whether a list from a client is valid."""
     return isinstance(entries, list) and all(
         isinstance(entry, dict)
         and entry.get("operation") in (APPLY, UPDATE)
@@ -76,7 +70,7 @@ def well_formed(entries: Any) -> bool:
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:
-    """Applies first, then by time and manager; of too many updates the oldest are folded into one."""
+    """Applies first, then by time and manager; the oldest of too many updates are merged into one."""
     ranked = sorted(entries, key=_rank)
     updates = [entry for entry in ranked if entry.get("operation") == UPDATE]
     if len(updates) <= MAX_UPDATES:
@@ -89,7 +83,7 @@ def _rank(entry: Entry) -> tuple[str, ...]:
 
 
 def _fold(entries: list[Entry], oldest: list[Entry]) -> list[Entry]:
-    """The oldest become one entry for each apiVersion that they wrote in."""
+    """Merge the oldest into one entry for each apiVersion."""
     dropped = {id(entry) for entry in oldest}
     folded: dict[str, dict[str, Any]] = {}
     for entry in oldest:

@@ -1,4 +1,4 @@
-"""Values merged and cut down by a schema, as server-side apply needs it (structured merge, KEP-555)."""
+"""Merges values and removes parts of them along a schema, for server-side apply (structured merge, KEP-555)."""
 
 from collections import deque
 from typing import Any
@@ -8,9 +8,9 @@ from metal.apiserver.patching.field_set import FieldSet, child_node, element_key
 
 
 def merge(node: Node, live: Any, applied: Any) -> Any:
-    """The live value with the applied one laid over it. Unchanged parts are shared with the inputs.
+    """The live value with the applied one merged over it. Unchanged parts are shared with the inputs.
 
-    Null over a map or list that holds something is an empty one: nothing in it changes.
+    Null over a map or list with content counts as an empty one: nothing in it changes.
     """
     if granular_map(node, live) and granular_map(node, applied):
         out = dict(live)
@@ -35,9 +35,9 @@ def _merge_lists(node: Node, live: dict[str, Any], applied: dict[str, Any]) -> l
 
 
 def _order(live: list[str], applied: list[str]) -> list[str]:
-    """Applied items in their order; an item that only lives comes as soon as it is met on a walk along both lists.
+    """Applied items in their order, with items that only the live list has inserted while both lists are walked.
 
-    On that walk a shared live item is passed over until the applied order comes to it.
+    A live item that is also applied is skipped until the applied order reaches it.
     """
     lives, applies = set(live), set(applied)
     turns = deque(key for key in applied if key in lives)
@@ -64,9 +64,9 @@ def _order(live: list[str], applied: list[str]) -> list[str]:
 
 
 def cut(node: Node, value: Any, last: FieldSet, owned: FieldSet) -> Any:
-    """The value, which itself stays, without what `last` has and `owned` has not.
+    """The value without fields that are in `last` and not in `owned`; the value itself remains.
 
-    A map or list that loses all that it holds is null: so kube-apiserver leaves it.
+    A map or list that loses all its content becomes null, as on kube-apiserver.
     """
     if not last:
         return value
@@ -77,8 +77,8 @@ def cut(node: Node, value: Any, last: FieldSet, owned: FieldSet) -> Any:
 
 
 def _stays(mine: FieldSet, theirs: FieldSet | None, *, named: bool) -> bool:
-    """Whether a place that was applied remains. A field with a name of its own remains for the sake of what it holds,
-    an item or a value of a free map only when somebody owns it as such."""
+    """Whether a place that was applied remains. A declared field remains when anything in it has an owner,
+    an item or a value of a map without properties only when it has an owner itself."""
     if named:
         return theirs is not None
     return not is_member(mine) or (theirs is not None and is_member(theirs))

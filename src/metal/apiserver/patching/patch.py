@@ -1,7 +1,7 @@
-"""JSON merge patch (RFC 7396) and JSON patch (RFC 6902). Inputs are never changed.
+"""JSON merge patch (RFC 7396) and JSON patch (RFC 6902). Inputs are not modified.
 
-Where the JSON patch of kube-apiserver is milder than the RFC, so is this one: a replaced or copied member need not
-exist, a missing value is null, -1 is the last item of a list, and what is missing passes a test for null.
+Like kube-apiserver, the JSON patch is more tolerant than the RFC: a replaced or copied member need not exist, a
+missing value is null, -1 is the last item of a list, and a missing member passes a test for null.
 """
 
 import copy
@@ -17,11 +17,11 @@ __all__ = ["FormatError", "PatchError", "json_merge", "json_patch", "strategic_m
 
 MAX_OPERATIONS = 10_000
 _MAX_COPIED = 3 * 1024 * 1024
-"""Bytes of JSON that all copies of one patch may come to, as in kube-apiserver: each copy can double the document."""
+"""Maximum of bytes that the copies of one patch add, as in kube-apiserver: each can double the document."""
 
 
 def json_patch(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    """The target after all operations, or PatchError that says which one failed and why."""
+    """The target after all operations, or PatchError that names the failed one and the cause."""
     if not isinstance(operations, list):
         raise PatchError("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
@@ -140,7 +140,7 @@ def _place(parent: Any, path: Sequence[str]) -> Any:
 
 
 def _found(document: Any, path: Sequence[str]) -> Any:
-    """The value at a path; null for a member that an object lacks."""
+    """The value at a path; null for a missing member."""
     parent = _get(document, path[:-1])
     return parent.get(path[-1]) if path and isinstance(parent, dict) else _get(document, path)
 

@@ -22,11 +22,11 @@ _FROM_PRIMITIVE, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 
 class PatchError(ValueError):
-    """A patch does not fit the object; the sentence says where and why."""
+    """A patch cannot be applied to the object; the message names the place and the cause."""
 
 
 class FormatError(PatchError):
-    """A directive of a patch is not as it must be."""
+    """A directive of a patch is invalid."""
 
 
 def strategic_merge(target: Mapping[str, Any], patch: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def strategic_merge(target: Mapping[str, Any], patch: Mapping[str, Any], kind: s
 
 
 def merge_keys(kind: str) -> dict[Path, str]:
-    """Lists of a built-in kind that merge: their paths and the key of their items, "" for lists of plain values."""
+    """Lists of a built-in kind that merge: their paths and merge keys, "" for lists of plain values."""
     return _EVERY_KIND | _BY_KIND.get(kind, {})
 
 
@@ -129,12 +129,14 @@ def _delete_primitives(out: dict[str, Any], body: dict[str, Any], path: Path) ->
 def _check_order(patch: list[Any], wanted: list[Any]) -> None:
     rest = iter(wanted)
     if not all(name in rest for name in patch):
-        told = f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(wanted)}\n"
-        raise PatchError(told)
+        message = (
+            f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(wanted)}\n"
+        )
+        raise PatchError(message)
 
 
 def _ordered(items: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:
-    """Items that the patch names in its order; of the others each goes before the first that it preceded."""
+    """Items of the patch in its order; every other item precedes the first item that it preceded before."""
     named = sorted(
         (item for item in items if _name(item, key) in wanted), key=lambda item: wanted.index(_name(item, key))
     )
@@ -148,7 +150,7 @@ def _ordered(items: list[Any], wanted: list[Any], before: list[Any], key: str) -
 
 
 def _names(items: Any, key: str) -> list[Any]:
-    """Names of the items of a list that stay."""
+    """Keys of the items of a list that remain."""
     kept = [item for item in items or () if not isinstance(item, Mapping) or item.get(_DIRECTIVE) is None]
     return [_name(item, key) for item in kept]
 
@@ -158,7 +160,7 @@ def _name(item: Any, key: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a patch without directives and nulls, as it is stored where nothing was."""
+    """A value of a patch without directives and nulls, for a place without a value."""
     if not isinstance(value, Mapping):
         return value
     return {key: _plain(item) for key, item in value.items() if item is not None and not key.startswith("$")}

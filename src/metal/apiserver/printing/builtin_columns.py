@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from metal.apiserver.printing.table import AGE, NAME, Column, age
+from metal.apiserver.machinery.columns import Column
+from metal.apiserver.printing.table import AGE, NAME, age
 
 Obj = Mapping[str, Any]
 
@@ -28,21 +29,21 @@ def _column(name: str, read: Callable[[Obj, datetime], Any], kind: str = "string
 
 
 _DESCRIPTIONS = {
-    "Status": "Phase of the life of the namespace.",
-    "Type": "What the object is for.",
+    "Status": "Phase of the namespace.",
+    "Type": "Type of the object.",
     "Data": "Number of entries.",
-    "Secrets": "Number of secrets that may be used.",
-    "Created At": "When the object was created.",
-    "Holder": "Who holds the lease now.",
-    "Last Seen": "Time since it last happened.",
-    "Reason": "Why it happened, in one word.",
-    "Object": "What it happened to.",
-    "Message": "What happened.",
-    "Count": "How often it happened.",
-    "Role": "Role whose rules are given.",
-    "Users": "Users who get them.",
-    "Groups": "Groups that get them.",
-    "ServiceAccounts": "ServiceAccounts that get them.",
+    "Secrets": "Number of secrets.",
+    "Created At": "Time of creation.",
+    "Holder": "Holder of the lease.",
+    "Last Seen": "Time since the last occurrence.",
+    "Reason": "Reason of the event.",
+    "Object": "Object of the event.",
+    "Message": "Description of the event.",
+    "Count": "Number of occurrences.",
+    "Role": "Role that is granted.",
+    "Users": "Users that the role is granted to.",
+    "Groups": "Groups that the role is granted to.",
+    "ServiceAccounts": "ServiceAccounts that the role is granted to.",
 }
 
 
@@ -88,9 +89,9 @@ _EVENT = (
     _column("Reason", _at("reason")),
     _column("Object", _involved),
     Column("Subobject", "string", _at("involvedObject", "fieldPath"), priority=1, description="Part of the object."),
-    Column("Source", "string", _source, priority=1, description="Who reports it."),
+    Column("Source", "string", _source, priority=1, description="Reporting component."),
     _column("Message", _message),
-    Column("First Seen", "string", _first_seen, priority=1, description="Time since it first happened."),
+    Column("First Seen", "string", _first_seen, priority=1, description="Time since the first occurrence."),
     _column("Count", _event_count, "string", 1),
     Column("Name", "string", _event_name, format="name", priority=1, description="Name of the event."),
 )
@@ -134,9 +135,9 @@ BUILTIN: dict[str, tuple[Column, ...]] = {
     "ClusterRoleBinding": _BINDING,
     "Event": _EVENT,
 }
-"""By kind."""
+"""Columns by kind."""
 
 
 def builtin_columns(kind: str) -> tuple[Column, ...]:
-    """Columns of a built-in kind; Name and Age for one that has none of its own."""
+    """Columns of a built-in kind; Name and Age by default."""
     return BUILTIN.get(kind, (NAME, AGE))

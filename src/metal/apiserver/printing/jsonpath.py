@@ -1,4 +1,4 @@
-"""The part of kubectl's JSONPath that printer columns use: dotted names, ['quoted'], [0], [*] and [?(@.x=="y")]."""
+"""The subset of kubectl's JSONPath for printer columns: dotted names, ['quoted'], [0], [*] and [?(@.x=="y")]."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _FILTER = re.compile(r"\[\?\(\s*@\.([^\s=!<>]+)\s*(?:(==|!=|<=|>=|<|>)\s*('[^']*
 
 
 class BadPath(ValueError):
-    """A path that cannot be read."""
+    """The path is not supported."""
 
 
 @lru_cache(maxsize=1024)

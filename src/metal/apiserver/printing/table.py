@@ -1,38 +1,15 @@
 """Tables for `kubectl get` (meta.k8s.io/v1 Table): columns of custom and built-in kinds, cells, ages."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from metal.apiserver.machinery.columns import Column
 from metal.apiserver.machinery.formats import parse_datetime
 from metal.apiserver.printing.jsonpath import BadPath, compile_path
 
 Obj = Mapping[str, Any]
-Read = Callable[[Obj, datetime], Any]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its definition as it goes over the wire, and how a cell is made."""
-
-    name: str
-    type: str
-    cell: Read
-    format: str = ""
-    description: str = ""
-    priority: int = 0
-
-    def definition(self) -> dict[str, Any]:
-        """metav1.TableColumnDefinition."""
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": self.description,
-            "priority": self.priority,
-        }
 
 
 def _name(obj: Obj, now: datetime) -> Any:
@@ -57,7 +34,7 @@ def columns_for(crd_version: Mapping[str, Any]) -> tuple[Column, ...]:
 
 
 def columns_from(entries: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Columns from CustomResourceColumnDefinitions, after Name. A path that cannot be read gives empty cells."""
+    """Columns from CustomResourceColumnDefinitions, after Name. An unsupported path gives empty cells."""
     return (NAME, *(_custom(entry) for entry in entries or (_CRD_AGE,)))
 
 
@@ -107,7 +84,7 @@ def _text(value: Any) -> str:
 
 
 def age(text: str, now: datetime) -> str:
-    """How long ago, as kubectl says it: `5s`, `3m20s`, `2d`. `<invalid>` for what is no time or lies ahead."""
+    """Age in the format of kubectl: `5s`, `3m20s`, `2d`; `<invalid>` for a malformed or future time."""
     try:
         moment = parse_datetime(text)
     except ValueError:
@@ -116,7 +93,7 @@ def age(text: str, now: datetime) -> str:
 
 
 def human_duration(span: timedelta) -> str:
-    """A duration in at most three digits or two units, finer the shorter it is."""
+    """A duration in at most three digits or two units, as kubectl prints it."""
     seconds = int(span.total_seconds())
     if span.total_seconds() <= -2:
         return "<invalid>"
@@ -161,7 +138,7 @@ def render(
     metadata: Mapping[str, Any] | None = None,
     headers: bool = True,
 ) -> dict[str, Any]:
-    """A Table. `include` says what each row carries: Metadata, Object or None. `metadata` is that of the list."""
+    """A Table. `include`: content of each row: Metadata, Object or None. `metadata`: of the list."""
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

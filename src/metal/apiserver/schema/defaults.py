@@ -1,4 +1,4 @@
-"""Defaulting: what a structural schema gives when a field is missing, and what becomes of null (CRD defaulting)."""
+"""CRD defaulting: a structural schema fills missing fields, and drops null where it is not allowed."""
 
 import copy
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _CONTAINERS = frozenset((dict, list))
 def default(root: Node, obj: Mapping[str, Any], *, applied: bool = False) -> dict[str, Any]:
     """The object with defaults filled in and with null removed where the schema does not allow it.
 
-    applied: null stays for validation to find, but where there is a default: an apply is not decoded again.
+    applied: null remains for validation to report, except where there is a default: an apply is not decoded again.
     """
     if _is_complete(root, {key: value for key, value in obj.items() if key not in IDENTITY}):
         return dict(obj)
@@ -23,7 +23,7 @@ def default(root: Node, obj: Mapping[str, Any], *, applied: bool = False) -> dic
 
 
 def _is_complete(node: Node, value: Any) -> bool:
-    """Whether there is nothing to fill in or to take out: the usual case, found out without building anything."""
+    """Whether nothing needs to be filled in or removed, which is the usual case; builds nothing."""
     if type(value) is dict:
         return _is_complete_mapping(node, value)
     if type(value) is list and node.items is not None:

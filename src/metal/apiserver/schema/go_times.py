@@ -28,7 +28,7 @@ _PLACES = (("month", 5, 1, 12), ("day", 8, 1, 31), ("hour", 11, 0, 23), ("minute
 
 
 def fault(text: str, *, micro: bool) -> str:
-    """Why a text is no such time, as Go's time.Parse says it; "" if it is one."""
+    """Why a text is not such a time, in the words of Go's time.Parse; empty when it is."""
     shown, rest = json.dumps(text), text
     for pattern, element in _MICRO_TIME if micro else _TIME:
         match = re.match(pattern, rest, re.ASCII)
@@ -48,7 +48,7 @@ def fault(text: str, *, micro: bool) -> str:
 
 
 def written(text: str, *, micro: bool) -> str:
-    """A valid time as it is written again: in UTC, with the digits of its type."""
+    """A valid time as Go encodes it: in UTC, with the digits of its type."""
     moment = _read(text).astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ")
 

@@ -1,4 +1,4 @@
-"""Types as Kubernetes' decoder checks them, before any rule is looked at, and in its words (Go's encoding/json)."""
+"""Types as the decoder of Kubernetes checks them before validation, in the words of Go's encoding/json."""
 
 import json
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ _JSON_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list
 
 
 class _RefusedError(Exception):
-    """The value does not fit; str() is the sentence."""
+    """The value has the wrong type; str() is the message."""
 
 
 def refused(node: Node, value: Any, struct: str, *, whole: bool = True) -> str:
-    """Why the value cannot be decoded, "" if it can. struct: the Go name of what it is.
+    """Why the value cannot be decoded; empty when it can. struct: the name of its Go type.
 
-    whole: the value is what is decoded; else it stands for a part that Go decodes on its own, without a field's name.
+    whole: the value is the decoded document; otherwise a part that Go decodes on its own, without a field name.
     """
     if not isinstance(value, Mapping):
         return "" if value is None else f"json: cannot unmarshal {json_name(value)} into Go value of type v1.{struct}"
@@ -43,7 +43,7 @@ def refused(node: Node, value: Any, struct: str, *, whole: bool = True) -> str:
 
 
 def json_name(value: Any) -> str:
-    """What Go calls the JSON type of a value."""
+    """The JSON type of a value, as Go names it."""
     return _JSON_NAMES.get(type(value), "null")
 
 
@@ -89,9 +89,9 @@ def _scalar(node: Node, value: Any, struct: str, path: tuple[str, ...], wanted: 
 
 def _expect(fits: bool, value: Any, struct: str, path: tuple[str, ...], wanted: str, *, exact: bool = False) -> None:
     if not fits:
-        told = f"{json_name(value)} {json.dumps(value)}" if exact else json_name(value)
+        message = f"{json_name(value)} {json.dumps(value)}" if exact else json_name(value)
         raise _RefusedError(
-            f"json: cannot unmarshal {told} into Go struct field {struct}.{'.'.join(path)} of type {wanted}"
+            f"json: cannot unmarshal {message} into Go struct field {struct}.{'.'.join(path)} of type {wanted}"
         )
 
 
@@ -115,9 +115,9 @@ def go_type(node: Node, name: str, kind: str) -> str:
 
 
 def settled(node: Node, value: Any, name: str = "") -> Any:
-    """What a typed decoder keeps: null in a map of texts is the empty text; empty maps and lists are nothing.
+    """The value after a typed decoder: null in a map of strings is the empty string; empty maps and lists are dropped.
 
-    Times come out in UTC. name: the field that holds the value.
+    Times are in UTC. name: the field that holds the value.
     """
     if isinstance(value, dict):
         if node.extra is not None and not node.fields:

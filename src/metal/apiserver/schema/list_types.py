@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 
 
 def check_lists(node: Node, value: Any, path: Path = ()) -> Iterator[Cause]:
-    """Duplicates in sets and maps, at this place and below. A missing key is for the schema's `required` to tell."""
+    """Duplicates in sets and maps, at this place and below. The schema's `required` reports missing keys."""
     if not node.any_list_types:
         return
     if isinstance(value, dict):

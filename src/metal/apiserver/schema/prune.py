@@ -16,7 +16,7 @@ _CONTAINERS = frozenset((dict, list))
 
 
 def prune(root: Node, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The object without unknown fields. apiVersion, kind and metadata stay; metadata is pruned by its own schema."""
+    """The object without unknown fields. apiVersion, kind and metadata remain; metadata is pruned by its own schema."""
     return dict(obj) if _is_clean_resource(root, obj) else _resource(root, obj, (), _ignore)
 
 
@@ -36,11 +36,11 @@ def unknown_below(node: Node, value: Any) -> list[str]:
 
 
 def _ignore(path: Path) -> None:
-    """Pruning itself reports to nobody."""
+    """Pruning alone reports nothing."""
 
 
 def _is_clean_resource(node: Node, obj: Mapping[str, Any]) -> bool:
-    """Whether there is nothing to prune: the usual case, found out without building anything."""
+    """Whether nothing needs to be pruned, which is the usual case; builds nothing."""
     return _is_clean(object_meta.NODE, obj.get("metadata")) and all(
         _is_clean_field(node, key, value) for key, value in obj.items() if key not in IDENTITY
     )

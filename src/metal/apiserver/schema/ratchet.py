@@ -1,4 +1,4 @@
-"""Ratcheting: on update, a fault in a value that did not change is let pass (KEP-4008)."""
+"""Ratcheting: an update may keep an invalid value that it does not change (KEP-4008)."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _MISSING: Any = object()
 
 
 def unchanged_paths(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], causes: list[Cause]) -> list[Cause]:
-    """The causes whose values did change."""
+    """The causes about values that changed."""
     return [cause for cause in causes if not _was_there(root, obj, old, cause.field)]
 
 

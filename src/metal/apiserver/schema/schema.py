@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from metal.apiserver.cel.cel import check_rules
+from metal.apiserver.cel.rules import check_rules
 from metal.apiserver.machinery import object_meta
 from metal.apiserver.machinery.causes import BLOCKING, INVALID, Cause
 from metal.apiserver.machinery.structural import IDENTITY, Node, compile_node
@@ -23,7 +23,7 @@ _UNCHECKED = Cause(
 
 
 class Compiled:
-    """An openAPIV3Schema, ready for use. Inputs are never changed. A rule that does not compile raises RuleError."""
+    """An openAPIV3Schema, ready for use. Inputs are not modified. A rule that does not compile raises RuleError."""
 
     def __init__(self, openapi_schema: Mapping[str, Any]) -> None:
         self.schema: Mapping[str, Any] = openapi_schema
@@ -31,11 +31,11 @@ class Compiled:
         self._values = Values(_with_metadata(openapi_schema))
 
     def prune(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """The object without the fields that the schema does not know."""
+        """The object without fields that the schema does not declare."""
         return prune.prune(self.root, obj)
 
     def unknown_fields(self, obj: Mapping[str, Any]) -> list[str]:
-        """Paths of what `prune` would drop, such as `spec.list[0].bar`."""
+        """Paths of the fields that `prune` drops, such as `spec.list[0].bar`."""
         return prune.unknown_fields(self.root, obj)
 
     def default(self, obj: Mapping[str, Any], *, applied: bool = False) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Compiled:
         return defaults.default(self.root, obj, applied=applied)
 
     def validate(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Cause]:
-        """What is wrong. With `old`, transition rules run too, and faults that were there before are let pass."""
+        """Violations of the schema. With `old`, transition rules run too, and unchanged invalid values are accepted."""
         causes = self._values.check(obj)
         causes += check_lists(self.root, {key: value for key, value in obj.items() if key not in IDENTITY})
         if causes and old is not None:
@@ -56,7 +56,7 @@ class Compiled:
 
 
 def _with_metadata(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a whole resource: apiVersion, kind and metadata are typed even if the CRD leaves that open."""
+    """Schema of a whole resource: apiVersion, kind and metadata are typed even if the CRD does not declare them."""
     properties = dict(schema.get("properties") or {})
     own = dict(properties.get("metadata") or {})
     merged = {**object_meta.SCHEMA["properties"], **(own.get("properties") or {})}

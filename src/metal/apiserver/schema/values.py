@@ -1,4 +1,4 @@
-"""Values against a schema: jsonschema-rs finds the faults, this file words them as Kubernetes does."""
+"""Validation of values: jsonschema-rs finds the violations, this module words them as Kubernetes does."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ _KEYWORDS = (
 
 
 class Values:
-    """A compiled check of one schema."""
+    """The compiled validator of one schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator = jsonschema_rs.Draft4Validator(
@@ -32,14 +32,14 @@ class Values:
         )
 
     def check(self, value: Any, root: str = "") -> list[Cause]:
-        """Every fault of the value; `root` is prefixed to the paths."""
+        """Every violation in the value; `root` is prefixed to the paths."""
         if self._validator.is_valid(value):
             return []
         return [_cause(error, root) for error in self._validator.iter_errors(value)]
 
 
 def translate(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A CRD schema as JSON Schema draft 4: nullable, int-or-string and integer formats spelt out."""
+    """A CRD schema as JSON Schema draft 4: nullable, int-or-string and integer formats are made explicit."""
     out: dict[str, Any] = {key: schema[key] for key in _KEYWORDS if key in schema}
     if schema.get("format") in FORMATS:
         out["format"] = schema["format"]

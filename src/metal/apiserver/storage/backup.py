@@ -1,6 +1,6 @@
-"""Copies of everything that an API holds: written beside its work, read back, and put in place of what is there.
+"""Backups of all objects of an API: saved while it runs, loaded, and restored in place of the current objects.
 
-A copy is a SQLite file in the journal's format: a data folder can begin with one.
+A backup is a SQLite file in the format of the journal, so a data folder can start from one.
 """
 
 import os
@@ -14,7 +14,7 @@ import msgspec
 
 from metal.apiserver.machinery.records import CRDS, ObjectKey, Record, ResourceKey
 from metal.apiserver.storage.journal import Change, JournalError, Loaded
-from metal.apiserver.storage.sqlite import check_format, create_tables, read_all, told, write_all
+from metal.apiserver.storage.sqlite import check_format, create_tables, describe, read_all, write_all
 from metal.apiserver.storage.store import Store
 
 LEASES = ResourceKey("coordination.k8s.io", "leases")
@@ -23,12 +23,12 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def save(path: Path, version: int, records: Iterable[Record]) -> None:
-    """Write a copy (mode 0600, a new file). Blocks: call it in a thread. Raises JournalError."""
+    """Write a backup to a new file of mode 0600. Blocks: call it in a thread. Raises JournalError."""
     save_changes(path, version, (_change(record) for record in records))
 
 
 def save_changes(path: Path, version: int, objects: Iterable[Change]) -> None:
-    """Like `save`, from what `load` found."""
+    """Like `save`, from the result of `load`."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
@@ -44,11 +44,11 @@ def save_changes(path: Path, version: int, objects: Iterable[Change]) -> None:
             db.close()
     except sqlite3.Error as error:
         path.unlink(missing_ok=True)
-        raise told(error, path) from error
+        raise describe(error, path) from error
 
 
 def load(path: Path) -> Loaded:
-    """Read a copy. Blocks: call it in a thread. Raises JournalError, also for what is no copy."""
+    """Read a backup. Blocks: call it in a thread. Raises JournalError, also when the file is no backup."""
     if not path.is_file():
         raise JournalError(f"{path}: there is no such file")
     try:
@@ -59,7 +59,7 @@ def load(path: Path) -> Loaded:
         finally:
             db.close()
     except sqlite3.Error as error:
-        raise told(error, path) from error
+        raise describe(error, path) from error
     for change in loaded.objects:
         _parsed(path, change)
     return loaded
@@ -80,17 +80,17 @@ def _parsed(path: Path, change: Change) -> None:
 
 @dataclass(frozen=True)
 class Restored:
-    """How many objects a restore wrote and removed; those that were equal already are not counted."""
+    """How many objects a restore wrote and removed; unchanged objects are not counted."""
 
     written: int
     removed: int
 
 
 class Restoration:
-    """What must change so that an API holds what a copy holds.
+    """The changes that make the objects of an API equal to those of a backup.
 
-    CustomResourceDefinitions are only added: those of the running program fit it better than older ones. Leases stay as
-    they are: who holds one now holds it whatever was in the copy.
+    CustomResourceDefinitions are only added, because those of the running program match it better than older ones.
+    Leases are left unchanged: the current holder of a Lease is not the one in the backup.
     """
 
     def __init__(self, store: Store, loaded: Loaded) -> None:
@@ -113,11 +113,11 @@ class Restoration:
 
     @property
     def summary(self) -> Restored:
-        """What `run` will do."""
+        """The numbers of objects that `run` writes and removes."""
         return Restored(len(self._written), len(self._gone))
 
     async def run(self) -> Restored:
-        """Do it, all or nothing. Call it before anything else could change the store. Raises StatusError 503."""
+        """Restore in one transaction. Call it without an await after the constructor. Raises StatusError 503."""
         definitions_first = sorted(self._written, key=lambda key: key.resource != CRDS)
         await self._store.replace(self._gone, [(key.resource, self._written[key]) for key in definitions_first])
         return self.summary

@@ -1,7 +1,14 @@
 """Recent events of every collection, and the watchers that read them at their own pace.
 
-A watcher is a cursor into the collection's log, not a queue: a slow one costs nothing and is told 410 once the log
-has moved past it.
+Each collection has a log: the last events, up to a number (`history` of the store) and a size in bytes. `floor` is the
+version up to which events are gone. The store publishes an event once for all watchers and wakes them.
+
+A watcher is a cursor, a position in the log, not a queue: a slow watcher costs no memory. It reads up to 500 events at
+a time and then waits. When the log has dropped events that a watcher has not read, its next read raises 410, and the
+client lists again. The same holds for a watch that starts at a version below `floor`.
+
+The log is the history for reads, too: the store rebuilds an older state of a collection by undoing the events since
+that version, each of which holds the object before and after it.
 """
 
 import asyncio
@@ -12,13 +19,13 @@ from metal.apiserver.machinery.records import Event, ResourceKey
 from metal.apiserver.machinery.status import expired
 
 LOG_BYTES = 32 * 1024 * 1024
-"""What the events of one collection may hold in memory; less is kept of large objects only."""
+"""Maximum of bytes of the events of one collection; it limits the history of large objects."""
 FEWEST = 500
-"""Events that are kept whatever their size, so that a watcher can follow a collection of large objects, too."""
+"""Minimum of events that are kept, independent of size, so that watches of large objects work too."""
 
 
 class Log:
-    """The last events of one collection. Every event since `floor` is still here."""
+    """The last events of one collection; it contains every event after `floor`."""
 
     def __init__(self, limit: int, floor: int, max_bytes: int = LOG_BYTES) -> None:
         self._limit, self._max_bytes = limit, max_bytes
@@ -30,7 +37,7 @@ class Log:
         self.closed = False
 
     def publish(self, event: Event) -> None:
-        """Append, and wake whoever waits."""
+        """Append an event and wake the watchers."""
         self._events.append(event)
         self._bytes += len(event.record.body)
         # In chunks: dropping one event at a time would move the whole list on every write.
@@ -41,7 +48,7 @@ class Log:
         self._wake()
 
     def _surplus_by_size(self) -> int:
-        """How many of the oldest events go until a fifth of the room is free, or the fewest are left."""
+        """How many of the oldest events to drop until a fifth of the space is free, or FEWEST are left."""
         held, surplus = self._bytes, 0
         while held > self._max_bytes * 4 // 5 and len(self._events) - surplus > FEWEST:
             held -= len(self._events[surplus].record.body)
@@ -55,7 +62,7 @@ class Log:
         del self._events[:surplus]
 
     def close(self) -> None:
-        """End every watcher after what it has still to read."""
+        """End every watcher after it has read the remaining events."""
         self.closed = True
         self._wake()
 
@@ -73,17 +80,17 @@ class Log:
         return cursor
 
     def since(self, version: int) -> list[Event]:
-        """Every event after a version. Raises StatusError 410 when some of them are gone."""
+        """Every event after a version. Raises StatusError 410 when some of them were dropped."""
         if version < self.floor:
             raise expired("The resourceVersion for the provided list is too old.")
         return self._events[bisect_right(self._events, version, key=lambda event: event.resource_version) :]
 
     def release(self, cursor: "Cursor") -> None:
-        """Forget a cursor."""
+        """Remove a cursor."""
         self._watchers.discard(cursor)
 
     def read(self, position: int) -> list[Event]:
-        """Events from an absolute position on. Raises StatusError 410 when they are gone."""
+        """Events from an absolute position on. Raises StatusError 410 when they were dropped."""
         start = position - self._dropped
         if start < 0:
             raise expired("too old resource version: the watcher was slower than the changes")
@@ -94,7 +101,7 @@ class Log:
 
 
 class Cursor:
-    """One watcher's place in a log."""
+    """The position of one watcher in a log."""
 
     def __init__(self, log: Log, position: int) -> None:
         self._log = log
@@ -102,18 +109,18 @@ class Cursor:
         self.changed = asyncio.Event()
 
     def take(self) -> list[Event]:
-        """Unread events, a bounded number at a time; empty when there are none."""
+        """Unread events, at most 500 at a time; empty when there are none."""
         events = self._log.read(self._position)
         self._position += len(events)
         return events
 
     @property
     def ended(self) -> bool:
-        """True once the log is closed and nothing more will come."""
+        """True when the log is closed and no more events will follow."""
         return self._log.closed
 
     def release(self) -> None:
-        """Stop being woken."""
+        """Stop watching."""
         self._log.release(self)
 
 
@@ -127,7 +134,7 @@ class Hub:
         self._logs: defaultdict[ResourceKey, Log] = defaultdict(lambda: Log(self._limit, self._floor))
 
     def start(self, version: int) -> None:
-        """What happened up to `version` is unknown here: older watches get 410."""
+        """Start the history at `version`: watches from older versions get 410."""
         self._floor = version
 
     def publish(self, resource: ResourceKey, event: Event) -> None:
@@ -145,7 +152,7 @@ class Hub:
         return log.open(after)
 
     def drop(self, resource: ResourceKey, version: int) -> None:
-        """The collection is gone (its CRD was deleted at `version`): end its watches."""
+        """Remove the log of a collection whose CRD was deleted at `version`, and end its watches."""
         self._logs[resource].close()
         self._logs[resource] = Log(self._limit, version)
 

@@ -1,4 +1,4 @@
-"""What makes a write durable: the contract, and the journal that forgets."""
+"""The contract of a journal, which makes writes durable, and a journal in memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class JournalError(Exception):
-    """The journal cannot be used; the sentence says why and what to do."""
+    """The journal cannot be used; the message names the cause and the way out."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,18 @@ class Change:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a journal remembered: the newest resourceVersion and every living object."""
+    """The content of a journal: the newest resourceVersion and every existing object."""
 
     resource_version: int = 0
     objects: Sequence[Change] = ()
 
 
 Done = Callable[[BaseException | None], None]
-"""Told once the change is durable (None) or lost (the error). Called in the loop's thread, in the order of append."""
+"""Called when the changes are durable (None) or lost (the error), in the loop's thread, in the order of append."""
 
 
 class Journal(Protocol):
-    """An ordered log of changes. After one append failed, all that were appended and not yet done fail with it."""
+    """An ordered log of changes. When an append fails, all pending appends fail with it."""
 
     async def open(self) -> Loaded:
         """Read everything back. Raises JournalError."""
@@ -50,10 +50,10 @@ class Journal(Protocol):
 
 
 class MemoryJournal:
-    """Keeps nothing: every change is done at once. No thread, so that virtual time can drive it."""
+    """Stores nothing: every change is done at once. It has no thread, so tests can run in virtual time."""
 
     async def open(self) -> Loaded:
-        """An empty past."""
+        """Empty."""
         return Loaded()
 
     def append(self, done: Done, *changes: Change) -> None:

@@ -1,4 +1,9 @@
-"""The journal in one SQLite file: WAL, synchronous=FULL, and one fsync for all writes that wait at the same time."""
+"""The journal in one SQLite file: WAL, synchronous=FULL, one fsync for all writes that wait at the same time.
+
+`append` queues changes; one thread takes everything that is queued, up to a limit, commits it as one transaction and
+calls `done` of each append in the loop's thread. So a single write costs one fsync, and many concurrent writes share
+one. When a commit fails, everything that is queued fails with it, because later changes build on the lost ones.
+"""
 
 import asyncio
 import os
@@ -10,16 +15,16 @@ from pathlib import Path
 from metal.apiserver.storage.journal import Change, Done, JournalError, Loaded
 
 APPLICATION_ID = 0x4D455441
-"""`META`, in the file's header: tells our files from other SQLite databases."""
+"""`META`, in the header of the file, which identifies our files among SQLite databases."""
 FORMAT = 1
 BATCH = 1_000
-"""Appends in one transaction at most, so that the first of a flood does not wait for the last."""
+"""Maximum of appends in one transaction, so that under load the first does not wait for the last."""
 TRIM_BYTES = 16 << 20
-"""The file gives space back to the disk when more than this, and more than half of it, is unused."""
+"""The file is vacuumed when more than this, and more than half of it, is unused."""
 TRIM_PAGES = 2_000
-"""Pages that are given back at a time, so that no write waits long for it."""
+"""Pages that are vacuumed at a time, so that no write waits long."""
 WAL_BYTES = 64 << 20
-"""What the write-ahead log keeps of the disk at most after a flood of writes."""
+"""Maximum size of the write-ahead log after a burst of writes."""
 
 _TABLES = """
 CREATE TABLE objects (
@@ -39,7 +44,7 @@ _CUT = "DELETE FROM objects WHERE grp = ? AND plural = ? AND namespace = ? AND n
 
 
 class SqliteJournal:
-    """Implements `journal.Journal`. One thread of its own does everything that may wait for the disk."""
+    """Implements `journal.Journal`. A thread of its own does everything that may wait for the disk."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -48,7 +53,7 @@ class SqliteJournal:
         self._flusher: asyncio.Task[None] | None = None
         self._db: sqlite3.Connection | None = None
         self.transactions = 0
-        """How many were committed."""
+        """Number of committed transactions."""
 
     def __repr__(self) -> str:
         return f"<SqliteJournal {self._path} waiting={len(self._waiting)}>"
@@ -68,7 +73,7 @@ class SqliteJournal:
             self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="journal-flush")
 
     async def close(self) -> None:
-        """Finish what was appended and release the file. Nothing happens when it could not be opened."""
+        """Finish what was appended and release the file. Does nothing when the file could not be opened."""
         if self._db is None:
             self._thread.shutdown(wait=False)
             return
@@ -87,7 +92,7 @@ class SqliteJournal:
                 except Exception as error:
                     # Later changes build on the lost ones, so they are lost with them.
                     batch, self._waiting = batch + self._waiting, []
-                    _settle(batch, told(error, self._path))
+                    _settle(batch, describe(error, self._path))
                 else:
                     _settle(batch, None)
         finally:
@@ -107,12 +112,12 @@ class SqliteJournal:
                 db.close()
                 raise
         except sqlite3.Error as error:
-            raise told(error, path) from error
+            raise describe(error, path) from error
 
     def _prepare(self, db: sqlite3.Connection) -> Loaded:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         check_format(db, self._path)
-        # Only a file without tables takes this; what was made before keeps its size, and reuses its pages.
+        # SQLite accepts this for a file without tables only; older files keep their size and reuse their pages.
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise JournalError(f"{self._path}: this file system cannot keep a write-ahead log; use a local disk")
@@ -152,11 +157,11 @@ def _settle(batch: Sequence[tuple[Sequence[Change], Done]], error: BaseException
 
 
 def _trim(db: sqlite3.Connection) -> None:
-    """Give unused pages back to the disk, some at a time."""
+    """Return unused pages to the disk, a limited number at a time."""
     size = _number(db, "page_size")
     unused = _number(db, "freelist_count")
     if unused * size > TRIM_BYTES and unused * 2 > _number(db, "page_count"):
-        # As a script, because `execute` would take one step: one page.
+        # As a script, because `execute` makes one step, which is one page.
         db.executescript(f"PRAGMA incremental_vacuum({TRIM_PAGES});")
 
 
@@ -165,12 +170,12 @@ def _number(db: sqlite3.Connection, pragma: str) -> int:
 
 
 def create_tables(db: sqlite3.Connection) -> None:
-    """Make an empty database ours. Raises sqlite3.Error."""
+    """Create the tables in an empty database. Raises sqlite3.Error."""
     db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_MARKS} COMMIT;")
 
 
 def write_all(db: sqlite3.Connection, changes: Iterable[Change], version: int) -> None:
-    """Put and remove objects, and note the newest resourceVersion, in the caller's transaction."""
+    """Write and remove objects and record the newest resourceVersion, in the transaction of the caller."""
     for c in changes:
         where = (c.group, c.plural, c.namespace, c.name)
         if c.body is None:
@@ -181,7 +186,7 @@ def write_all(db: sqlite3.Connection, changes: Iterable[Change], version: int) -
 
 
 def check_format(db: sqlite3.Connection, path: Path) -> None:
-    """Raises JournalError unless the file is empty or ours, in a format that we know, and sound."""
+    """Raises JournalError unless the file is empty, or a sound journal in a known format."""
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     owner, version = _number(db, "application_id"), _number(db, "user_version")
     if owner != APPLICATION_ID and (owner or tables):
@@ -192,23 +197,23 @@ def check_format(db: sqlite3.Connection, path: Path) -> None:
         )
     answer = db.execute("PRAGMA quick_check(1)").fetchone()[0]
     if answer != "ok":
-        raise JournalError(f"{path}: damaged ({answer}); restore a copy, or move the file away to begin anew")
+        raise JournalError(f"{path}: damaged ({answer}); restore a copy, or move the file away to start empty")
 
 
 def read_all(db: sqlite3.Connection) -> Loaded:
-    """Every object that a database of ours holds."""
+    """Every object in a database."""
     rows = db.execute("SELECT grp, plural, namespace, name, version, body FROM objects")
     objects = [Change(*row) for row in rows]
     return Loaded(db.execute("SELECT version FROM newest").fetchone()[0], objects)
 
 
-def told(error: Exception, path: Path) -> JournalError:
-    """What an error of SQLite means for who runs this, with a way out."""
+def describe(error: Exception, path: Path) -> JournalError:
+    """An error of SQLite as a message for an administrator, with the way out."""
     if isinstance(error, JournalError):
         return error
     text = str(error)
     if "locked" in text:
         return JournalError(f"{path}: in use by another process; stop it, or name another data folder")
     if "not a database" in text or "malformed" in text:
-        return JournalError(f"{path}: damaged ({text}); restore a copy, or move the file away to begin anew")
+        return JournalError(f"{path}: damaged ({text}); restore a copy, or move the file away to start empty")
     return JournalError(f"{path}: {text}; check free space and permissions of the data folder")

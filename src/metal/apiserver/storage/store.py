@@ -1,4 +1,19 @@
-"""Every object, in memory and in the journal, under one increasing resourceVersion."""
+"""Every object, in memory and in the journal, under one increasing resourceVersion.
+
+A write has three steps. It is staged: it gets the next resourceVersion, and writers that come later see it as the
+newest state of the object (`newest`). It is appended to the journal, which makes it durable, many writes in one
+transaction. It is committed: the indexes are updated, readers see it (`get`, `collection`), the hub sends it to
+watchers, and listeners (garbage collector, authorizer, registry of CRDs) are called, all without an await in between.
+The journal confirms writes in the order of their versions, so events are published in that order too.
+
+Reads never wait and see committed objects only. A caller that reads `newest` and writes without an await in between
+cannot lose an update of another one. When the journal fails, all staged writes fail and are dropped, because later ones
+may build on the lost ones.
+
+Memory holds each object once, as JSON bytes (`Record`), with indexes by collection, namespace and name, by uid, and by
+the uid of owners. Older states of a collection are not stored: `collection_at` undoes the events of the hub after a
+version.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -16,14 +31,14 @@ from metal.apiserver.storage.journal import Journal, JournalError
 log = structlog.get_logger("metal.apiserver")
 
 FIRST = 2
-"""Version of an empty store: the one before it is already forgotten, as in a cluster whose cache begins later."""
+"""Version of an empty store. Version 1 is already out of the history, as in a cluster whose cache starts later."""
 
 Listener = Callable[[Event], None]
 Bucket = dict[str, dict[str, Record]]
 
 
 class _Staged(NamedTuple):
-    """One change on its way to the journal. shown: what watchers hear of it."""
+    """One change that waits for the journal. shown: the record that watchers receive."""
 
     key: ObjectKey
     version: int
@@ -38,10 +53,9 @@ class _Staged(NamedTuple):
 
 
 class Store:
-    """Reads see what is committed; writers see what was staged before them, so that none is lost between.
+    """Reads see committed objects; writers see what was staged before them, so that no update is lost.
 
-    A write returns only after the journal made it durable, and watchers hear of it at the same moment. When the
-    journal fails, everything staged fails and is forgotten.
+    A write returns after the journal has made it durable; watchers receive it at the same time.
     """
 
     def __init__(self, journal: Journal, *, history: int = 5_000) -> None:
@@ -55,7 +69,7 @@ class Store:
         self._version = self._next = FIRST
 
     async def open(self) -> None:
-        """Load what the journal remembers. Raises JournalError."""
+        """Load the content of the journal. Raises JournalError."""
         loaded = await self._journal.open()
         for change in loaded.objects:
             if change.body is not None:
@@ -64,7 +78,7 @@ class Store:
         self.hub.start(self._version)
 
     async def close(self) -> None:
-        """End every watch and finish the journal."""
+        """End every watch and close the journal."""
         self.hub.close()
         await self._journal.close()
 
@@ -77,7 +91,7 @@ class Store:
         """Call `listener` with every committed event, in order."""
         self._listeners.append(listener)
 
-    # --- reading what is committed -----------------------------------------------------------------------------
+    # --- committed objects -------------------------------------------------------------------------------------
 
     def get(self, key: ObjectKey) -> Record | None:
         """The committed object, or None."""
@@ -90,10 +104,10 @@ class Store:
         return [objects[name] for space in spaces if (objects := bucket.get(space)) for name in sorted(objects)]
 
     def collection_at(self, resource: ResourceKey, namespace: str, version: int) -> list[Record]:
-        """The collection as it was at a version. Raises StatusError 410 when the history does not reach so far."""
+        """The collection at a version. Raises StatusError 410 when the history does not reach back to it."""
         changed: dict[tuple[str, str], Record | None] = {}
         for event in self.hub.log(resource).since(version):
-            # What stood before the first change after the version is what stood at the version.
+            # The state before the first change after the version is the state at the version.
             changed.setdefault((event.record.key.namespace, event.record.key.name), event.previous)
         now = self.collection(resource, namespace)
         if not changed:
@@ -107,11 +121,11 @@ class Store:
         return [key for key, bucket in self._buckets.items() if any(bucket.values())]
 
     def by_uid(self, uid: str) -> ObjectKey | None:
-        """Where the object with this uid lives, or None."""
+        """The key of the object with this uid, or None."""
         return self._by_uid.get(uid)
 
     def dependents(self, uid: str) -> list[ObjectKey]:
-        """Objects that name this uid as their owner."""
+        """Keys of the objects with this uid in their ownerReferences."""
         return sorted(self._dependents.get(uid, ()))
 
     def records(self) -> Iterator[Record]:
@@ -121,14 +135,14 @@ class Store:
                 yield from list(objects.values())
 
     def every_key(self) -> set[ObjectKey]:
-        """Every object that a writer must reckon with: committed, or staged before it."""
+        """Keys of every object that a writer must consider: committed, or staged before it."""
         staged = {key for key, (_, after) in self._staged.items() if after is not None}
         return {key for record in self.records() if self.newest(key := record.key) is not None} | staged
 
     def refresh(self, resource: ResourceKey, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Show every object of a collection as `change` makes it: no write, no event, the same versions.
+        """Replace every object of a collection by `change(object)` in memory: no write, no event, the same versions.
 
-        Lasts until the process ends; a write makes it last.
+        The next write of an object makes its change durable.
         """
         for record in self.collection(resource):
             obj = record.decode()
@@ -140,7 +154,7 @@ class Store:
     # --- writing -----------------------------------------------------------------------------------------------
 
     def newest(self, key: ObjectKey) -> Record | None:
-        """What a writer must build upon: the staged version if there is one, else the committed one."""
+        """The version that a write must be based on: the staged one if there is one, else the committed one."""
         staged = self._staged.get(key)
         return staged[1] if staged is not None else self.get(key)
 
@@ -219,7 +233,7 @@ class Store:
             try:
                 listener(event)
             except Exception:
-                # The write is done; whoever cannot follow it must not keep others from hearing of it.
+                # The write is durable; a listener that fails must not prevent the others from being called.
                 log.exception("store.listener_failed", key=str(change.key))
 
     def _forget(self) -> None:

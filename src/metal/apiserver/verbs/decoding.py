@@ -1,4 +1,4 @@
-"""What a body or a patched object must be before any rule is looked at; refusals as kube-apiserver words them."""
+"""Decodes bodies and patched objects before validation, with the error messages of kube-apiserver."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import msgspec
 
 from metal.apiserver.machinery import metadata, object_meta, status
 from metal.apiserver.machinery.causes import Cause, invalid
-from metal.apiserver.machinery.requests import PatchType, RequestContext
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.options import PatchType
+from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.machinery.structural import Node
 from metal.apiserver.schema import go_types
 
@@ -15,7 +15,7 @@ Obj = dict[str, Any]
 
 _CLAIMABLE = frozenset({"labels", "annotations", "finalizers", "ownerReferences"})
 _SHOWN = 30
-"""Characters of a body that a refusal repeats."""
+"""Maximum of characters of a body that an error message repeats."""
 
 
 def posted(ctx: RequestContext, obj: Any) -> Obj:
@@ -34,7 +34,7 @@ def posted(ctx: RequestContext, obj: Any) -> Obj:
 
 
 def patched(ctx: RequestContext, obj: Any, kind: PatchType) -> Obj:
-    """The object that a patch made. Raises StatusError 422."""
+    """The object after a patch. Raises StatusError 422."""
     resource = ctx.resource
     if kind is PatchType.STRATEGIC:
         obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
@@ -53,8 +53,8 @@ def applied(ctx: RequestContext, obj: Any) -> Obj:
     """An applied configuration. Raises StatusError 400 or 422."""
     resource = ctx.resource
     if not isinstance(obj, dict):
-        told = f"json: cannot unmarshal {go_types.json_name(obj)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {told}")
+        message = f"json: cannot unmarshal {go_types.json_name(obj)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {message}")
     kind, version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if (kind, version) != (resource.kind, resource.api_version):
         shown = version if "/" in version else f"/{version}"
@@ -64,14 +64,14 @@ def applied(ctx: RequestContext, obj: Any) -> Obj:
         raise status.bad_request("metadata.managedFields must be nil")
     if not isinstance(meta, dict):
         obj["metadata"] = {}
-    # Null for a label or a list is a claim to it; null for a name or a version says nothing.
+    # Null for a label or a list is a claim to it; null for a name or a version is ignored.
     meta = obj["metadata"]
     obj["metadata"] = {name: value for name, value in meta.items() if value is not None or name in _CLAIMABLE}
     return obj
 
 
 def merged(ctx: RequestContext, obj: Obj) -> Obj:
-    """What an apply made of a built-in object. Raises StatusError 500 when its type cannot hold it."""
+    """A built-in object after an apply. Raises StatusError 500 when its type cannot hold it."""
     resource = ctx.resource
     if resource.custom:
         return obj
@@ -79,13 +79,13 @@ def merged(ctx: RequestContext, obj: Obj) -> Obj:
         version = resource.api_version if resource.group else f"/{resource.version}"
         known = f"{version}, Kind={resource.kind}"
         subject = f"{obj['metadata'].get('namespace', '')}/{ctx.name}; {known}"
-        told = f"failed to convert new object ({subject}) to proper version"
-        raise status.unexplained(f"{told}: unable to convert unstructured object to {known}: {why}")
+        message = f"failed to convert new object ({subject}) to proper version"
+        raise status.unexplained(f"{message}: unable to convert unstructured object to {known}: {why}")
     return dict(go_types.settled(resource.schema.root, obj))
 
 
 def type_causes(resource: Resource, obj: Obj) -> list[Cause]:
-    """What is wrong with apiVersion and kind of a custom resource."""
+    """Violations in apiVersion and kind of a custom resource."""
     causes = []
     if obj["apiVersion"] != resource.api_version:
         causes.append(invalid("apiVersion", obj["apiVersion"], f"must be {resource.api_version}"))
@@ -104,7 +104,7 @@ def unrecognized(resource: Resource, why: str, obj: Any) -> status.StatusError:
 
 
 def refused_patch(resource: Resource, obj: Any, why: str) -> Cause:
-    """The cause that tells why a patched object cannot be read. What a Secret holds is not repeated."""
+    """Why a patched object cannot be decoded. The content of a Secret is not repeated."""
     secret = not resource.group and resource.kind == "Secret"
     return invalid("patch", "<secret contents redacted>" if secret else _sorted(obj), why)
 
@@ -113,8 +113,8 @@ def _check_custom(resource: Resource, obj: Obj, kind: str, version: str) -> None
     if not kind:
         raise unrecognized(resource, f"Object 'Kind' is missing in '{_text(obj)}'", obj)
     if version != resource.api_version:
-        told = f"({version}) does not match the expected API version ({resource.api_version})"
-        raise status.bad_request(f"the API version in the data {told}")
+        message = f"({version}) does not match the expected API version ({resource.api_version})"
+        raise status.bad_request(f"the API version in the data {message}")
 
 
 def _cannot_be_handled(resource: Resource, why: str, kind: str = "", version: str = "") -> status.StatusError:

@@ -1,25 +1,26 @@
-"""Delete: at once, or once finalizers and dependents let go."""
+"""Delete: at once, or by deletionTimestamp when finalizers or dependents must go first."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from metal.apiserver.machinery import metadata, status
+from metal.apiserver.machinery import status
+from metal.apiserver.machinery.options import DeleteOptions, Propagation
 from metal.apiserver.machinery.records import NAMESPACES, Record, encode
-from metal.apiserver.machinery.requests import DeleteOptions, Propagation, RequestContext
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.storage.store import Store
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 PROTECTED = frozenset({"default", "kube-system", "kube-public"})
-"""Namespaces that stay."""
+"""Namespaces that cannot be deleted."""
 
 
 @dataclass(frozen=True)
 class Deletion:
-    """What a delete did: the object is gone, or it waits for its finalizers."""
+    """Result of a delete: the object is removed, or it waits for its finalizers."""
 
     record: Record
     gone: bool
@@ -63,7 +64,7 @@ class Deleter:
         else:
             meta.pop("finalizers", None)
         if not current.deleting:
-            meta["deletionTimestamp"] = metadata.timestamp(self._clock())
+            meta["deletionTimestamp"] = timestamp(self._clock())
             if not ctx.resource.strategy.finalizers and ctx.resource.key != NAMESPACES:
                 meta["deletionGracePeriodSeconds"] = 0
             if "generation" in meta:
@@ -77,12 +78,12 @@ class Deleter:
 def _check_preconditions(ctx: RequestContext, meta: Obj, options: DeleteOptions) -> None:
     who = replace(ctx.who, plural=ctx.resource.kind)
     if options.uid and options.uid != meta["uid"]:
-        told = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})"
-        raise status.conflict(who, f"{told}. The object might have been deleted and then recreated")
+        message = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})"
+        raise status.conflict(who, f"{message}. The object might have been deleted and then recreated")
     if options.resource_version and options.resource_version != meta["resourceVersion"]:
-        told = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-        told += f"ResourceVersion in record ({meta['resourceVersion']})"
-        raise status.conflict(who, f"{told}. The object might have been modified")
+        message = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+        message += f"ResourceVersion in record ({meta['resourceVersion']})"
+        raise status.conflict(who, f"{message}. The object might have been modified")
 
 
 def _finalizers(held: list[str], propagation: Propagation | None) -> list[str]:

@@ -1,10 +1,10 @@
-"""Label and field selectors of one request, as one question to a record."""
+"""Label and field selectors of a request as one predicate on records."""
 
 from collections.abc import Callable
 
 from metal.apiserver.machinery import selectors, status
 from metal.apiserver.machinery.records import Record
-from metal.apiserver.machinery.requests import RequestContext
+from metal.apiserver.machinery.resources import RequestContext
 
 Filter = Callable[[Record], bool]
 
@@ -12,7 +12,7 @@ _FROM_KEY = frozenset({"metadata.name", "metadata.namespace"})
 
 
 def parse_filter(ctx: RequestContext, labels: str, fields: str) -> Filter:
-    """Whether a record is within a request's namespace and selectors. Raises StatusError 400."""
+    """The predicate for the namespace and selectors of a request. Raises StatusError 400."""
     checks: list[Filter] = []
     if ctx.namespace:
         namespace = ctx.namespace

@@ -1,35 +1,46 @@
-"""Get, list and watch."""
+"""Get, list and watch: answered from what is committed in the store.
+
+A list is taken from the store at one resourceVersion: the newest, or an older one that the request names. The store
+rebuilds an older state from the history of the hub, so nothing is kept between the pages of a list. A page ends with a
+continue token: the version of the list and the place where the next page starts. The next request rebuilds the
+collection at that version and takes what follows; all pages show the same state. When the history no longer reaches the
+version, the answer is 410 with a token that continues at the newest version.
+
+A watch is a cursor into the hub. It starts after a version that the client names, or with the existing objects as ADDED
+events, then follows the log of the collection. An object that stops matching the selector is sent as DELETED, one that
+starts matching as ADDED. After BOOKMARK_SECONDS without a change it sends a bookmark if the client asked for them. It
+ends after the timeout, when the server stops, or with 410 when it falls behind the log.
+"""
 
 import asyncio
 import random
-from collections import OrderedDict
+from bisect import bisect_left
 from collections.abc import AsyncGenerator
+from functools import partial
+from itertools import islice
 
 from metal.apiserver.machinery import status
+from metal.apiserver.machinery.options import ListOptions, WatchOptions
 from metal.apiserver.machinery.records import Change, Event, Record, order
-from metal.apiserver.machinery.requests import ItemType, Listing, ListOptions, RequestContext, WatchItem, WatchOptions
-from metal.apiserver.storage.continue_tokens import Mark, read_mark
+from metal.apiserver.machinery.resources import RequestContext
+from metal.apiserver.machinery.results import ItemType, Listing, WatchItem
+from metal.apiserver.storage.continue_tokens import ContinueToken, parse_token
 from metal.apiserver.storage.hub import Cursor
 from metal.apiserver.storage.store import Store
 from metal.apiserver.verbs.matching import Filter, parse_filter
 
 BOOKMARK_SECONDS = 45.0
-SNAPSHOTS = 64
-"""Paged lists whose past is kept ready; that of others is worked out from the history again."""
-
-_Question = tuple[int, str, str, str, str, str]
 
 
 class Reader:
-    """Answers reads from what is committed."""
+    """Answers reads from committed objects."""
 
     def __init__(self, store: Store, rng: random.Random) -> None:
         self._store = store
         self._rng = rng
-        self._snapshots: OrderedDict[_Question, list[Record]] = OrderedDict()
 
     def get(self, ctx: RequestContext, resource_version: str = "") -> Record:
-        """One object, not older than the version. Raises StatusError 404, 500 or 504."""
+        """One object, not older than the given version. Raises StatusError 404, 500 or 504."""
         if _watched(resource_version) > self._store.version:
             raise status.future_version(int(resource_version), self._store.version)
         record = self._store.get(ctx.key)
@@ -45,45 +56,36 @@ class Reader:
         asked = _number(options.resource_version)
         exact = options.match == "Exact" or bool(options.limit and asked and not options.match)
         version = asked if exact else max(asked, self._store.version)
-        return self._page(ctx, options, version, self._at(ctx, options, accepted, version))
+        return self._page(ctx, options, accepted, ContinueToken(version, ""))
 
     def _further(self, ctx: RequestContext, options: ListOptions, accepted: Filter) -> Listing:
-        mark = read_mark(options.continue_)
+        token = parse_token(options.continue_)
         if _number(options.resource_version):
             raise status.bad_request("specifying resource version is not allowed when using continue")
-        version = self._store.version if mark.version < 0 else mark.version
+        version = self._store.version if token.version < 0 else token.version
         try:
-            records = self._at(ctx, options, accepted, version)
+            return self._page(ctx, options, accepted, ContinueToken(version, token.start))
         except status.StatusError as refused:
             if refused.code != 410:
                 raise
-            raise status.expired_page(str(Mark(-1, mark.start))) from refused
-        return self._page(ctx, options, version, [r for r in records if _place(ctx, r) >= mark.start])
+            raise status.expired_page(str(ContinueToken(-1, token.start))) from refused
 
-    def _at(self, ctx: RequestContext, options: ListOptions, accepted: Filter, version: int) -> list[Record]:
-        """What the question found at a version. Raises StatusError 410 when that is forgotten, 504 when yet to come."""
+    def _page(self, ctx: RequestContext, options: ListOptions, accepted: Filter, token: ContinueToken) -> Listing:
+        """Accepted records from the token on. Raises StatusError 410 when history ends later, 504 for the future."""
+        version = token.version
         if version > self._store.version:
             raise status.future_version(version, self._store.version)
-        if version == self._store.version and not options.limit:
-            return [r for r in self._store.collection(ctx.resource.key, ctx.namespace) if accepted(r)]
-        question = (version, *ctx.resource.key, ctx.namespace, options.labels, options.fields)
-        if (records := self._snapshots.get(question)) is None:
-            past = self._store.collection_at(ctx.resource.key, ctx.namespace, version)
-            records = self._snapshots[question] = [r for r in past if accepted(r)]
-        self._snapshots.move_to_end(question)
-        while len(self._snapshots) > SNAPSHOTS:
-            self._snapshots.popitem(last=False)
-        return records
-
-    def _page(self, ctx: RequestContext, options: ListOptions, version: int, records: list[Record]) -> Listing:
-        # "0" asks for whatever is at hand, and kube-apiserver's cache is always at hand as a whole.
+        place = partial(_place, ctx)
+        held = self._store.collection_at(ctx.resource.key, ctx.namespace, version)
+        following = held[bisect_left(held, token.start, key=place) :]
+        # "0" asks for any version that is at hand; as on kube-apiserver, whose cache holds it whole, limit is ignored.
         limit = 0 if options.resource_version == "0" else options.limit
-        if not limit or len(records) <= limit:
-            return Listing(records, version)
-        page = records[:limit]
-        mark = Mark(version, _place(ctx, page[-1]) + "\0")
-        counted = None if options.labels or options.fields else len(records) - limit
-        return Listing(page, version, str(mark), counted)
+        found = list(islice(filter(accepted, following), limit + 1 if limit else None))
+        if not limit or len(found) <= limit:
+            return Listing(found, version)
+        page = found[:limit]
+        counted = None if options.labels or options.fields else len(following) - limit
+        return Listing(page, version, str(ContinueToken(version, place(page[-1]) + "\0")), counted)
 
     def watch(self, ctx: RequestContext, options: WatchOptions) -> AsyncGenerator[WatchItem, None]:
         """Changes of the collection as they are committed, until the timeout.
@@ -146,7 +148,7 @@ async def _idle(changed: asyncio.Event, seconds: float) -> bool:
 
 
 def _seen(event: Event, accepted: Filter) -> WatchItem | None:
-    """How an event looks through a filter: what stops matching is DELETED, what starts matching is ADDED."""
+    """The event for a watcher with a filter: objects that stop matching are DELETED, that start matching ADDED."""
     version = event.resource_version
     before = event.previous if event.previous is not None and accepted(event.previous) else None
     if event.type is Change.DELETED:
@@ -176,11 +178,11 @@ def _parsed(version: str) -> int:
     if not version:
         return 0
     if not version.isascii() or not version.isdigit() or len(version) > 19:
-        told = f'strconv.ParseUint: parsing "{version}": invalid syntax'
-        raise ValueError(f'resourceVersion: Invalid value: "{version}": {told}')
+        message = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise ValueError(f'resourceVersion: Invalid value: "{version}": {message}')
     return int(version)
 
 
 def _place(ctx: RequestContext, record: Record) -> str:
-    """Where a record stands in the order of its list."""
+    """Sort key of a record in its list."""
     return record.key.name if ctx.namespace else order(record)

@@ -1,4 +1,4 @@
-"""Pure steps on the way from a request's body to a stored object."""
+"""Pure functions from the body of a request to the stored object."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import structlog
 
 from metal.apiserver.machinery import metadata, status
 from metal.apiserver.machinery.causes import Cause
-from metal.apiserver.machinery.requests import PatchType, RequestContext
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.options import PatchType
+from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.patching import patch
 from metal.apiserver.schema import go_types
 from metal.apiserver.verbs import decoding
@@ -27,7 +27,7 @@ def body(ctx: RequestContext, obj: Any) -> Obj:
 
 
 def at_version(resource: Resource, obj: Obj) -> Obj:
-    """A stored object as this version of the resource shows it (conversion strategy None: the apiVersion differs)."""
+    """A stored object in this version of the resource (conversion strategy None: only the apiVersion differs)."""
     if resource.show is not None and obj.get("apiVersion") != resource.api_version:
         return resource.show(obj)
     obj["apiVersion"] = resource.api_version
@@ -35,7 +35,7 @@ def at_version(resource: Resource, obj: Obj) -> Obj:
 
 
 def stored(resource: Resource, obj: Obj) -> Obj:
-    """An object of this version as it is stored."""
+    """An object of this version in its stored form."""
     if resource.keep is not None:
         obj = resource.keep(obj)
     obj["apiVersion"] = resource.storage_api_version
@@ -43,12 +43,12 @@ def stored(resource: Resource, obj: Obj) -> Obj:
 
 
 def changed(ctx: RequestContext, current: Obj, kind: PatchType, change: Any) -> Any:
-    """The object after a patch, not yet checked. Raises StatusError 400, 413, 422 or 500."""
+    """The object after a patch, before validation. Raises StatusError 400, 413, 422 or 500."""
     if kind is PatchType.JSON:
         return _json_patched(current, change)
     if not isinstance(change, dict):
-        told = f"json: cannot unmarshal {go_types.json_name(change)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(told if kind is PatchType.STRATEGIC else f"error decoding patch: {told}")
+        message = f"json: cannot unmarshal {go_types.json_name(change)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(message if kind is PatchType.STRATEGIC else f"error decoding patch: {message}")
     if kind is PatchType.MERGE:
         return patch.json_merge(current, change)
     try:
@@ -63,21 +63,21 @@ def _json_patched(current: Obj, change: Any) -> Any:
     wrong = change if not isinstance(change, list) else next((op for op in change if not isinstance(op, dict)), None)
     if wrong is not None:
         target = "handlers.jsonPatchOp" if isinstance(change, list) else "[]handlers.jsonPatchOp"
-        told = f"json: cannot unmarshal {go_types.json_name(wrong)} into Go value of type {target}"
-        raise status.bad_request(f"error decoding patch: {told}")
+        message = f"json: cannot unmarshal {go_types.json_name(wrong)} into Go value of type {target}"
+        raise status.bad_request(f"error decoding patch: {message}")
     if len(change or ()) > patch.MAX_OPERATIONS:
-        told = f"The allowed maximum operations in a JSON patch is {patch.MAX_OPERATIONS}, got {len(change)}"
-        raise status.too_large(told)
+        message = f"The allowed maximum operations in a JSON patch is {patch.MAX_OPERATIONS}, got {len(change)}"
+        raise status.too_large(message)
     try:
         return patch.json_patch(current, change or [])
     except patch.PatchError as refused:
-        # kube-apiserver keeps the reason to itself; who runs this API finds it in the log.
+        # kube-apiserver does not report the reason; it is in the log.
         log.info("patch.rejected", why=str(refused))
         raise status.rejected() from refused
 
 
 def check_version(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
-    """Raises StatusError when a body speaks of no version where it must (422), or of another one (409)."""
+    """Raises StatusError when the resourceVersion is required and missing (422), or another one (409)."""
     check_number(meta)
     version = meta.get("resourceVersion", "").lstrip("0")
     if not version and not ctx.resource.strategy.unconditional:
@@ -88,27 +88,27 @@ def check_version(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
 
 
 def check_number(meta: Obj) -> None:
-    """Raises StatusError 500 when the resourceVersion of a body is none."""
+    """Raises StatusError 500 when the resourceVersion of a body is malformed."""
     version = meta.get("resourceVersion", "")
     if version and not (version.isascii() and version.isdigit()):
         raise status.unexplained(f'strconv.ParseUint: parsing "{version}": invalid syntax')
 
 
 def check_uid(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
-    """Raises StatusError 409 when the body of an update speaks of an object that is gone."""
+    """Raises StatusError 409 when the body of an update is about a deleted object."""
     uid = meta.get("uid")
     if uid and uid != stored["uid"]:
         parts = (ctx.resource.group if ctx.resource.custom else "", ctx.resource.plural, ctx.namespace, ctx.name)
-        told = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
+        message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['uid']}"
         key = "/".join(("/registry", *filter(None, parts)))
-        stale = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {told}"
+        stale = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {message}"
         raise status.conflict(ctx.who, stale)
 
 
 def with_other_half(ctx: RequestContext, obj: Obj, old: Obj, *, applied: bool) -> Obj:
-    """The new object with what this endpoint may not change taken from the old: status, or everything but status.
+    """The new object, with what this endpoint may not change from the old: status, or everything except status.
 
-    applied: managedFields were computed already and stand. Else a client may still hand over or reset ([{}]) them.
+    applied: managedFields are already computed. Otherwise a client may set or reset ([{}]) them.
     """
     managed = obj["metadata"].get("managedFields")
     if not applied and (ctx.subresource or not managed):
@@ -118,7 +118,7 @@ def with_other_half(ctx: RequestContext, obj: Obj, old: Obj, *, applied: bool) -
         obj = {**old, "metadata": dict(old["metadata"])}
         _put(obj, "status", wanted)
         if nothing and wanted is None:
-            # What an apply has emptied is for validation to find.
+            # Validation reports what an apply has emptied.
             obj["status"] = None
     else:
         metadata.carry(obj["metadata"], old["metadata"])
@@ -129,16 +129,16 @@ def with_other_half(ctx: RequestContext, obj: Obj, old: Obj, *, applied: bool) -
 
 
 def check_type(resource: Resource, obj: Obj) -> None:
-    """Raises StatusError 422 when a custom object says that it is of another kind or version."""
+    """Raises StatusError 422 when a custom object has another kind or version."""
     if resource.custom and (causes := decoding.type_causes(resource, obj)):
         group = obj["apiVersion"].rpartition("/")[0]
         raise status.invalid(status.Who(group, kind=obj["kind"], name=obj["metadata"].get("name", "")), causes)
 
 
 def claimed(ctx: RequestContext, obj: Obj, old: Obj) -> Obj | None:
-    """The metadata that a write to a subresource asks for in vain, None if it asks for nothing new.
+    """Changed metadata in a write to a subresource; None without changes.
 
-    It is not stored, but the writer becomes its owner: so does kube-apiserver.
+    It is not stored, but the writer becomes its owner, as on kube-apiserver.
     """
     if not ctx.subresource:
         return None
@@ -157,7 +157,7 @@ def with_managed(obj: Obj, entries: Any) -> Obj:
 
 
 def of_part(ctx: RequestContext, causes: list[Cause]) -> list[Cause]:
-    """Causes as a write to the status subresource tells them: sentences begin at the status."""
+    """Causes of a write to the status subresource: messages start at the status."""
     if ctx.subresource != "status":
         return causes
     return [
@@ -176,12 +176,12 @@ def _put(obj: Obj, name: str, value: Any) -> None:
 
 
 def shaped(resource: Resource, obj: Obj, old: Obj | None, *, applied: bool = False) -> Obj:
-    """Adjusted by the resource's strategy, pruned and defaulted."""
+    """The object, prepared by the strategy of the resource, pruned and defaulted."""
     resource.strategy.prepare(obj, old)
     return resource.schema.default(resource.schema.prune(obj), applied=applied)
 
 
 def intent_changed(resource: Resource, obj: Obj, old: Obj) -> bool:
-    """Whether anything but metadata, and status where it is a subresource, differs: what generation counts."""
+    """Whether generation increases: anything but metadata, and status where it is a subresource, differs."""
     aside = {"metadata", "apiVersion", "kind", "status"} if resource.status else {"metadata", "apiVersion", "kind"}
     return any(obj.get(name) != old.get(name) for name in (obj.keys() | old.keys()) - aside)

@@ -1,11 +1,12 @@
-"""Fields that are unknown or given twice (fieldValidation), and names that a writer is warned of."""
+"""Unknown and duplicate fields (fieldValidation), and warnings about finalizer names."""
 
 from typing import Any
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.object_meta import is_subdomain
-from metal.apiserver.machinery.requests import FieldValidation, RequestContext
+from metal.apiserver.machinery.options import FieldValidation
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.verbs import decoding
+from metal.kube.meta.names import is_subdomain
 
 Obj = dict[str, Any]
 
@@ -14,7 +15,7 @@ _WHY = "to avoid accidental conflicts with other finalizer writers"
 
 
 def check(ctx: RequestContext, obj: Obj, *, patch: bool = False) -> None:
-    """Warn of such fields, or refuse them: 400, and 422 when a patch brought them in."""
+    """Warn about such fields, or refuse them: 400, and 422 when they come from a patch."""
     mode, resource = ctx.options.field_validation, ctx.resource
     if mode is FieldValidation.IGNORE:
         return
@@ -29,12 +30,14 @@ def check(ctx: RequestContext, obj: Obj, *, patch: bool = False) -> None:
 
 
 def warn_finalizers(ctx: RequestContext, obj: Obj, old: Obj | None) -> None:
-    """Warn of new finalizers of a custom object that another program could choose too."""
+    """Warn about new finalizers of a custom object that are not qualified by a domain."""
     if not ctx.resource.custom or ctx.subresource:
         return
     before = set(old["metadata"].get("finalizers", ()) if old else ())
     for name in sorted(set(obj["metadata"].get("finalizers", ())) - before):
         if "/" in name:
             continue
-        told = f"{_PREFER} including a path (/) {_WHY}" if "." in name and is_subdomain(name) else f"{_PREFER} {_WHY}"
-        ctx.warnings.append(f'metadata.finalizers: "{name}": {told}')
+        message = (
+            f"{_PREFER} including a path (/) {_WHY}" if "." in name and is_subdomain(name) else f"{_PREFER} {_WHY}"
+        )
+        ctx.warnings.append(f'metadata.finalizers: "{name}": {message}')

@@ -1,4 +1,9 @@
-"""Create, update, patch and apply: from what a caller sent to what is stored."""
+"""Create, update, patch and apply: from the body of a request to the stored object.
+
+Each write reads the newest staged version, computes the new object with pure functions (`shaping`, `patching`), checks
+it, and stages it in the store without an await in between. So two writers cannot overwrite one another, and no locks
+are needed; the await for the journal comes last.
+"""
 
 import random
 from typing import Any
@@ -6,8 +11,9 @@ from typing import Any
 from metal.apiserver.machinery import metadata, status
 from metal.apiserver.machinery.causes import Cause, forbidden, required
 from metal.apiserver.machinery.object_meta import validate_metadata
+from metal.apiserver.machinery.options import PatchType
 from metal.apiserver.machinery.records import NAMESPACES, ObjectKey, Record, encode
-from metal.apiserver.machinery.requests import PatchType, RequestContext
+from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.patching import apply as ssa
 from metal.apiserver.patching import apply_validation, last_applied
 from metal.apiserver.storage.store import Store
@@ -20,7 +26,7 @@ _PATCH_OPTIONS = status.Who("meta.k8s.io", kind="PatchOptions")
 _MANAGER_NEEDED = required("fieldManager", "is required for apply patch")
 _NO_FORCE = forbidden("force", "may not be specified for non-apply patch")
 _ATTEMPTS = 8
-"""How often a name is generated before a caller hears that all were taken; as kube-apiserver."""
+"""Attempts to generate a free name before the create is refused, as in kube-apiserver."""
 
 
 class Writer:
@@ -56,7 +62,7 @@ class Writer:
             raise status.invalid(_PATCH_OPTIONS, [_NO_FORCE])
         current = self._existing(ctx)
         old = shaping.at_version(ctx.resource, current.decode())
-        # Nothing of a custom object but its metadata is changed in place: a merge may share the rest with the old one.
+        # Only metadata of a custom object is modified in place: a merge may share the rest with the old object.
         shared = kind is PatchType.MERGE and ctx.resource.custom
         base = {**old, "metadata": dict(old["metadata"])} if shared else current.decode()
         obj = shaping.changed(ctx, shaping.at_version(ctx.resource, base), kind, body)
@@ -86,8 +92,8 @@ class Writer:
         metadata.check_namespace(obj["metadata"], ctx.namespace)
         if current is None:
             if uid := obj["metadata"].get("uid"):
-                told = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise status.conflict(ctx.who, told)
+                message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise status.conflict(ctx.who, message)
             shaping.check_number(obj["metadata"])
             return await self._create(ctx, self._applied(ctx, None, obj, sent), applied=True)
         live = shaping.at_version(ctx.resource, current.decode())
@@ -148,7 +154,7 @@ class Writer:
         return await self._store.write(resource.key, obj)
 
     def _name(self, ctx: RequestContext, meta: Obj) -> None:
-        """Give a nameless object a name that is free."""
+        """Generate a free name for an object without name."""
         prefix = meta.get("generateName")
         if meta.get("name") or not prefix:
             return
@@ -164,11 +170,11 @@ class Writer:
         if space is None:
             raise status.not_found(status.Who("", "namespaces", name=ctx.namespace))
         if space.deleting:
-            told = f"unable to create new content in namespace {ctx.namespace} because it is being terminated"
+            message = f"unable to create new content in namespace {ctx.namespace} because it is being terminated"
             cause = Cause(
                 "metadata.namespace", "NamespaceTerminating", f"namespace {ctx.namespace} is being terminated"
             )
-            raise status.forbidden(ctx.resource.who(meta.get("name", "")), told, [cause])
+            raise status.forbidden(ctx.resource.who(meta.get("name", "")), message, [cause])
 
     async def _update(
         self, ctx: RequestContext, current: Record, obj: Obj, old: Obj, *, applied: bool = False
@@ -203,7 +209,7 @@ class Writer:
         return await self._store.write(ctx.resource.key, obj)
 
     def _tracked(self, ctx: RequestContext, old: Obj | None, new: Obj, claimed: Obj | None = None) -> Obj:
-        """New with managedFields brought up to date. claimed: metadata that a write to a subresource asked for."""
+        """The new object with managedFields updated. claimed: changed metadata in a write to a subresource."""
         aside = ctx.resource.strategy.unowned
         shown = new if claimed is None else {**new, "metadata": claimed}
         tracked = ssa.track_update(

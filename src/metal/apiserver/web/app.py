@@ -1,4 +1,4 @@
-"""The aiohttp application: who may come in, where requests go, what refusals look like."""
+"""The aiohttp application: authentication, dispatch of requests, and error responses."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from metal.apiserver.auth.service_accounts import TokenRefusedError
 from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.web import backup, bodies, documents, paths, render, request_info
 from metal.apiserver.web.handler import USER, ResourceHandler, answer
 from metal.apiserver.web.negotiate import Form, choose
@@ -22,19 +22,19 @@ log = structlog.get_logger("metal.apiserver")
 
 
 def application(backend: Backend, tokens: Tokens, folder: Path) -> web.Application:
-    """The API over HTTP. Who sends no token is `system:anonymous`; a wrong one is refused.
+    """The API over HTTP. A request without token is `system:anonymous`; a wrong token is refused.
 
-    folder: a private one, for copies on their way in and out.
+    folder: a private folder for backups during upload and download.
     """
     backend.accounts.static = tokens.of
-    front = Front(backend, backup.Snapshots(backend.store, backend.authorizer, folder))
+    dispatcher = Dispatcher(backend, backup.Snapshots(backend.store, backend.authorizer, folder))
     app = web.Application(client_max_size=bodies.SIZE_LIMIT)
-    app.router.add_route("*", "/{path:.*}", front.handle)
+    app.router.add_route("*", "/{path:.*}", dispatcher.handle)
     return app
 
 
-class Front:
-    """Takes every request; answers a metav1.Status for whatever goes wrong."""
+class Dispatcher:
+    """Handles every request; answers errors with a metav1.Status."""
 
     def __init__(self, backend: Backend, copies: backup.Snapshots) -> None:
         self._backend = backend
@@ -65,7 +65,7 @@ class Front:
         user = request_info.impersonated(request, self._authenticated(request), authorizer)
         parts = paths.segments(request.rel_url.raw_path)
         target = paths.target(parts)
-        # Before anything else is looked at: a refusal tells nothing about what there is.
+        # First, so that a refusal does not reveal which objects exist.
         authorizer.check(request_info.attributes(request, target, user))
         request[USER] = user
         if target is not None:
@@ -80,7 +80,7 @@ class Front:
         return found
 
     def _in_known_group(self, request: web.Request) -> bool:
-        """Whether a path belongs to a group that is built in; those of CRDs come and go."""
+        """Whether a path belongs to a built-in group."""
         match paths.segments(request.rel_url.raw_path):
             case ["api", *_]:
                 return True

@@ -1,7 +1,7 @@
-"""/snapshot: GET answers with a copy of everything that the API holds, PUT puts a copy in its place.
+"""/snapshot: GET returns a backup of all objects, PUT restores one.
 
-A path beside the Kubernetes API, for administrators. The path alone (nonResourceURLs in RBAC) is not enough: whoever
-reads a copy reads every Secret, and whoever puts one writes every role. `PUT /snapshot?dryRun=All` only counts.
+The path is for administrators and not part of the Kubernetes API. Permission for the path (nonResourceURLs in RBAC) is
+not enough, because a backup contains every Secret, and a restore writes every role. `PUT /snapshot?dryRun=All` counts.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ PATH = "/snapshot"
 MEDIA_TYPE = "application/vnd.sqlite3"
 CHUNK = 1 << 20
 _NEEDED = {"GET": "list", "PUT": "*"}
-"""What must be allowed on everything."""
+"""The verb on all resources that each method requires."""
 KEEP_FREE = 64 << 20
-"""Bytes of the disk that an upload leaves: the API must go on writing."""
+"""Bytes of the disk that an upload leaves free, because the API must be able to write."""
 
 
 class Snapshots:
-    """Answers /snapshot. folder: where copies are kept while they travel; private to us."""
+    """Answers /snapshot. folder: a private folder for backups during upload and download."""
 
     def __init__(self, store: Store, authorizer: Authorizer, folder: Path) -> None:
         self._store, self._authorizer, self._folder = store, authorizer, folder
-        for left in folder.glob(".snapshot-*"):  # of a process that was killed: it holds every Secret
+        for left in folder.glob(".snapshot-*"):  # left by a process that was killed; it contains every Secret
             left.unlink(missing_ok=True)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -74,7 +74,7 @@ class Snapshots:
                     raise status.unavailable("the disk of the data folder is almost full; make room and try again")
                 await asyncio.to_thread(copy.write, chunk)
         loaded = await asyncio.to_thread(backup.load, path)
-        # No await between looking and staging: nothing is written in between that the restore does not know.
+        # No await between planning and staging, so that no write comes in between.
         restoration = backup.Restoration(self._store, loaded)
         dry = request.query.get("dryRun") == "All"
         done = restoration.summary if dry else await restoration.run()

@@ -7,13 +7,13 @@ import msgspec
 import yaml
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import PatchType
+from metal.apiserver.machinery.options import PatchType
 from metal.apiserver.web import protobuf
 
 SIZE_LIMIT = 3 * 1024 * 1024
-"""Bytes; the limit of kube-apiserver."""
+"""Maximum of bytes of a body; the limit of kube-apiserver."""
 DEPTH_LIMIT = 100
-"""Levels of nesting; what walks objects recursively stays far from Python's own limit."""
+"""Maximum of nesting, far below the recursion limit of Python."""
 
 _JSON = "application/json"
 YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
@@ -21,7 +21,7 @@ _ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Go's reader sees it: no dates, and no numbers to base 60 (12:34:56 is a text)."""
+    """YAML as Go parses it: no dates, and no numbers to base 60 (12:34:56 is a string)."""
 
 
 _NUMBERS = {
@@ -39,7 +39,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 for _first in "yYnN":
-    # go-yaml reads the single letters as booleans, as YAML 1.1 says.
+    # go-yaml parses the single letters as booleans, as in YAML 1.1.
     _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), [_first])
 _Loader.bool_values = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
 
@@ -50,13 +50,13 @@ def media_type(content_type: str) -> str:
 
 
 def read(content_type: str, body: bytes, kind: str = "") -> Any:
-    """The value of a body. kind: what it should be, for the refusal. Raises StatusError 400 or 415."""
+    """The value of a body. kind: the expected kind, for the error message. Raises StatusError 400 or 415."""
     media = media_type(content_type)
-    told = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
+    message = f"the object provided is unrecognized (must be of type {kind}): " if kind else ""
     if media == _JSON:
-        return _checked(_json(body, f"{told}couldn't get version/kind; json parse error: "))
+        return _checked(_json(body, f"{message}couldn't get version/kind; json parse error: "))
     if media in YAML:
-        return _checked(_yaml(body, told))
+        return _checked(_yaml(body, message))
     if media == protobuf.MEDIA_TYPE:
         try:
             return protobuf.decode(body)
@@ -74,7 +74,7 @@ def read_patch(content_type: str, body: bytes, *, custom: bool = False) -> tuple
     kind = next((kind for kind in kinds if kind.value == media), None)
     if kind is None:
         raise status.unsupported_media_type([kind.value for kind in kinds])
-    # kubectl sends JSON as apply-patch+yaml; JSON is read many times faster than YAML.
+    # kubectl sends JSON as apply-patch+yaml; JSON is parsed many times faster than YAML.
     if kind is PatchType.APPLY and not body.lstrip().startswith(b"{"):
         return kind, _checked(_yaml(body, _BAD_YAML))
     return kind, _checked(_json(body, _BAD_YAML if kind is PatchType.APPLY else "error decoding patch: "))
@@ -84,7 +84,7 @@ _BAD_YAML = "error decoding YAML: error converting YAML to JSON: "
 
 
 def _number(text: str) -> int | float:
-    """1.0 is the integer 1, as it is once Go has written it again."""
+    """1.0 is the integer 1, as Go encodes it."""
     number = float(text)
     return int(number) if number.is_integer() and abs(number) < _EXACT else number
 
@@ -93,33 +93,33 @@ _EXACT = 2.0**53
 _decoder = msgspec.json.Decoder(float_hook=_number)
 
 
-def _json(body: bytes, told: str) -> Any:
+def _json(body: bytes, message: str) -> Any:
     try:
         return _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as garbled:
         why = "unexpected end of JSON input" if "truncated" in str(garbled) else str(garbled)
-        raise status.bad_request(f"{told}{why}") from garbled
+        raise status.bad_request(f"{message}{why}") from garbled
     except RecursionError:
         raise _too_deep() from None
 
 
-def _yaml(body: bytes, told: str) -> Any:
+def _yaml(body: bytes, message: str) -> Any:
     try:
         _checked_events(body)
         value = yaml.load(body, _Loader)  # noqa: S506 - derived from the safe loader
-        # Keys and numbers as JSON has them.
+        # Keys and numbers as in JSON.
         return _decoder.decode(msgspec.json.encode(value))
     except yaml.MarkedYAMLError as garbled:
         line = garbled.problem_mark.line if garbled.problem_mark else 0
-        raise status.bad_request(f"{told}yaml: line {line}: {garbled.problem}") from garbled
+        raise status.bad_request(f"{message}yaml: line {line}: {garbled.problem}") from garbled
     except (yaml.YAMLError, TypeError, ValueError) as garbled:
-        raise status.bad_request(f"{told}yaml: {garbled}") from garbled
+        raise status.bad_request(f"{message}yaml: {garbled}") from garbled
     except RecursionError:
         raise _too_deep() from None
 
 
 def _checked_events(body: bytes) -> None:
-    """Refuses aliases, a few bytes of which can stand for gigabytes, and the nesting that overruns the loader's stack.
+    """Refuse aliases, a few bytes of which can expand to gigabytes, and nesting that overflows the stack.
 
     Raises StatusError 400, YAMLError.
     """

@@ -1,11 +1,12 @@
-"""Discovery documents: which groups, versions and resources there are."""
+"""Discovery documents: the served groups, versions and resources."""
 
 import base64
 import hashlib
 from typing import Any
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.resources import Registry, Resource
+from metal.apiserver.machinery.registry import Registry
+from metal.apiserver.machinery.resources import Resource
 from metal.apiserver.web.negotiate import Form
 
 Obj = dict[str, Any]
@@ -80,7 +81,7 @@ def _action(resource: Resource, name: str, action: Resource) -> Obj:
 
 
 def _storage_hash(resource: Resource) -> str:
-    """What tells storage migrators which version is stored, computed as a cluster computes it."""
+    """The storageVersionHash, which tells storage migrators the stored version, computed as on a cluster."""
     group, _, version = resource.storage_api_version.rpartition("/")
     digest = hashlib.sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
@@ -110,7 +111,7 @@ def _aggregated_group(registry: Registry, name: str) -> Obj:
 
 
 def _aggregated_resource(resource: Resource) -> Obj:
-    # Clusters leave out where built-in kinds come from: they are of the group and version they are listed in.
+    # As on clusters, without group and version for built-in kinds: they are those of the list.
     home = (resource.group, resource.version) if resource.custom else ("", "")
     kind = {"group": home[0], "version": home[1], "kind": resource.kind}
     entry: Obj = {

@@ -1,4 +1,4 @@
-"""What the API says of itself: discovery, OpenAPI, version. Clients keep these and ask whether they still hold."""
+"""Discovery, OpenAPI and version documents. Clients cache them and revalidate them by ETag."""
 
 import sys
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _YEAR = timedelta(days=365)
 
 
 class Documents:
-    """Answers GET on every path that is no resource. Raises StatusError for paths that are not there."""
+    """Answers GET on every path that is no resource. Raises StatusError for unknown paths."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -86,7 +86,7 @@ class Documents:
         return web.Response(body=body, headers={"Content-Type": v2.CONTENT_TYPE})
 
     def _document(self, name: str) -> tuple[bytes, str]:
-        """One OpenAPI document and its hash, made once for every state of the registry."""
+        """One OpenAPI document and its hash, computed once for every generation of the registry."""
         registry = self._backend.registry
         kept = self._kept.get(name)
         if kept is None or kept[0] != registry.generation:
@@ -98,7 +98,7 @@ class Documents:
 
 
 def _cached(request: web.Request, response: web.Response, digest: str) -> web.Response:
-    """The answer with its ETag, or 304 for whoever has it."""
+    """The response with its ETag, or 304 when the client has it."""
     tag = f'"{digest}"'
     headers = {"ETag": tag, "Vary": "Accept"}
     if tag in (part.strip() for part in request.headers.get("If-None-Match", "").split(",")):
@@ -114,7 +114,7 @@ def health(path: str, query: Mapping[str, str]) -> web.Response:
 
 
 def version() -> dict[str, str]:
-    """version.Info. The minor version is that of the Kubernetes API whose behaviour is offered."""
+    """version.Info. The version is that of the Kubernetes API whose behaviour is implemented."""
     return {
         "major": "1",
         "minor": "35",

@@ -1,4 +1,4 @@
-"""Members that a body gives more than once: decoders keep the last, fieldValidation tells of them."""
+"""Duplicate members of a body: decoders keep the last one, fieldValidation reports them."""
 
 import json
 import re
@@ -8,18 +8,18 @@ from typing import Any
 import yaml
 
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import FieldValidation
+from metal.apiserver.machinery.options import FieldValidation
 
 _MEMBER = re.compile(rb'"\s*:')
 _OPERATION = frozenset({"op", "path", "from", "value"})
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object of JSON with every member that was written."""
+    """A JSON object with all its members, including duplicates."""
 
 
-def told(body: bytes, value: Any, *, json_patch: bool = False) -> list[str]:
-    """Sentences such as `duplicate field "spec.size"`, in document order. value: the decoded body."""
+def messages(body: bytes, value: Any, *, json_patch: bool = False) -> list[str]:
+    """Messages such as `duplicate field "spec.size"`, in document order. value: the decoded body."""
     found = []
     if len(_MEMBER.findall(body)) != _members(value):
         prefix = "json patch " if json_patch else ""
@@ -29,7 +29,7 @@ def told(body: bytes, value: Any, *, json_patch: bool = False) -> list[str]:
 
 
 def posted_yaml(body: bytes, mode: FieldValidation) -> list[str]:
-    """Sentences about a YAML body: one for each member, all in one where they are a refusal."""
+    """Messages about a YAML body: one for each member, or one for all when the request is refused."""
     found = [] if mode is FieldValidation.IGNORE else list(_keys_again(body))
     return [_unmarshal(found)] if found and mode is FieldValidation.STRICT else found
 
@@ -51,9 +51,9 @@ def _unmarshal(found: list[str]) -> str:
 
 
 def _keys_again(body: bytes) -> Iterator[str]:
-    """`line 7: key "size" already set in map`. The body was read without complaint before."""
+    """`line 7: key "size" already set in map`. The body was parsed without error before."""
     open_maps: list[set[str] | None] = []
-    keys = [False]  # At each level, whether a key comes next.
+    keys = [False]  # For each level, whether a key follows.
     for event in yaml.parse(body, yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionEndEvent):
             open_maps.pop()

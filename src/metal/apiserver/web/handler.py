@@ -1,4 +1,4 @@
-"""One request to one resource: from aiohttp to the backend and back."""
+"""Requests to resources: from aiohttp to the backend and back."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,18 +11,20 @@ from aiohttp import web
 
 from metal.apiserver.backend import Backend
 from metal.apiserver.machinery import status
+from metal.apiserver.machinery.options import PatchType, WatchOptions
 from metal.apiserver.machinery.records import ObjectKey, Record
-from metal.apiserver.machinery.requests import ItemType, Listing, PatchType, RequestContext, User, WatchOptions
-from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.resources import RequestContext, Resource
+from metal.apiserver.machinery.results import ItemType, Listing
+from metal.apiserver.machinery.users import User
 from metal.apiserver.verbs.deletes import Deletion
 from metal.apiserver.web import bodies, duplicates, options, render
 from metal.apiserver.web.negotiate import JSON, Form, Shape, choose
 from metal.apiserver.web.paths import Target
 
 STALL_SECONDS = 60.0
-"""A watcher that takes no bytes for so long is cut off; it will come back and list again."""
+"""A watch whose client reads nothing for so long is closed; the client lists again."""
 _MOST_WARNINGS, _LONGEST_WARNING = 50, 256
-"""Warnings of an answer, and characters of one: clients give up on headers of more than some kilobytes."""
+"""Maximum of warnings, and of characters of one: clients refuse headers of more than some kilobytes."""
 
 log = structlog.get_logger("metal.apiserver")
 USER: web.RequestKey[User] = web.RequestKey("user", User)
@@ -36,7 +38,7 @@ class ResourceHandler:
         self._backend = backend
 
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
-        """Raises StatusError for whatever is refused."""
+        """Raises StatusError."""
         resource = self._backend.resource(target.group, target.version, target.plural)
         served = {*resource.actions, *(("status",) if resource.status else ())}
         if target.subresource and target.subresource not in served:
@@ -55,7 +57,7 @@ class ResourceHandler:
         if resource.deprecated:
             ctx.warnings.append(resource.deprecated)
         run = self._verb(request, ctx)
-        # Before anything is written: who cannot read the answer would think that nothing was.
+        # Before the write: a client that cannot read the response would assume that nothing was written.
         _choose(request, ctx)
         return await run(request, ctx)
 
@@ -69,7 +71,7 @@ class ResourceHandler:
             ("GET", True): ("get", self._get),
             ("GET", False): ("list", self._list),
             ("POST", False): ("create", self._create),
-            # kube-apiserver takes the name of a new custom object from its body, whatever the path says.
+            # kube-apiserver takes the name of a new custom object from its body, not from the path.
             ("POST", custom): ("create", self._create),
             ("PUT", True): ("update", self._update),
             ("PATCH", True): ("patch", self._patch),
@@ -86,8 +88,8 @@ class ResourceHandler:
     def _renderer(self, request: web.Request, resource: Resource, form: Form) -> render.Renderer:
         include = request.query.get("includeObject", "")
         if form.shape is Shape.TABLE and include not in ("", "Metadata", "Object", "None"):
-            told = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
-            raise status.bad_request(f"Unable to convert to Table as requested: {told}")
+            message = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise status.bad_request(f"Unable to convert to Table as requested: {message}")
         return render.Renderer(resource, form, now=self._backend.clock(), include=include)
 
     def _object(self, request: web.Request, ctx: RequestContext, record: Record, code: int = 200) -> web.Response:
@@ -115,7 +117,7 @@ class ResourceHandler:
         if kind is PatchType.APPLY:
             ctx.warnings.extend(duplicates.applied(raw, body, ctx.options.field_validation))
         else:
-            ctx.duplicates.extend(duplicates.told(raw, body, json_patch=kind is PatchType.JSON))
+            ctx.duplicates.extend(duplicates.messages(raw, body, json_patch=kind is PatchType.JSON))
         existed = self._backend.store.newest(ObjectKey(ctx.resource.key, ctx.namespace, ctx.name)) is not None
         record = await self._backend.patch(ctx, kind, body)
         return self._object(request, ctx, record, 200 if existed else 201)
@@ -177,7 +179,7 @@ def _check_verb(ctx: RequestContext, verb: str, method: str) -> None:
 
 
 def _choose(request: web.Request, ctx: RequestContext) -> Form:
-    """The form of the answer. Raises StatusError 406."""
+    """The format of the response. Raises StatusError 406."""
     many = not ctx.name and request.method in ("GET", "DELETE")
     watch = many and request.method == "GET" and options.flag(request.query, "watch")
     shapes = render.LIST_SHAPES if many and not watch else render.OBJECT_SHAPES
@@ -190,7 +192,7 @@ async def _sent(request: web.Request, ctx: RequestContext) -> Any:
     obj = bodies.read(content_type, raw, ctx.resource.kind)
     media = bodies.media_type(content_type)
     if media == JSON:
-        ctx.duplicates.extend(duplicates.told(raw, obj))
+        ctx.duplicates.extend(duplicates.messages(raw, obj))
     elif media in bodies.YAML:
         ctx.duplicates.extend(duplicates.posted_yaml(raw, ctx.options.field_validation))
     return obj
@@ -213,11 +215,11 @@ class _Lines:
         self._first = True
 
     async def open_soon(self) -> None:
-        """Send the headers, so that the client knows its watch stands before anything happens."""
+        """Send the headers, so that the client knows that its watch is established."""
         await self._prepare()
 
     async def send(self, kind: ItemType, record: Record | None, version: int, *, initial_end: bool) -> None:
-        """One event. Raises TimeoutError when the client takes no bytes."""
+        """Send one event. Raises TimeoutError when the client reads nothing."""
         if record is None:
             line = self._renderer.bookmark(version, initial_end=initial_end)
         else:
@@ -226,7 +228,7 @@ class _Lines:
         await self._write(line)
 
     async def refuse(self, refused: status.StatusError) -> None:
-        """The last event of a watch that cannot go on."""
+        """Send the last event of a watch that cannot continue."""
         await self._write(b'{"type":"ERROR","object":%s}\n' % render.encode(refused.body, Form()))
 
     async def _write(self, line: bytes) -> None:
@@ -244,6 +246,6 @@ def answer(body: bytes, form: Form, code: int = 200, warnings: list[str] | None 
 
 
 def _quoted(text: str) -> str:
-    """As it may stand in a header: names of unknown fields are the client's own words, line breaks and all."""
+    """Text that is safe in a header: names of unknown fields come from the client and can have line breaks."""
     plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return plain[:_LONGEST_WARNING].replace("\\", "\\\\").replace('"', '\\"')

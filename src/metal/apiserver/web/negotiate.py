@@ -1,4 +1,4 @@
-"""Which form an answer takes, from the Accept header (RFC 9110, section 12.5.1)."""
+"""Format of a response from the Accept header (RFC 9110, section 12.5.1)."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -12,7 +12,7 @@ ACCEPTED = (JSON, YAML)
 
 
 class Shape(StrEnum):
-    """What an answer is made into."""
+    """The shape of a response."""
 
     PLAIN = ""
     TABLE = "Table"
@@ -22,7 +22,7 @@ class Shape(StrEnum):
 
 
 class Form(NamedTuple):
-    """Media type and shape of an answer; version is that of the shape's API."""
+    """Media type and shape of a response; version is the API version of the shape."""
 
     media: str = JSON
     shape: Shape = Shape.PLAIN
@@ -30,7 +30,7 @@ class Form(NamedTuple):
 
     @property
     def content_type(self) -> str:
-        """The header of the answer."""
+        """The Content-Type of the response."""
         if self.shape is Shape.GROUPS:
             return f"{self.media};g=apidiscovery.k8s.io;v={self.version};as={self.shape}"
         return self.media
@@ -45,7 +45,7 @@ _VERSIONS = {
 
 
 def choose(accept: str, shapes: Iterable[Shape] = ()) -> Form:
-    """The first form in the header that can be given: plain, or one of `shapes`. Raises StatusError 406."""
+    """The first supported format in the header: plain, or one of `shapes`. Raises StatusError 406."""
     offered = frozenset(shapes)
     for entry in sorted(_entries(accept or "*/*"), key=lambda entry: -_quality(entry)):
         form = _form(entry, offered)

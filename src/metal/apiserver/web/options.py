@@ -6,7 +6,7 @@ from typing import Any
 
 from metal.apiserver.machinery import status
 from metal.apiserver.machinery.causes import NOT_SUPPORTED, Cause, forbidden, invalid, not_supported, show, too_long
-from metal.apiserver.machinery.requests import (
+from metal.apiserver.machinery.options import (
     DeleteOptions,
     FieldValidation,
     ListOptions,
@@ -20,7 +20,7 @@ Query = Mapping[str, str]
 
 
 def flag(query: Query, name: str) -> bool:
-    """A boolean of the query, read as Kubernetes does: only absence, `false` and `0` are false."""
+    """A boolean of the query, parsed as in Kubernetes: only absence, `false` and `0` are false."""
     return query.get(name, "false").lower() not in ("false", "0")
 
 
@@ -35,7 +35,7 @@ def _number(query: Query, name: str) -> int:
 
 _WHOLE = re.compile(r"[-+]?[0-9]+", re.ASCII)
 _RANGE, _DIGITS = 2**63, 100
-"""Numbers fit into 64 bits; Python refuses to read the very long ones."""
+"""An integer of 64 bits; Python refuses to parse very long ones."""
 
 
 def _dry_run(values: list[str]) -> list[Cause]:
@@ -59,11 +59,11 @@ def _manager(name: str) -> list[Cause]:
 
 _VERBS = {"POST": "Create", "PUT": "Update", "PATCH": "Patch"}
 _LONGEST_MANAGER = 128
-"""Bytes."""
+"""Maximum of bytes of the field manager."""
 
 
 def writing(query: Query, user_agent: str, method: str = "PATCH") -> WriteOptions:
-    """Options of create, update, patch and apply; nothing for other methods. Raises StatusError 422."""
+    """Options of create, update, patch and apply; the defaults for other methods. Raises StatusError 422."""
     if method not in _VERBS:
         return WriteOptions()
     manager, validation = query.get("fieldManager", ""), query.get("fieldValidation") or FieldValidation.WARN
@@ -144,14 +144,14 @@ def _watch_faults(query: Query) -> Iterator[Cause]:
 
 
 def deleting(query: Query, body: Any) -> DeleteOptions:
-    """Options of delete: those of the body where there is one, else those of the query. Raises StatusError 400, 422."""
+    """Options of delete, from the body if there is one, else from the query. Raises StatusError 400, 422."""
     if body is not None and not isinstance(body, dict):
         raise status.bad_request(f"couldn't get version/kind; json parse error: {_not_an_object(body)}")
     given: dict[str, Any] = body or {}
     if (kind := given.get("kind") or "DeleteOptions") != "DeleteOptions":
         version = given.get("apiVersion") or ""
-        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-        raise status.bad_request(told)
+        message = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise status.bad_request(message)
     preconditions = given.get("preconditions") or {}
     if not isinstance(preconditions, dict):
         raise status.bad_request(_mistyped(preconditions, "preconditions", "v1.Preconditions"))

@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 
 class Target(NamedTuple):
-    """What a resource path points at."""
+    """The resource, object and subresource of a path."""
 
     group: str
     version: str

@@ -1,7 +1,7 @@
-"""Bodies in Kubernetes' protobuf, for the few messages that kubectl sends in it (k8s.io/api, generated.proto).
+"""Bodies in the protobuf of Kubernetes, for the messages that kubectl sends (k8s.io/api, generated.proto).
 
-kubectl encodes built-in kinds so on `create secret`, `create role`, `auth can-i` and the like, and has no way back to
-JSON.
+kubectl encodes built-in kinds in protobuf for `create secret`, `create role`, `auth can-i` and others, and cannot fall
+back to JSON.
 """
 
 import base64
@@ -15,15 +15,15 @@ _DEPTH = 20
 
 
 class ProtobufError(ValueError):
-    """The bytes are not what they claim to be."""
+    """The bytes are not valid protobuf."""
 
 
 class UnknownKindError(ValueError):
-    """A kind that is not read as protobuf here."""
+    """Protobuf is not supported for this kind."""
 
 
 class Field(NamedTuple):
-    """How one field is read: `many` for repeated fields, `keyed` for maps."""
+    """How one field is decoded: `many` for repeated fields, `keyed` for maps."""
 
     name: str
     read: Callable[[Any, int], Any]
@@ -133,7 +133,7 @@ def _decode(message: Message, data: bytes, depth: int) -> dict[str, Any]:
             out.setdefault(field.name, []).append(field.read(raw, depth))
         else:
             out[field.name] = field.read(raw, depth)
-    # Go writes every string, empty or not; JSON leaves the empty ones out.
+    # Go encodes empty strings in protobuf and omits them in JSON.
     return {name: value for name, value in out.items() if value not in ("", None)}
 
 

@@ -1,4 +1,4 @@
-"""Records as they go over the wire: objects, lists, tables, metadata alone; in JSON or YAML."""
+"""Encodes records for responses: objects, lists, tables, metadata only; in JSON or YAML."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,8 +8,8 @@ import msgspec
 import yaml
 
 from metal.apiserver.machinery.records import Record
-from metal.apiserver.machinery.requests import Listing
 from metal.apiserver.machinery.resources import Resource
+from metal.apiserver.machinery.results import Listing
 from metal.apiserver.printing import table
 from metal.apiserver.verbs import shaping
 from metal.apiserver.web.negotiate import YAML, Form, Shape
@@ -37,15 +37,15 @@ def as_media(body: bytes, form: Form) -> bytes:
 
 
 def shown(resource: Resource, record: Record) -> bytes:
-    """A record's JSON in the version that was asked for (conversion strategy None)."""
-    # An action answers with a kind of its own.
+    """The JSON of a record in the requested version (conversion strategy None)."""
+    # The response of an action has another kind.
     if record.api_version == resource.api_version or record.key.resource != resource.key:
         return record.body
     return _encode(shaping.at_version(resource, record.decode()))
 
 
 class Renderer:
-    """Makes answers for one request. include: what each row of a table carries."""
+    """Encodes the responses of one request. include: content of each row of a table."""
 
     def __init__(self, resource: Resource, form: Form, *, now: datetime, include: str = "Metadata") -> None:
         self._resource = resource
@@ -58,11 +58,11 @@ class Renderer:
         return as_media(self._one(record, headers=True), self._form)
 
     def event(self, kind: str, record: Record, *, first: bool) -> bytes:
-        """A line of a watch. Only the first table carries its headers."""
+        """One event of a watch. Only the first table has column definitions."""
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), self._one(record, headers=first))
 
     def bookmark(self, version: int, *, initial_end: bool) -> bytes:
-        """A line of a watch that tells how far it has come."""
+        """A bookmark of a watch."""
         metadata: Obj = {"resourceVersion": str(version)}
         if initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -97,7 +97,7 @@ class Renderer:
         return as_media(self._list(metadata, listing.records), self._form)
 
     def _list(self, metadata: Obj, records: Sequence[Record]) -> bytes:
-        # Joined as bytes: a list of thousands is neither decoded nor encoded again.
+        # Joined as bytes, so that the items of a list are not decoded and encoded again.
         head = _encode({"kind": self._resource.list_kind, "apiVersion": self._resource.api_version})
         items = b",".join(shown(self._resource, record) for record in records)
         return b'%s,"metadata":%s,"items":[%s]}' % (head[:-1], _encode(metadata), items)

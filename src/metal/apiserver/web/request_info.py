@@ -1,4 +1,4 @@
-"""What a request over HTTP asks of the authorizer, and as whom it wants to act (kube-apiserver's RequestInfo)."""
+"""Attributes of an HTTP request for the authorizer, and impersonation (RequestInfo of kube-apiserver)."""
 
 from urllib.parse import unquote
 
@@ -15,7 +15,7 @@ from metal.apiserver.auth.access import (
 )
 from metal.apiserver.auth.authorizer import Authorizer
 from metal.apiserver.machinery import status
-from metal.apiserver.machinery.requests import User
+from metal.apiserver.machinery.users import User
 from metal.apiserver.web import options
 from metal.apiserver.web.paths import Target
 
@@ -25,7 +25,7 @@ _EXTRA = "impersonate-extra-"
 
 
 def attributes(request: web.Request, target: Target | None, user: User) -> Attributes:
-    """The question behind a request."""
+    """The attributes of a request."""
     if target is None:
         return Attributes(user, request.method.lower(), path=request.path)
     verb = _VERBS.get(request.method, "get")
@@ -44,7 +44,7 @@ def attributes(request: web.Request, target: Target | None, user: User) -> Attri
 
 
 def impersonated(request: web.Request, user: User, authorizer: Authorizer) -> User:
-    """The user that the headers of `kubectl --as` ask for; each part needs the verb `impersonate`.
+    """The user that the headers of `kubectl --as` impersonate; each part needs the verb `impersonate`.
 
     Raises StatusError 400 and 403.
     """
@@ -82,7 +82,7 @@ def _extra(request: web.Request) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _complete(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Groups with the one that tells known users from anonymous ones."""
+    """Groups including system:authenticated or system:unauthenticated."""
     if name == ANONYMOUS.name:
         return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
     return groups if {AUTHENTICATED, UNAUTHENTICATED} & set(groups) else (*groups, AUTHENTICATED)

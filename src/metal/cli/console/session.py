@@ -8,7 +8,7 @@ import asyncssh
 import click
 
 from metal.bmc.errors import BMCAuthError, BMCError, BMCHostKeyChanged
-from metal.bmc.protocols import ShellAccess
+from metal.bmc.shell import ShellAccess
 from metal.bmc.ssh import connect
 from metal.cli.console import host_key
 from metal.cli.console.asciicast import Recording

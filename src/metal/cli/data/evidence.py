@@ -20,7 +20,7 @@ from metal.cli.support.connection import connect, connection_options
 from metal.cli.support.durations import spoken
 from metal.cli.support.table import WIDE, age, printable
 from metal.evidence.keys import LABEL, public_keys
-from metal.evidence.signing import DoesNotHold, KeyUnusable, PublicKey, load_public, verify
+from metal.evidence.signing import KeyUnusable, PublicKey, SignatureInvalid, load_public, verify
 from metal.kube.client.errors import ApiError, NotFound, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
@@ -143,7 +143,7 @@ def _check(evidence: SanitizationEvidence, keys: dict[str, PublicKey]) -> _Check
     problem = ""
     try:
         verify(evidence, keys)
-    except DoesNotHold as exc:
+    except SignatureInvalid as exc:
         problem = str(exc)
     signature = evidence.status.signature
     key = signature.key_id if signature is not None else ""

@@ -11,7 +11,7 @@ from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
-from metal.controllers.maintenance.order import APPROVED, NEEDED, REASON, is_approved
+from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, is_approved
 
 
 @click.command("approve", epilog=EXITS)

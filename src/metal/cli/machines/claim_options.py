@@ -9,8 +9,8 @@ import click
 from metal.boot.errors import IgnitionError
 from metal.boot.ignition import validate
 from metal.cli.support.dynamic import Obj
-from metal.kube.meta import selectors
-from metal.kube.meta.selectors import Operator
+from metal.kube.meta.selector_syntax import parse
+from metal.kube.meta.selectors import Operator, Requirement
 
 EFFECTS = ("NoBind", "Evict")
 _MOST = 1024 * 1024
@@ -27,7 +27,7 @@ class Selector(click.ParamType[Obj]):
         if isinstance(value, dict):
             return value
         try:
-            requirements = selectors.parse(value).requirements
+            requirements = parse(value).requirements
         except ValueError as exc:
             self.fail(str(exc), param, ctx)
         if not requirements:
@@ -38,7 +38,7 @@ class Selector(click.ParamType[Obj]):
         return _label_selector(requirements)
 
 
-def _label_selector(requirements: tuple[selectors.Requirement, ...]) -> Obj:
+def _label_selector(requirements: tuple[Requirement, ...]) -> Obj:
     labels: dict[str, str] = {}
     expressions: list[Obj] = []
     for one in requirements:

@@ -16,9 +16,8 @@ from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.progress import Progress
 from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option, wait_until_deleted
+from metal.controllers.server.states.traits import traits_of
 from metal.kube.client.errors import NotFound
-
-_FREE = (State.AVAILABLE, State.RELEASED)
 
 
 @click.command("release", epilog=EXITS)
@@ -78,7 +77,8 @@ def _free(claim_uid: str, before: Server) -> Awaited:
         if problem := failed_since(server, before):
             raise click.ClickException(problem)
         others = server.status.tenant not in ("", claim_uid)  # another claim is bound to it already
-        if others or (server.status.state in _FREE and (server.status.tenant == "" or server.status.state == _FREE[1])):
+        is_free = server.status.tenant == "" or server.status.state == State.RELEASED
+        if others or (is_free and traits_of(server.status.state).released):
             return ""
         return server.status.waiting_for or f"server {server.metadata.name} to be sanitized"
 

@@ -1,10 +1,9 @@
-"""Output of a running `metalctl up`: a live table on a terminal, else log lines."""
+"""The live table that `metalctl up` shows on a terminal."""
 
 import asyncio
 import contextlib
 from collections.abc import Iterator
 
-import structlog
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -14,24 +13,7 @@ from metal.cli.support.table import render, rows
 from metal.kube.cache.informer import Informer
 from metal.kube.meta.clock import system_clock
 
-_log = structlog.get_logger("metal")
 _REFRESH = 0.5
-
-
-def log_transitions(servers: Informer[Server]) -> None:
-    """Log each transition of a server to another state."""
-
-    def log(old: Server | None, new: Server | None) -> None:
-        before = old.status.state if old is not None else ""
-        if new is None:
-            _log.info("server deleted", server=old.metadata.name if old else "")
-        elif new.status.state and new.status.state != before:
-            _log.info(
-                f"server {new.status.state}", server=new.metadata.name, power=new.status.power_state or "Unknown",
-                **({"was": before} if before else {}), **({"waiting_for": w} if (w := new.status.waiting_for) else {}),
-            )  # fmt: skip
-
-    servers.add_handler(log)
 
 
 @contextlib.contextmanager

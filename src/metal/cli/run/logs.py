@@ -1,50 +1,108 @@
-"""Where log lines go: to the terminal, or to a file while a table occupies it."""
+"""Log lines of long-running commands: one format, one level and one stream for this program and its libraries.
+
+In come events of structlog (this program) and records of the standard library's logging (libraries). Both pass the same
+processors and out goes one line each: JSON for programs, or text for a person. No line prints the local variables of a
+traceback, because they hold tokens, passwords and Ignition; fields with the name of a secret are masked besides.
+Libraries are one level quieter than the program, because some of them log every connection.
+"""
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
+import click
 import structlog
+from structlog.typing import EventDict, Processor
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORMATS = ("console", "json")
+LEVELS = ("debug", "info", "warning", "error")
+_SECRETS = frozenset({"password", "token", "authorization", "secret", "ignition", "credentials", "private_key"})
 
 
-def to_stream(stream: TextIO, *, colours: bool) -> None:
-    """Readable lines, with local time, to a stream."""
+@dataclass(frozen=True)
+class LogOptions:
+    """How log lines look, and which are written."""
+
+    format: str = "console"
+    """console or json."""
+    level: str = "info"
+    """debug, info, warning or error."""
+
+
+def log_options(command: F) -> F:
+    """Adds --log-format and --log-level to a command."""
+    level = click.option(
+        "--log-level", type=click.Choice(LEVELS), default="info", show_default=True,
+        help="Lowest level of lines that are written. Libraries are one level quieter.",
+    )  # fmt: skip
+    form = click.option(
+        "--log-format", type=click.Choice(FORMATS), default="console", show_default=True,
+        help="Text for a person, or one JSON object a line.",
+    )  # fmt: skip
+    return form(level(command))
+
+
+def configure(stream: TextIO, options: LogOptions, *, colours: bool = False) -> None:
+    """Write all lines of this process to a stream from now on."""
+    level = logging.getLevelNamesMapping()[options.level.upper()]
+    shared, renderer = _processors(options.format, colours)
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(
-                colors=colours,
-                pad_event_to=0,
-                exception_formatter=structlog.dev.plain_traceback,  # others print locals: tokens, passwords, Ignition
-            ),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
+    handler = _Handler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [*(other for other in root.handlers if not isinstance(other, _Handler)), handler]
+    root.setLevel(min(level + 10, logging.ERROR))
 
 
-def to_file(path: Path) -> TextIO:
-    """One JSON object a line, appended to a file of mode 0600; returns it so that it can be closed."""
+def to_file(path: Path, level: str = "info") -> TextIO:
+    """Append JSON lines to a file of mode 0600; returns it so that it can be closed."""
     path.touch(mode=0o600, exist_ok=True)
     stream = path.open("a", buffering=1)
-    as_json(stream)
+    configure(stream, LogOptions("json", level))
     return stream
 
 
-def as_json(stream: TextIO) -> None:
-    """One JSON object a line, with time in UTC, to a stream."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(stream),
-        cache_logger_on_first_use=False,
+class _Handler(logging.StreamHandler[TextIO]):
+    """The one that `configure` installs."""
+
+
+def _processors(form: str, colours: bool) -> tuple[list[Processor], Processor]:
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        _mask,
+    ]
+    if form == "json":
+        stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+        return [*shared, stamp, structlog.processors.format_exc_info], structlog.processors.JSONRenderer(default=str)
+    renderer = structlog.dev.ConsoleRenderer(
+        colors=colours,
+        pad_event_to=0,
+        sort_keys=False,
+        exception_formatter=structlog.dev.plain_traceback,  # others print locals
     )
+    return [*shared, _without_nothing, structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)], renderer
+
+
+def _without_nothing(_: Any, __: str, event: EventDict) -> EventDict:
+    """A person needs no fields that are empty; programs do."""
+    return {name: value for name, value in event.items() if value is not None}
+
+
+def _mask(_: Any, __: str, event: EventDict) -> EventDict:
+    for name in _SECRETS.intersection(event):
+        event[name] = "***"
+    return event

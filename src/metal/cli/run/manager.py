@@ -17,7 +17,7 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from metal.api.core import LEASE
-from metal.bmc.pool import RedfishPool
+from metal.bmc.redfish.pool import RedfishPool
 from metal.cli.run import logs, watchdog
 from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.support.datadir import Unusable, locked
@@ -36,6 +36,7 @@ from metal.kube.client.errors import (
 )
 from metal.kube.client.http import HTTPClient
 from metal.kube.controller.election import ElectionSettings, Elector, Lease
+from metal.kube.controller.metrics import ClientMetrics
 from metal.kube.controller.tasks import Crashed
 from metal.kube.meta.clock import system_clock
 from metal.kube.meta.objects import Kind
@@ -60,11 +61,10 @@ _T = TypeVar("_T")
               help="Folder of the image cache. Its content can be deleted.")  # fmt: skip
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
               help="Elect one of several managers by a Lease. Without it, run only one manager.")  # fmt: skip
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Readable lines, or a JSON object a line.")  # fmt: skip
+@logs.log_options
 def command(
     kubeconfig: Path | None, context: str | None, config_file: Path | None, data: Path, leader_elect: bool,
-    log_format: str,
+    log_format: str, log_level: str,
 ) -> None:  # fmt: skip
     """Run controllers, boot server and registry against a Kubernetes cluster.
 
@@ -81,10 +81,7 @@ def command(
     """
     config = _usable(lambda: load(config_file))
     connection = _usable(lambda: kube.load(kubeconfig, context))
-    if log_format == "json":
-        logs.as_json(sys.stdout)
-    else:
-        logs.to_stream(sys.stdout, colours=False)
+    logs.configure(sys.stdout, logs.LogOptions(log_format, log_level))
     raise_gc_thresholds()
     try:
         with locked(data) as folder:
@@ -119,14 +116,16 @@ async def _run(config: Config, connection: kube.Connection, cache: Path, *, elec
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator")
+    registry = CollectorRegistry()
+    observe = ClientMetrics(registry).observe
+    client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator", observer=observe)
     lease_client = HTTPClient(
-        connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election"
+        connection, total=config.election.renew_deadline / 2, user_agent="metal-operator-election", observer=observe
     )
     try:
         async with watchdog.watched():
             elector = elector_of(config, lease_client) if elect else None
-            await _serve(_manager(config, client, cache, elector), config, stop)
+            await _serve(_manager(config, client, cache, elector, registry), config, stop)
     finally:
         await lease_client.aclose()
         await client.aclose()
@@ -143,8 +142,9 @@ def elector_of(config: Config, client: HTTPClient) -> Elector:
     return Elector(client, cast("Kind[Lease]", LEASE), settings, clock=system_clock, rng=random.Random())
 
 
-def _manager(config: Config, client: HTTPClient, cache: Path, elector: Elector | None) -> Manager:
-    registry = CollectorRegistry()
+def _manager(
+    config: Config, client: HTTPClient, cache: Path, elector: Elector | None, registry: CollectorRegistry
+) -> Manager:
     pool = RedfishPool(permit=elector.require, registry=registry) if elector else RedfishPool(registry=registry)
     prefixes = PrefixFile(Path(config.mac_prefixes_file) if config.mac_prefixes_file else None)
     return Manager(Parts(client, pool, config, prefixes, cache, registry=registry, elector=elector))

@@ -65,6 +65,7 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 @click.option("--state", type=click.Path(path_type=Path, dir_okay=False), help="File with the state of the machines.")
 @click.option("--write-mac-prefixes", "prefixes", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the MAC prefix file of the control plane to this file instead of printing it.")  # fmt: skip
+@logs.log_options
 @connection_options
 def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], **given: Any) -> None:
     """Run simulated BMCs and machines for a control plane on this machine.
@@ -83,7 +84,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
             fleet.inject(name, number)
     except ValueError as exc:
         raise click.UsageError(str(exc)) from None
-    logs.to_stream(sys.stdout, colours=False)
+    logs.configure(sys.stdout, logs.LogOptions(given["log_format"], given["log_level"]))
     try:
         raise_gc_thresholds()
         uvloop.run(_run(fleet, given))

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from metal.api.kinds import METAL_GROUP, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
-from metal.bmc.pool import RedfishPool
+from metal.bmc.redfish.pool import RedfishPool
 from metal.cli.run.simulated_fleet import FleetOptions, SimulatedFleet
 from metal.codegen.crd import crds
 from metal.config import Config

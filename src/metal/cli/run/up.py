@@ -12,7 +12,7 @@ import uvloop
 
 from metal.cli.run import logs
 from metal.cli.run.gc_settings import raise_gc_thresholds
-from metal.cli.run.live_table import log_transitions, table
+from metal.cli.run.live_table import table
 from metal.cli.run.simulated_fleet import FleetOptions
 from metal.cli.run.standalone import Standalone
 from metal.cli.run.start_failures import EXPECTED, NotStarted, sentence
@@ -51,6 +51,7 @@ _FILES = 1 << 16
 @click.option(
     "--registry-listen", callback=address, default=None, help="Address:port of the registry [127.0.0.1:10000]."
 )
+@logs.log_options
 def command(
     data: Path,
     fleet: int,
@@ -58,12 +59,15 @@ def command(
     images_port: int,
     config_file: Path | None,
     api_group: str | None,
+    log_format: str,
+    log_level: str,
     **addresses: str | None,
 ) -> None:
     """Run the control plane on this machine: embedded API, controllers, boot server and registry.
 
     With --fleet N, also run N simulated servers, which become Available without further steps. Ctrl-C stops it. The
-    same command with the same --data continues where it stopped.
+    same command with the same --data continues where it stopped. While the table is shown on a terminal, log
+    lines are written to the file log in --data, as JSON.
     """
     config = _load(config_file)
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
@@ -75,17 +79,17 @@ def command(
     raise_gc_thresholds()
     try:
         with locked(data) as folder:
-            _hold(folder, FleetOptions(fleet, bmc_port, images_port), config)
+            _hold(folder, FleetOptions(fleet, bmc_port, images_port), config, logs.LogOptions(log_format, log_level))
     except NotStarted as exc:
         raise click.ClickException(str(exc)) from None
     except EXPECTED as exc:
         raise click.ClickException(sentence(exc)) from None
 
 
-def _hold(folder: DataDir, fleet: FleetOptions, config: Config) -> None:
+def _hold(folder: DataDir, fleet: FleetOptions, config: Config, options: logs.LogOptions) -> None:
     try:
         folder.keep_group(config.api_group)
-        uvloop.run(_run(folder.path, fleet, config))
+        uvloop.run(_run(folder.path, fleet, config, options))
     except NotStarted:
         folder.undo()
         raise
@@ -98,15 +102,15 @@ def _load(path: Path | None) -> Config:
         raise click.UsageError(str(exc)) from None
 
 
-async def _run(data: Path, fleet: FleetOptions, config: Config) -> None:
+async def _run(data: Path, fleet: FleetOptions, config: Config, options: logs.LogOptions) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     interactive = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    stream = logs.to_file(data / "log") if interactive else None
+    stream = logs.to_file(data / "log", options.level) if interactive else None
     if stream is None:
-        logs.to_stream(sys.stdout, colours=False)
+        logs.configure(sys.stdout, options)
     try:
         await _run_until(stop, data, fleet, config, interactive=interactive)
     finally:
@@ -138,7 +142,6 @@ async def _start(plane: Standalone) -> None:
 
 async def _show(plane: Standalone, stop: asyncio.Event, *, interactive: bool) -> None:
     if not interactive:
-        log_transitions(plane.servers)
         click.echo(plane.greeting())
         await stop.wait()
         return

@@ -12,7 +12,7 @@ from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import CLAIMS, MISFITS
 from metal.cli.why.explanation import Explanation, ago, stamp
 from metal.controllers.claim.matching import misfit, selector_problem
-from metal.controllers.maintenance.order import NEEDED, REASON, is_approved
+from metal.controllers.maintenance.queue_order import NEEDED, REASON, is_approved
 from metal.kube.meta.conditions import find
 from metal.kube.meta.selectors import from_object
 

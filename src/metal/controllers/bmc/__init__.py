@@ -1,5 +1,6 @@
-"""The BMC reconciler: a phase per module."""
+"""The BMC controller: checks each BMC at an interval, and creates a Server for each system that it manages.
 
-from metal.controllers.bmc.reconciler import BMCReconciler, setup
-
-__all__ = ["BMCReconciler", "setup"]
+A pass (`reconciler`) is a list of phases, one a module, over a `scope` that collects the status and writes it once.
+`watches` says which changes cause a pass. May import `controllers.shared` and the layers below, no other controller.
+Start reading in `reconciler`.
+"""

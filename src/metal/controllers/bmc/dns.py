@@ -1,4 +1,4 @@
-"""Keeps the DNS record of a BMC as the template says: an object of any kind, which its BMC owns."""
+"""Creates and updates the DNS record of a BMC from the template: an object of any kind, owned by its BMC."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import msgspec
 from metal.api.bmc import BMC, DNSRecordRef
 from metal.api.meta import Model, ObjectMeta
 from metal.controllers.bmc.dns_template import FieldEmpty, Template
-from metal.controllers.bmc.enrol import MANAGER
 from metal.controllers.bmc.scope import Scope
+from metal.controllers.bmc.servers import MANAGER
 from metal.kube.client.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
 from metal.kube.client.resources import Resource, split_api_version
 from metal.kube.meta.conditions import find
@@ -19,47 +19,47 @@ _VERBS = ("get", "create", "patch", "delete")
 
 
 class Record(Model, frozen=True, kw_only=True):
-    """A DNS record, as far as it is the same in every kind."""
+    """The fields of a DNS record that every kind has."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 class _Refused(Exception):
-    """The record cannot be as it should. str() is a sentence."""
+    """The record cannot be written. str() is a sentence."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
 
-async def keep_record(scope: Scope) -> None:
-    """Apply the record when it or its content changed, and say how that went. It never keeps the BMC from anything.
+async def ensure_record(scope: Scope) -> None:
+    """Apply the record if it or its content changed, and report the result. A failure never blocks the BMC.
 
-    The former record of a name that changed is deleted afterwards. Without a template every record stays as it is.
+    When the record's name changed, the former record is deleted afterwards. Without a template records stay unchanged.
     """
     template = scope.deps.template
     if template is None:
-        _forget(scope)
+        _remove_condition(scope)
         return
     try:
-        told = await _keep(scope, template)
+        shown = await _write(scope, template)
     except FieldEmpty as exc:
         scope.report(CONDITION, False, "FieldEmpty", f"no DNS record is written: {exc}")
     except _Refused as exc:
         scope.report(CONDITION, False, exc.reason, str(exc))
     except ApiError as exc:
-        scope.report(CONDITION, False, "ApplyFailed", f"the API did not take the DNS record: {exc.message}")
+        scope.report(CONDITION, False, "ApplyFailed", f"the API did not accept the DNS record: {exc.message}")
     else:
-        scope.report(CONDITION, True, "RecordApplied", f"{told} is as the template says")
+        scope.report(CONDITION, True, "RecordApplied", f"{shown} matches the template")
 
 
-async def _keep(scope: Scope, template: Template) -> str:
-    """The record's name for people. Raises FieldEmpty, _Refused and ApiError."""
+async def _write(scope: Scope, template: Template) -> str:
+    """Write the record; returns its kind and name. Raises FieldEmpty, _Refused and ApiError."""
     bmc: BMC = msgspec.structs.replace(scope.obj, status=scope.status)
     body = template.render(bmc, scope.deps.settings.namespace)
     ref, former = DNSRecordRef(api_version=template.api_version, kind=template.kind), scope.status.dns_record
     kind = await _kind(scope, ref)
-    ref = _place(scope, kind, body, ref)
+    ref = _complete(scope, kind, body, ref)
     try:
         await _apply(scope, kind, body, ref)
         if former is not None and _identity(former) != _identity(ref):
@@ -77,8 +77,8 @@ async def _kind(scope: Scope, ref: DNSRecordRef) -> Resource:
         raise _not_installed(ref) from None
 
 
-def _place(scope: Scope, kind: Resource, body: dict[str, Any], ref: DNSRecordRef) -> DNSRecordRef:
-    """Complete the body's metadata: the namespace, where the kind has any, and the owner."""
+def _complete(scope: Scope, kind: Resource, body: dict[str, Any], ref: DNSRecordRef) -> DNSRecordRef:
+    """Add the namespace, if the kind is namespaced, and the owner to the body; returns the record's reference."""
     metadata = {**body["metadata"], "ownerReferences": [controller_reference(scope.obj, scope.kind)]}
     if kind.namespaced and not metadata.get("namespace"):
         metadata["namespace"] = scope.deps.settings.namespace
@@ -97,7 +97,7 @@ async def _apply(scope: Scope, kind: Resource, body: dict[str, Any], ref: DNSRec
     try:
         applied: Record = await client.apply(kind, body, manager=MANAGER)
     except NotFound as exc:
-        raise _gone(scope, ref, exc) from exc
+        raise _missing(scope, ref, exc) from exc
     except (Invalid, BadRequest) as exc:
         text = f"the API refuses {_shown(ref)}: {exc.message}; correct the template, or the fields of the BMC"
         raise _Refused("Invalid", text) from exc
@@ -117,23 +117,23 @@ def _check_owner(scope: Scope, found: Record, ref: DNSRecordRef) -> None:
     if owner is None or is_controlled_by(found, scope.obj):
         return
     other = "another BMC of this name" if owner.name == scope.name else f"{owner.kind} {owner.name}"
-    text = f"{_shown(ref)} belongs to {other}: have metadata.name of the template contain {{{{ .Name }}}}, or delete it"
+    text = f"{_shown(ref)} is owned by {other}: use {{{{ .Name }}}} in metadata.name of the template, or delete it"
     raise _Refused("OwnedByAnother", text)
 
 
-def _gone(scope: Scope, ref: DNSRecordRef, exc: NotFound) -> _Refused:
+def _missing(scope: Scope, ref: DNSRecordRef, exc: NotFound) -> _Refused:
     if exc.details.get("kind") == "namespaces":
-        return _Refused("NamespaceNotFound", f"{_shown(ref)} has no namespace to live in: create {ref.namespace}")
+        return _Refused("NamespaceNotFound", f"namespace {ref.namespace} of {_shown(ref)} does not exist: create it")
     scope.deps.discovery.forget(ref.api_version, ref.kind)
     return _not_installed(ref)
 
 
 async def _delete(scope: Scope, former: DNSRecordRef) -> None:
-    """Delete the record of a former name or kind, if it is still this BMC's."""
+    """Delete the record of a former name or kind, if this BMC still owns it."""
     try:
         kind = await scope.deps.discovery.find(former.api_version, former.kind, Record)
     except NotFound:
-        return  # with its kind, every record went, too
+        return  # the records of a kind are deleted with the kind
     found = await _read(scope, kind, former)
     if found is None or not is_controlled_by(found, scope.obj):
         return
@@ -143,8 +143,8 @@ async def _delete(scope: Scope, former: DNSRecordRef) -> None:
         raise _Refused("Forbidden", _missing_right(kind, former, exc)) from exc
 
 
-def _forget(scope: Scope) -> None:
-    """Nothing is said of records that nobody keeps."""
+def _remove_condition(scope: Scope) -> None:
+    """Without a template no condition is reported."""
     if find(scope.status.conditions, CONDITION) is not None:
         scope.set(conditions=tuple(c for c in scope.status.conditions if c.type != CONDITION))
 
@@ -157,11 +157,13 @@ def _not_installed(ref: DNSRecordRef) -> _Refused:
 def _missing_right(kind: Resource, ref: DNSRecordRef, exc: Forbidden) -> str:
     role = f"a Role in namespace {ref.namespace}" if ref.namespace else "a ClusterRole"
     rule = f'{{apiGroups: ["{kind.group}"], resources: [{kind.plural}], verbs: [{", ".join(_VERBS)}]}}'
-    return f"the manager may not write {_shown(ref)}: give its account {role} with the rule {rule} ({exc.message})"
+    return (
+        f"the manager may not write {_shown(ref)}: give its service account {role} with the rule {rule} ({exc.message})"
+    )
 
 
 def _identity(ref: DNSRecordRef) -> tuple[str, str, str, str]:
-    """Which object it is, whatever version of its kind is used."""
+    """Identifies the object, independent of the version of its kind."""
     return split_api_version(ref.api_version)[0], ref.kind, ref.namespace, ref.name
 
 

@@ -1,4 +1,11 @@
-"""Restarts a BMC: over Redfish, else by SSH. Sent at most once, waited for until a deadline, not again for a while."""
+"""Restarts a BMC over Redfish, or over SSH when Redfish fails.
+
+`status.restart` and the condition Reset=True are written before the request is sent, so after a crash the request is
+not sent a second time. While Reset is True the Servers of the BMC wait, and its errors do not count as failures. The
+wait ends when the BMC answers (ResetComplete) or at `restart.until` (ResetTimeout). An administrator requests a
+restart with the operation annotation; with `auto_reset` a BMC that failed for `reset_after` is restarted once in
+`reset_again`.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -6,98 +13,106 @@ from datetime import timedelta
 import msgspec
 
 from metal.api.bmc import Restart
+from metal.api.names import OPERATION
 from metal.bmc.errors import BMCError, BMCNotSupported, BMCServerError, BMCTimeout, BMCUnreachable
-from metal.bmc.protocols import BMC, ShellAccess
-from metal.bmc.ssh import KNOWN, restart_command
+from metal.bmc.pool import BMC
+from metal.bmc.shell import ShellAccess
+from metal.bmc.vendors import RESTARTABLE, restart_command
 from metal.controllers.bmc import trust
+from metal.controllers.bmc.contact import contact
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.talk import bounded
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta.conditions import find, is_true
 
 USER, AUTO = "UserRequested", "AutoResetting"
-_ILL = (BMCServerError, BMCUnreachable, BMCTimeout)
-"""What a restart may mend, and what makes SSH worth a try."""
-_ILL_REASONS = frozenset({kind.reason for kind in _ILL} | {"ServiceUnavailable"})
+_RESTART_MAY_HELP = (BMCServerError, BMCUnreachable, BMCTimeout)
+"""Errors of a BMC that a restart may repair; when Redfish fails with one of them, SSH is tried."""
+_RESTART_MAY_HELP_REASONS = frozenset({kind.reason for kind in _RESTART_MAY_HELP} | {"ServiceUnavailable"})
 
 
 async def begin(scope: Scope, reason: str, why: str, *, ssh: bool = False) -> Result:
-    """Ask the BMC to restart. What cannot be sent ends with Reset=False and the reason."""
+    """Request a restart. A request that cannot be sent is reported in Reset=False with the reason."""
     limit = scope.deps.settings.reset_timeout
     scope.set(restart=Restart(reason=reason, at=scope.now, until=scope.now + timedelta(seconds=limit)))
     scope.report("Reset", True, reason, why)
-    _await(scope)
-    await scope.commit()  # before it is sent: whoever continues after a crash must not send it again
+    _set_pending(scope)
+    await scope.commit()  # before it is sent: after a crash it must not be sent again
     try:
         method = await _send(scope, ssh=ssh)
     except BMCError as exc:
-        text = f"the BMC was not restarted: {trust.explained(scope, exc)}"
+        text = f"the BMC was not restarted: {trust.explain_error(scope, exc)}"
         scope.condition("Reset", False, exc.reason, text)
         scope.event("Warning", "ResetFailed", text)
         scope.state("Error", f"the BMC at {scope.address} to answer")
         return Requeue(scope.memo.backoff.next())
     scope.set(restart=msgspec.structs.replace(scope.status.restart, method=method))
-    scope.condition("Reset", True, reason, f"{why}; it was sent over {method}")
+    scope.condition("Reset", True, reason, f"{why}; requested over {method}")
     return Requeue(scope.deps.settings.reset_wait)
 
 
-async def heal(scope: Scope) -> Result | None:
-    """Restart a BMC that has failed for long, where that is wanted."""
+async def restart_if_failing(scope: Scope) -> Result | None:
+    """Restart a BMC that has failed for a long time, if that is configured."""
     settings, ready = scope.deps.settings, find(scope.status.conditions, "Ready")
-    if not settings.auto_reset or ready is None or ready.status != "False" or ready.reason not in _ILL_REASONS:
+    if (
+        not settings.auto_reset
+        or ready is None
+        or ready.status != "False"
+        or ready.reason not in _RESTART_MAY_HELP_REASONS
+    ):
         return None
     last = scope.status.restart
     failing = scope.seconds_left(ready.last_transition_time, settings.reset_after) == 0
-    if not failing or is_awaited(scope) or (last and scope.seconds_left(last.at, settings.reset_again)):
+    if not failing or is_in_progress(scope) or (last and scope.seconds_left(last.at, settings.reset_again)):
         return None
     return await begin(scope, AUTO, f"restarted because it has failed for {settings.reset_after:g} s ({ready.reason})")
 
 
-async def expire(scope: Scope) -> Result | None:
-    """Wait no longer than until the deadline: then the failure is an ordinary one again."""
+async def check_deadline(scope: Scope) -> Result | None:
+    """End the wait at its deadline: the BMC's errors count as failures from then on."""
     if not is_true(scope.status.conditions, "Reset"):
         return None
     last = scope.status.restart
     if last is None or last.until is None or scope.now >= last.until:
-        again = f"{scope.context.kinds.key('operation')}=force-ssh-reset-bmc"
+        again = f"{scope.context.kinds.key(OPERATION)}=force-ssh-reset-bmc"
         limit = scope.deps.settings.reset_timeout
         text = (
-            f"the BMC was not back within {limit:g} s of its restart; look at it, or try SSH: annotate it with {again}"
+            f"the BMC did not answer within {limit:g} s after its restart: check it, or restart it over SSH with the "
+            f"annotation {again}"
         )
         scope.report("Reset", False, "ResetTimeout", text)
     return None
 
 
-def is_awaited(scope: Scope) -> bool:
-    """Whether the BMC is on its way back from a restart."""
+def is_in_progress(scope: Scope) -> bool:
+    """Whether the BMC is restarting."""
     return is_true(scope.status.conditions, "Reset")
 
 
 def complete(scope: Scope) -> None:
-    """The BMC answers."""
-    if is_awaited(scope):
+    """End the wait for a restart: the BMC answers."""
+    if is_in_progress(scope):
         scope.report("Reset", False, "ResetComplete", "the BMC answers again after its restart")
 
 
-def bound(scope: Scope, result: Result) -> Result:
-    """Come back at the deadline of a restart at the latest."""
+def limit_requeue(scope: Scope, result: Result) -> Result:
+    """Requeue at the deadline of a restart at the latest."""
     last = scope.status.restart
-    if not is_awaited(scope) or last is None or last.until is None:
+    if not is_in_progress(scope) or last is None or last.until is None:
         return result
     left = max(0.0, (last.until - scope.now).total_seconds()) + 1.0
     return Requeue(min(left, result.after)) if isinstance(result, Requeue) else Requeue(left)
 
 
-def _await(scope: Scope) -> None:
+def _set_pending(scope: Scope) -> None:
     scope.state("Pending", f"the BMC to restart, until {scope.status.restart.until:%H:%M:%S} UTC")
 
 
 async def _send(scope: Scope, *, ssh: bool) -> str:
-    """How it was sent. SSH where Redfish fails in a way that a restart may mend. Raises BMCError."""
+    """Send the request; returns Redfish or SSH, which is used when Redfish fails. Raises BMCError."""
     if not ssh:
         try:
-            await bounded(scope, _by_redfish)
-        except _ILL as exc:
+            await contact(scope, _by_redfish)
+        except _RESTART_MAY_HELP as exc:
             scope.event("Normal", "TryingSSH", f"Redfish could not restart the BMC: {exc}")
         else:
             return "Redfish"
@@ -106,7 +121,7 @@ async def _send(scope: Scope, *, ssh: bool) -> str:
         async with asyncio.timeout(limit):
             await _by_ssh(scope)
     except TimeoutError:
-        raise BMCTimeout(f"the BMC at {scope.address} did not take a restart over SSH within {limit:g} s") from None
+        raise BMCTimeout(f"the BMC at {scope.address} did not accept a restart over SSH within {limit:g} s") from None
     scope.set(last_reset_time=scope.now)
     return "SSH"
 
@@ -119,16 +134,16 @@ async def _by_ssh(scope: Scope) -> None:
     manufacturer = _manufacturer(scope)
     command = restart_command(manufacturer)
     if not command:
-        maker = f"of {manufacturer}" if manufacturer else "whose manufacturer is not known"
-        raise BMCNotSupported(f"how to restart a BMC {maker} over SSH is not known; it is for {KNOWN}")
-    access, port = scope.connected(), scope.deps.settings.ssh_port
-    key = await trust.host_key(scope, access.address, port)
-    shell = ShellAccess(access.address, port, access.username, access.password, key)
+        maker = f"of {manufacturer}" if manufacturer else "of unknown manufacturer"
+        raise BMCNotSupported(f"restarting a BMC {maker} over SSH is not supported; supported are {RESTARTABLE}")
+    endpoint, port = scope.require_bmc_endpoint(), scope.deps.settings.ssh_port
+    key = await trust.host_key(scope, endpoint.address, port)
+    shell = ShellAccess(endpoint.address, port, endpoint.username, endpoint.password, key)
     await scope.deps.shell.run(shell, command)
-    trust.host_key_shown(scope)
+    trust.clear_refused_host_key(scope)
 
 
 def _manufacturer(scope: Scope) -> str:
-    """The BMC's own word, else that of one of its systems."""
+    """The manufacturer that the BMC reports, else that of one of its systems."""
     owned = (s for s in scope.deps.servers.items() if s.spec.bmc_ref and s.spec.bmc_ref.name == scope.name)
     return scope.status.manufacturer or next((s.status.manufacturer for s in owned if s.status.manufacturer), "")

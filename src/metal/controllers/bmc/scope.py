@@ -1,4 +1,4 @@
-"""One pass over one BMC, and what the passes work with."""
+"""The state of one pass over one BMC, and the dependencies that all passes share."""
 
 import secrets
 from collections.abc import Callable
@@ -8,12 +8,15 @@ from typing import Any
 
 from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
+from metal.api.names import OPERATION
 from metal.api.server import Server
-from metal.bmc.protocols import BMCEndpoint, Pool, Shell, SystemInfo
+from metal.bmc.pool import BMCEndpoint, Pool
+from metal.bmc.shell import Shell
+from metal.bmc.systems import SystemInfo
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import BMCSettings
 from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
 from metal.kube.client.discovery import Discovery
@@ -21,25 +24,32 @@ from metal.kube.meta.objects import Key, key_of
 
 BY_UUID = "system-uuid"
 """Index of Servers by the UUID of their system."""
+BY_SECRET = "bmc-secret"  # noqa: S105  an index
+"""Index of BMCs by the name of their BMCSecret."""
+BY_ENDPOINT = "bmc-endpoint"
+"""Index of BMCs by the name of their Endpoint."""
 
 
 @dataclass
 class Memo:
-    """What this process remembers of a BMC. Losing it costs a request, never correctness."""
+    """What this process remembers about a BMC. Losing it costs a request, never correctness."""
 
     backoff: Backoff
     refused: BMCEndpoint | None = None
-    access: BMCEndpoint | None = None
-    """The last one that was complete: Endpoint and BMCSecret may be deleted before their BMC."""
+    """The endpoint whose credentials the BMC refused last."""
+    bmc_endpoint: BMCEndpoint | None = None
+    """The last complete one: Endpoint and BMCSecret may be deleted before their BMC."""
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Labels that were applied last, by name of the Server."""
     subscribed_at: float = float("-inf")
+    """Loop time at which the event subscription was checked last."""
     record: tuple[dict[str, Any], str] | None = None
-    """The DNS record that was applied last, and the resourceVersion that it had then."""
+    """The DNS record that was applied last, and its resourceVersion after that."""
 
 
 @dataclass
 class Deps:
-    """What the reconciler works with; made once."""
+    """What all passes share; created once."""
 
     context: Context
     settings: BMCSettings
@@ -52,13 +62,13 @@ class Deps:
     servers: Informer[Server]
     discovery: Discovery
     template: Template | None = None
-    """That of DNS records."""
+    """Template of the DNS records."""
     new_token: Callable[[], str] = lambda: secrets.token_urlsafe(32)
-    """For the path that a BMC sends its events to: nobody can guess it."""
+    """Makes the unguessable part of the path that a BMC sends its events to."""
     memos: dict[Key, Memo] = field(default_factory=dict)
 
     def memo(self, key: Key) -> Memo:
-        """What is remembered of this BMC."""
+        """What is remembered about this BMC."""
         if key not in self.memos:
             backoff = Backoff(self.context.rng, base=self.settings.retry, cap=self.settings.interval)
             self.memos[key] = Memo(backoff)
@@ -72,13 +82,13 @@ class Scope(StatusScope[BMC]):
         super().__init__(deps.context, deps.context.kinds.bmc, deps.bmcs, bmc, BMCStatus())
         self.deps = deps
         self.memo = deps.memo(key_of(bmc))
-        self.access: BMCEndpoint | None = None
+        self.bmc_endpoint: BMCEndpoint | None = None
         self.systems: tuple[SystemInfo, ...] = ()
 
     @property
     def operation(self) -> str:
-        """What the operation annotation asks for, or empty."""
-        return self.obj.metadata.annotations.get(self.context.kinds.key("operation"), "")
+        """Value of the operation annotation, or empty."""
+        return self.obj.metadata.annotations.get(self.context.kinds.key(OPERATION), "")
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -93,21 +103,21 @@ class Scope(StatusScope[BMC]):
 
     @property
     def address(self) -> str:
-        """Where the BMC is, as far as that is known."""
-        return self.access.address if self.access else self.status.ip or ""
+        """IP address of the BMC, empty when unknown."""
+        return self.bmc_endpoint.address if self.bmc_endpoint else self.status.ip or ""
 
-    def connected(self) -> BMCEndpoint:
-        """The access; the phase before made sure that there is one."""
-        if self.access is None:
-            raise RuntimeError("the access phase has not run")
-        return self.access
+    def require_bmc_endpoint(self) -> BMCEndpoint:
+        """The resolved address and credentials; `connect.resolve_endpoint` runs before every phase that needs them."""
+        if self.bmc_endpoint is None:
+            raise RuntimeError("resolve_endpoint has not run")
+        return self.bmc_endpoint
 
     async def consume_operation(self) -> None:
-        """Remove the operation annotation: it has been obeyed, or never can be."""
-        await self.patch({"metadata": {"annotations": {self.context.kinds.key("operation"): None}}})
+        """Remove the operation annotation: it was carried out, or never can be."""
+        await self.patch({"metadata": {"annotations": {self.context.kinds.key(OPERATION): None}}})
 
     def seconds_left(self, since: datetime | None, duration: float) -> float:
-        """Seconds until `duration` seconds after a moment of the API; 0 when it has passed or never was."""
+        """Seconds until `duration` seconds after `since`; 0 when that has passed or `since` is None."""
         if since is None:
             return 0.0
         return max(0.0, (since + timedelta(seconds=duration) - self.now).total_seconds())

@@ -1,10 +1,16 @@
-"""What a BMC is held to: the certificate and the SSH host key that it showed first, or that a person accepted."""
+"""Pins the certificate and the SSH host key that a BMC presents first (trust on first use), or that was accepted later.
+
+A pin is written to the status before anything secret is sent. When the BMC presents another certificate or key, no
+password is sent; its fingerprint is stored as `refused`, and the condition names the annotation that accepts it. That
+annotation pins the stored fingerprint, which the administrator has seen, not what the device presents at that moment.
+"""
 
 import asyncio
 
 import msgspec
 
 from metal.api.bmc import Pin
+from metal.api.names import OPERATION
 from metal.bmc.errors import BMCCertificateChanged, BMCError, BMCHostKeyChanged, BMCTimeout
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared import host_key as hostkey
@@ -16,26 +22,26 @@ ACCEPT_CERTIFICATE = "accept-certificate"
 
 
 async def accept(scope: Scope) -> Result | None:
-    """Hold the BMC to what it showed last, when a person says so: to what status says, not to what answers now."""
+    """Carry out the operations that accept a refused certificate or host key."""
     if scope.operation == ACCEPT_CERTIFICATE:
         await _accept(scope, "certificate", "certificate", "CertificateAccepted")
     elif scope.operation == hostkey.ACCEPT:
         await _accept(scope, "ssh_host_key", "SSH host key", "HostKeyAccepted")
     elif not _on_first_use(scope) and scope.status.certificate is not None:
         scope.set(certificate=None)
-    judge(scope)
+    report_host_key(scope)
     return None
 
 
-def judge(scope: Scope) -> None:
-    """Say whether the SSH host key is the pinned one. A person at the console may have pinned or refused it."""
+def report_host_key(scope: Scope) -> None:
+    """Report whether the SSH host key is the pinned one; `metalctl console` may have pinned or refused it."""
     pin = scope.status.ssh_host_key
     if pin is not None:
-        scope.report(*hostkey.judged(pin, scope.name, "bmcs", scope.context.kinds.key("operation")))
+        scope.report(*hostkey.condition_of(pin, scope.name, "bmcs", scope.context.kinds.key(OPERATION)))
 
 
 async def pin_certificate(scope: Scope) -> None:
-    """Remember the certificate that the BMC shows, before anything is said to it. Raises BMCError."""
+    """Pin the certificate that the BMC presents, before anything is sent to it. Raises BMCError."""
     address = address_of_bmc(scope.obj, scope.endpoint)
     if isinstance(address, Problem):
         return
@@ -44,43 +50,45 @@ async def pin_certificate(scope: Scope) -> None:
         async with asyncio.timeout(limit):
             seen = await scope.deps.pool.certificate(address, scope.obj.spec.protocol.port)
     except TimeoutError:
-        raise BMCTimeout(f"the BMC at {address} did not show its certificate within {limit:g} s") from None
+        raise BMCTimeout(f"the BMC at {address} did not present its certificate within {limit:g} s") from None
     scope.set(certificate=Pin(sha256=seen, since=scope.now))
     await scope.commit()
-    scope.event("Normal", "CertificatePinned", f"the first certificate is trusted from now on: SHA-256 {seen}")
+    scope.event(
+        "Normal", "CertificatePinned", f"the first certificate is pinned and trusted from now on: SHA-256 {seen}"
+    )
 
 
 async def host_key(scope: Scope, address: str, port: int) -> str:
-    """The pinned host key; at first use the one that the BMC shows, which is written down first. Raises BMCError."""
+    """The pinned host key; at first use the one that the BMC presents, which is pinned first. Raises BMCError."""
     if scope.status.ssh_host_key is None:
         seen = await scope.deps.shell.host_key(address, port)
         scope.set(ssh_host_key=Pin(sha256=seen, since=scope.now))
-        judge(scope)
+        report_host_key(scope)
         await scope.commit()
     pinned: str = scope.status.ssh_host_key.sha256
     return pinned
 
 
-def host_key_shown(scope: Scope) -> None:
-    """The pinned host key was shown; another one that was refused before is no longer worth a condition."""
+def clear_refused_host_key(scope: Scope) -> None:
+    """The BMC presented the pinned host key again: forget another one that was refused before."""
     pin = scope.status.ssh_host_key
     if pin is not None and pin.refused:
         scope.set(ssh_host_key=msgspec.structs.replace(pin, refused=""))
-        judge(scope)
+        report_host_key(scope)
 
 
-def explained(scope: Scope, exc: BMCError) -> str:
-    """What a person can do about an error; what was shown instead of a pin is remembered, to be accepted or not."""
+def explain_error(scope: Scope, exc: BMCError) -> str:
+    """The error with advice; a certificate or key that differs from the pin is stored, so that it can be accepted."""
     if isinstance(exc, BMCHostKeyChanged) and (pin := scope.status.ssh_host_key) is not None:
         scope.set(ssh_host_key=msgspec.structs.replace(pin, refused=exc.seen))
-        judge(scope)
+        report_host_key(scope)
     if not isinstance(exc, BMCCertificateChanged) or (pin := scope.status.certificate) is None:
         return explain(exc)
     scope.set(certificate=msgspec.structs.replace(pin, refused=exc.seen))
-    annotation = f"{scope.context.kinds.key('operation')}={ACCEPT_CERTIFICATE}"
+    annotation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT_CERTIFICATE}"
     return (
         f"{str(exc).rstrip('.')}. If the BMC was given a new certificate, accept it: "
-        f"kubectl annotate bmcs {scope.name} {annotation}; otherwise find out who answers there"
+        f"kubectl annotate bmcs {scope.name} {annotation}; otherwise check which device has this address"
     )
 
 
@@ -88,12 +96,12 @@ async def _accept(scope: Scope, field: str, what: str, reason: str) -> None:
     pin: Pin | None = getattr(scope.status, field)
     if pin is None or not pin.refused:
         await scope.consume_operation()
-        scope.event("Warning", "NothingToAccept", f"no other {what} than the pinned one was shown")
+        scope.event("Warning", "NothingToAccept", f"the BMC has presented no {what} other than the pinned one")
         return
     scope.set(**{field: Pin(sha256=pin.refused, since=scope.now)})
     await scope.commit()
     await scope.consume_operation()
-    scope.event("Normal", reason, f"the {what} {pin.refused} is trusted from now on, and {pin.sha256} no longer")
+    scope.event("Normal", reason, f"the {what} {pin.refused} is trusted from now on instead of {pin.sha256}")
 
 
 def _on_first_use(scope: Scope) -> bool:

@@ -1,4 +1,4 @@
-"""What one look at a boot configuration found, and the status that follows from it."""
+"""Findings of one pass over a boot configuration, and the status that they amount to."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ _WORST = (ERROR, PENDING, READY)
 
 @dataclass(frozen=True)
 class Finding:
-    """One aspect: how it is, why in one word and in a sentence, and when to look again (seconds; 0 never)."""
+    """State of one aspect: reason, message, and seconds until it is checked again (0 for never)."""
 
     state: str
     reason: str
     message: str
     condition: str = ""
-    """Type of the condition that tells it; empty for an aspect that is only part of waitingFor."""
+    """Type of its condition; empty for an aspect that is only part of waitingFor."""
     again: float = 0.0
 
 
 def status_of(
     config: ServerBootConfiguration, findings: Iterable[Finding], now: datetime
 ) -> ServerBootConfigurationStatus:
-    """The new status: the worst state counts, and every aspect that is not ready is awaited by name."""
+    """The new status: the worst state of all findings; waitingFor lists each that is not Ready."""
     found = list(findings)
     old = config.status
     state = min((finding.state for finding in found), key=_WORST.index)
@@ -47,14 +47,14 @@ def status_of(
 
 
 def again(findings: Iterable[Finding]) -> float:
-    """Seconds until the first finding wants another look; 0 for never."""
+    """Seconds until the next check of any finding; 0 for never."""
     return min((finding.again for finding in findings if finding.again), default=0.0)
 
 
 def with_condition(
     status: ServerBootConfigurationStatus, condition: Condition, now: datetime
 ) -> ServerBootConfigurationStatus:
-    """The status with one condition more."""
+    """The status with another condition."""
     return msgspec.structs.replace(status, conditions=set_condition(status.conditions, condition, now))
 
 

@@ -1,7 +1,15 @@
-"""Makes boot configurations ready: image resolved and here, Ignition valid, IPXEBootConfig written, then Ready."""
+"""One pass over one ServerBootConfiguration: image resolved and local, Ignition valid, IPXEBootConfig written, then
+Ready.
+
+Ready means that the boot server can serve every byte from its disk. The image reference is resolved once for each
+generation; the digest is pinned in the IPXEBootConfig, so a tag that moves changes nothing, and a new leader
+continues with the same image. Downloads and registry requests run beside the workers: a pass reports their progress
+as Pending and ends; their end queues the key again. A readiness that was reported is not taken back while a new
+leader with an empty cache downloads the image, since a machine may be booting. Each aspect yields a `Finding`; the
+worst one is the state.
+"""
 
 import asyncio
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,74 +23,39 @@ from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Server
 from metal.boot.errors import IgnitionError, ImageError, ScriptError
-from metal.boot.images import Image, Images, Progress
+from metal.boot.images import Image, Progress
 from metal.boot.plan import Plan
-from metal.controllers.bootconfig import child as children
+from metal.controllers.bootconfig import ipxe_boot_config
 from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
-from metal.controllers.bootconfig.lookup import Lookups
-from metal.kube.cache.informer import Informer
+from metal.controllers.bootconfig.image_lookup import Lookups
+from metal.controllers.bootconfig.scope import Deps, Memo
+from metal.controllers.shared import transitions
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
-from metal.kube.client.protocol import Client
 from metal.kube.controller.controller import Done, Requeue, Result
-from metal.kube.controller.events import Recorder
 from metal.kube.meta import mergepatch
-from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import is_controlled_by
 from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns, follows
 from metal.machineapi.bootserver.bootable import ignition_of, plan_of
-from metal.machineapi.bootserver.settings import BootSettings
 
 _IMAGE, _IGNITION = "ImageValidation", "IgnitionValidation"
 _MIB = 1024 * 1024
 
 
 @dataclass
-class Deps:
-    """What the reconciler is made of."""
-
-    client: Client
-    kinds: Kinds
-    configs: Informer[ServerBootConfiguration]
-    servers: Informer[Server]
-    children: Informer[IPXEBootConfig]
-    images: Images
-    settings: BootSettings
-    clock: Clock
-    rng: random.Random
-    recorder: Recorder
-
-
-@dataclass
-class _Memo:
-    """What may be forgotten: it saves asking again."""
-
-    failures: int = 0
-    """Attempts to get the image that failed in a row."""
-    secret: tuple[str, str] = ("", "")
-    """UID and version of the Secret that was found valid last."""
-    resolved: tuple[str, int, Image] | None = None
-    """Reference, generation, and what it was resolved to; for the time of the download."""
-    failed: tuple[str, int, Finding] | None = None
-    """Image, generation, and why it cannot be had; true until `retry_at`, whatever else wakes the configuration."""
-    retry_at: float = 0.0
-    """Loop time at which the registry is asked again."""
-
-
-@dataclass
 class BootConfigurationReconciler:
-    """The single writer of a ServerBootConfiguration's readiness."""
+    """The only writer of a ServerBootConfiguration's readiness."""
 
     deps: Deps
     wake: Callable[[Key], None] = lambda _: None
     """Queues a key again; set when the reconciler is wired to its controller."""
-    _memos: dict[Key, _Memo] = field(default_factory=dict)
+    _memos: dict[Key, Memo] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._lookups = Lookups(self.deps.images)
 
     async def reconcile(self, key: Key) -> Result:
-        """One look at one boot configuration. Never waits for a registry."""
+        """One pass for one boot configuration. Never waits for a registry."""
         config = self.deps.configs.get(key)
         if config is None or config.metadata.deletion_timestamp is not None:
             self._forget(key)
@@ -104,7 +77,7 @@ class BootConfigurationReconciler:
         return findings
 
     async def _image(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
-        memo, now = self._memos.setdefault(key, _Memo()), asyncio.get_running_loop().time()
+        memo, now = self._memos.setdefault(key, Memo()), asyncio.get_running_loop().time()
         wanted = (config.spec.image, config.metadata.generation)
         if memo.failed is not None and memo.failed[:2] == wanted and now < memo.retry_at:
             return replace(memo.failed[2], again=memo.retry_at - now), None
@@ -126,7 +99,7 @@ class BootConfigurationReconciler:
             return _ready(pinned), pinned
         reference = str(pinned.kernel.image) if pinned is not None else config.spec.image
         if not reference:
-            raise ImageError("ImageMissing", _no_image(config))
+            raise ImageError("ImageMissing", _image_missing(config))
         image = await self._look(key, reference, config.metadata.generation)
         if image is None:
             resolving = Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE)
@@ -146,15 +119,15 @@ class BootConfigurationReconciler:
     def _meanwhile(
         self, config: ServerBootConfiguration, pinned: Plan | None, finding: Finding
     ) -> tuple[Finding, Plan | None]:
-        """A leader with an empty cache takes no readiness back: a machine may be booting, and whoever serves it fetches
-        what is pinned if need be."""
+        """The finding, unless this generation is Ready with a pinned image: then it stays Ready, as a machine may be
+        booting and the boot server fetches what is missing."""
         current = config.status.observed_generation == config.metadata.generation
         if pinned is None or config.status.state != READY or not current:
             return finding, None
         return replace(_ready(pinned), again=finding.again), pinned
 
     async def _look(self, key: Key, reference: str, generation: int) -> Image | None:
-        memo = self._memos.setdefault(key, _Memo())
+        memo = self._memos.setdefault(key, Memo())
         if memo.resolved is not None and memo.resolved[:2] == (reference, generation):
             return memo.resolved[2]
         image = await self._lookups.look(str(key), reference, partial(self.wake, key))
@@ -163,16 +136,16 @@ class BootConfigurationReconciler:
 
     def _pinned(self, key: Key, config: ServerBootConfiguration) -> Plan | None:
         found = self.deps.children.get(key)
-        if found is None or not children.pins(found, config, self.deps.kinds):
+        if found is None or not ipxe_boot_config.pins(found, config, self.deps.kinds):
             return None
         try:
             return plan_of(found, self.deps.kinds)
-        except ValueError:  # somebody edited it: resolve anew and apply again
+        except ValueError:  # it was edited: resolve the image and apply it again
             return None
 
     def _downloading(self, progress: Progress) -> Finding:
-        told = f"downloading {progress.done // _MIB} of {-(-progress.total // _MIB)} MiB"
-        return Finding(PENDING, "Downloading", told, _IMAGE, self.deps.settings.progress_poll)
+        message = f"downloading {progress.done // _MIB} of {-(-progress.total // _MIB)} MiB"
+        return Finding(PENDING, "Downloading", message, _IMAGE, self.deps.settings.progress_poll)
 
     def _image_failed(self, exc: ImageError, failures: int) -> Finding:
         settings = self.deps.settings
@@ -184,30 +157,30 @@ class BootConfigurationReconciler:
     async def _ignition(self, key: Key, config: ServerBootConfiguration) -> Finding:
         ref, settings = config.spec.ignition_secret_ref, self.deps.settings
         if ref is None:
-            return Finding(READY, "NoIgnition", "no Ignition is asked for", _IGNITION)
+            return Finding(READY, "NoIgnition", "the boot configuration has no Ignition", _IGNITION)
         try:
             secret = await self.deps.client.get(SECRET, ref.name, config.metadata.namespace)
             memo, version = (
-                self._memos.setdefault(key, _Memo()),
+                self._memos.setdefault(key, Memo()),
                 (secret.metadata.uid, secret.metadata.resource_version),
             )
             if memo.secret != version:
                 ignition_of(secret)
                 memo.secret = version
         except NotFound:
-            told = f"the Secret {ref.name} does not exist in namespace {config.metadata.namespace}"
-            return Finding(ERROR, "SecretMissing", told, _IGNITION, settings.retry)
+            message = f"the Secret {ref.name} does not exist in namespace {config.metadata.namespace}"
+            return Finding(ERROR, "SecretMissing", message, _IGNITION, settings.retry)
         except Forbidden:
-            return Finding(ERROR, "SecretForbidden", _may_not_read(ref.name, config), _IGNITION, settings.retry)
+            return Finding(ERROR, "SecretForbidden", _secret_forbidden(ref.name, config), _IGNITION, settings.retry)
         except IgnitionError as exc:
             return Finding(ERROR, "ValidationFailed", f"Secret {ref.name}: {exc}", _IGNITION, settings.retry)
         return Finding(READY, "Valid", f"the Ignition in Secret {ref.name} is valid", _IGNITION, settings.secret_poll)
 
     async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan) -> Finding:
         deps = self.deps
-        wanted = children.desired(config, server, plan, deps.settings.base_url, deps.kinds)
+        wanted = ipxe_boot_config.desired(config, server, plan, deps.settings.base_url, deps.kinds)
         found = deps.children.get(Key(config.metadata.name, config.metadata.namespace))
-        if children.differs(found, config, wanted):
+        if ipxe_boot_config.differs(found, config, wanted):
             if found is None:
                 await self._require_owner(config)
             manager = f"{deps.kinds.boot_group}/controller-manager"
@@ -217,14 +190,15 @@ class BootConfigurationReconciler:
         return Finding(READY, "BootConfigReady", "the IPXEBootConfig is ready")
 
     async def _require_owner(self, config: ServerBootConfiguration) -> None:
-        """Ask the API: of an owner that only a cache has, a child is collected at once, and would be made again.
+        """Read the owner from the API: with an owner that exists only in the cache, the child would be
+        garbage-collected.
 
-        Raises NotFound and Conflict, after which the cache gets time to catch up.
+        Raises NotFound and Conflict; the next pass follows after the cache was updated.
         """
         meta, kind = config.metadata, self.deps.kinds.boot_config
         there = await self.deps.client.get(kind, meta.name, meta.namespace)
         if there.metadata.uid != meta.uid:
-            raise Conflict(f"{kind.kind} {meta.namespace}/{meta.name} was deleted and made again")
+            raise Conflict(f"{kind.kind} {meta.namespace}/{meta.name} was deleted and created again")
 
     async def _child_state(self, found: IPXEBootConfig | None, state: str) -> None:
         if found is None or found.status.state == state:
@@ -232,10 +206,11 @@ class BootConfigurationReconciler:
         meta, deps = found.metadata, self.deps
         fresh = await deps.client.patch_status(deps.kinds.ipxe, meta.name, {"status": {"state": state}}, meta.namespace)
         deps.children.observe(fresh)
+        transitions.record(deps.metrics, deps.kinds.ipxe, fresh, found.status, fresh.status)
 
     async def _write(self, config: ServerBootConfiguration, findings: list[Finding]) -> None:
         deps, meta = self.deps, config.metadata
-        status = self._fetched(config, status_of(config, findings, deps.clock()))
+        status = self._with_fetches(config, status_of(config, findings, deps.clock()))
         if status.state != READY:
             found = deps.children.get(Key(meta.name, meta.namespace))
             if found is not None and is_controlled_by(found, config):
@@ -246,13 +221,15 @@ class BootConfigurationReconciler:
         body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
         fresh = await deps.client.patch_status(deps.kinds.boot_config, meta.name, body, meta.namespace)
         deps.configs.observe(fresh)
+        transitions.record(deps.metrics, deps.kinds.boot_config, fresh, config.status, status)
         if status.state != config.status.state:
-            self._tell(config, status, findings)
+            self._record_event(config, status, findings)
 
-    def _fetched(
+    def _with_fetches(
         self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus
     ) -> ServerBootConfigurationStatus:
-        """Says what the machine has fetched in this configuration's last boot, as its window on the Server knows."""
+        """Add what the machine fetched in the last boot of this configuration, according to the Server's boot
+        window."""
         server = self.deps.servers.get(Key(config.spec.server_ref.name))
         window = server.status.boot_window if server is not None else None
         if window is None or window.config_uid != config.metadata.uid:
@@ -263,20 +240,20 @@ class BootConfigurationReconciler:
         )
         for type, reason, at in seen:
             if at is not None:
-                told = f"fetched in boot {window.id}"
-                status = with_condition(status, Condition(type=type, status="True", reason=reason, message=told), at)
+                message = f"fetched in boot {window.id}"
+                status = with_condition(status, Condition(type=type, status="True", reason=reason, message=message), at)
         return status
 
-    def _tell(
+    def _record_event(
         self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus, findings: list[Finding]
     ) -> None:
-        """Errors, and their end: readiness at first sight is told by the status alone."""
+        """Record an Event for an error and for its end; the usual way to Ready causes none."""
         event, kind = self.deps.recorder.event, self.deps.kinds.boot_config
         if status.state == ERROR:
             worst = next(finding for finding in findings if finding.state == ERROR)
             event(config, kind, "Warning", worst.reason, worst.message)
         elif status.state == READY and config.status.state == ERROR:
-            event(config, kind, "Normal", "Ready", "what was wrong is right now: image and Ignition are ready")
+            event(config, kind, "Normal", "Ready", "image and Ignition are ready again")
 
     def _forget(self, key: Key) -> None:
         self._memos.pop(key, None)
@@ -288,7 +265,7 @@ def _ready(plan: Plan) -> Finding:
     return Finding(READY, "Resolved", f"{plan.kernel.image} is verified and local", _IMAGE)
 
 
-def _may_not_read(name: str, config: ServerBootConfiguration) -> str:
+def _secret_forbidden(name: str, config: ServerBootConfiguration) -> str:
     namespace = config.metadata.namespace
     return (
         f"the manager may not read the Secret {name} in namespace {namespace}: allow it with a RoleBinding there "
@@ -296,24 +273,26 @@ def _may_not_read(name: str, config: ServerBootConfiguration) -> str:
     )
 
 
-def _no_image(config: ServerBootConfiguration) -> str:
-    """Whoever reads it may not have written this object: a discovery's image comes from the configuration."""
+def _image_missing(config: ServerBootConfiguration) -> str:
+    """The probe image comes from the configuration, so its message names the option instead of spec.image."""
     if any(key.endswith("/is-default-os-image") for key in config.metadata.annotations):
         return "no probe image is configured: set probeImage in the configuration of the control plane"
-    return "spec.image is empty: name the OCI image that is to be booted (in the claim, when a claim made this)"
+    return "spec.image is empty: set it to the OCI image to boot (in the ServerClaim, if a claim owns this object)"
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What the reconciler does with the API. Secrets are read one by one, as boot configurations name them."""
-    ignition = "checks the Ignition that a boot configuration names"
+    """Permissions of the reconciler. Only Secrets that boot configurations name are read."""
+    ignition = "validates the Ignition that a boot configuration names"
     return (
-        *follows(kinds.boot_config, kinds.server, kinds.ipxe, why="boot configurations become what is served"),
+        *follows(
+            kinds.boot_config, kinds.server, kinds.ipxe, why="writes an IPXEBootConfig for each boot configuration"
+        ),
         Permission(SECRET, ("get",), ignition, where=Where.TENANTS),
         Permission(SECRET, ("get",), ignition, where=Where.HOME),
-        Permission(kinds.ipxe, APPLY, "writes what is served to a machine"),
-        Permission(kinds.ipxe, ("patch",), "says whether it can be served", "status"),
-        Permission(kinds.boot_config, ("get",), "makes no child for one that is gone"),
-        Permission(kinds.boot_config, ("patch",), "says whether the boot is prepared", "status"),
+        Permission(kinds.ipxe, APPLY, "writes the IPXEBootConfig that is served to a machine"),
+        Permission(kinds.ipxe, ("patch",), "reports whether the IPXEBootConfig can be served", "status"),
+        Permission(kinds.boot_config, ("get",), "creates no IPXEBootConfig for a deleted boot configuration"),
+        Permission(kinds.boot_config, ("patch",), "reports whether the boot is prepared", "status"),
         blocks(kinds.boot_config),
         disowns(kinds.ipxe),
     )

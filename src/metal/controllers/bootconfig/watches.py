@@ -1,50 +1,39 @@
-"""Wires the reconciler to a runtime: which change wakes which boot configuration."""
+"""Adds the ServerBootConfiguration controller to a runtime: its informers and the changes that cause a pass."""
 
-import random
 from collections.abc import Iterable
 
 from metal.api.claim import ServerBootConfiguration
-from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.images import Images
-from metal.controllers.bootconfig.reconciler import BootConfigurationReconciler, Deps
+from metal.controllers.bootconfig.reconciler import BootConfigurationReconciler
+from metal.controllers.bootconfig.scope import BY_SERVER, Deps
+from metal.controllers.shared.scope import Context
 from metal.kube.controller.controller import owner_keys
-from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
-from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key, key_of
 from metal.machineapi.bootserver.settings import BootSettings
 
-_BY_SERVER = "bootconfig-server"
 
-
-def setup_boot(
-    runtime: Runtime,
-    kinds: Kinds,
-    images: Images,
-    settings: BootSettings,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    rng: random.Random,
-    workers: int = 16,
+def setup_boot_configs(
+    context: Context, runtime: Runtime, images: Images, settings: BootSettings, *, workers: int = 16
 ) -> BootConfigurationReconciler:
     """Add the ServerBootConfiguration controller."""
+    kinds = context.kinds
     deps = Deps(
         client=runtime.client, kinds=kinds, configs=runtime.informer(kinds.boot_config),
         servers=runtime.informer(kinds.server), children=runtime.informer(kinds.ipxe), images=images,
-        settings=settings, clock=clock, rng=rng, recorder=recorder,
+        settings=settings, clock=context.clock, rng=context.rng, recorder=context.recorder, metrics=context.metrics,
     )  # fmt: skip
-    deps.configs.add_index(_BY_SERVER, _server_of)
+    deps.configs.add_index(BY_SERVER, _server_of)
     reconciler = BootConfigurationReconciler(deps)
     controller = runtime.controller("serverbootconfiguration", reconciler.reconcile, workers=workers)
     reconciler.wake = controller.queue.add
 
     def of_server(server: Server) -> Iterable[Key]:
-        return map(key_of, deps.configs.by_index(_BY_SERVER, server.metadata.name))
+        return map(key_of, deps.configs.by_index(BY_SERVER, server.metadata.name))
 
     controller.watches(deps.configs)
-    controller.watches(deps.servers, of_server, _matters)
+    controller.watches(deps.servers, of_server, _boot_parameters_changed)
     controller.watches(deps.children, owner_keys(kinds.boot_config))
     return reconciler
 
@@ -54,8 +43,8 @@ def _server_of(config: ServerBootConfiguration) -> Iterable[str]:
     return (config.spec.server_ref.name,)
 
 
-def _matters(old: Server | None, new: Server | None) -> bool:
-    """Whether a change of a server can change what is served to it."""
+def _boot_parameters_changed(old: Server | None, new: Server | None) -> bool:
+    """Whether the UUID or the addresses of a server changed, which the IPXEBootConfig contains."""
     if old is None or new is None:
         return True
     return old.uuid != new.uuid or old.status.network_interfaces != new.status.network_interfaces

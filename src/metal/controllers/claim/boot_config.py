@@ -7,12 +7,10 @@ from metal.api.claim_boot import answered, has_booted, is_asked
 from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot, Server
 from metal.controllers.claim.scope import ClaimScope
-from metal.kube.client.errors import NotFound
+from metal.controllers.shared import boot_config as shared
 from metal.kube.meta.objects import key_of
 from metal.kube.meta.ownership import controller_of, controller_reference
 from metal.kube.meta.permissions import APPLY, Permission, blocks, disowns
-
-MANAGER = "metal-operator"
 
 
 async def follow(scope: ClaimScope, server: Server) -> None:
@@ -23,16 +21,16 @@ async def follow(scope: ClaimScope, server: Server) -> None:
         if not _is_a_claims(scope, config):
             _say_taken(scope, config)
             return
-        await _drop(scope, config)
+        await shared.drop(scope.context, config)  # the garbage collector may not have come by yet
         config = None
-    if has_booted(claim, server.status.claim_boot) and not is_asked(claim, server.status.claim_boot):
+    if has_booted(server.status.claim_boot, claim) and not is_asked(claim, server.status.claim_boot):
         _say_what_waits(scope, server, config)
         return
     desired = _desired(scope, server)
     if config is None or _differs(config, desired):
-        applied = await scope.context.client.apply(scope.context.kinds.boot_config, desired, manager=MANAGER)
-        scope.deps.configs.observe(applied)
-    await _point(scope, server)
+        await shared.apply(scope.context, scope.deps.configs, desired)
+    current = server.spec.boot_configuration_ref
+    await shared.point(scope.context, scope.deps.servers, server, shared.CLAIM_REF, current, key_of(claim))
 
 
 def _is_ours(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
@@ -50,26 +48,17 @@ def _say_taken(scope: ClaimScope, config: ServerBootConfiguration) -> None:
     what = f"{owner.kind} {owner.name}" if owner is not None else "something else"
     name = f"{config.metadata.namespace}/{config.metadata.name}"
     message = f"the ServerBootConfiguration {name} belongs to {what}: remove that, or make the claim under another name"
-    scope.say("Current", False, "BootConfigurationNameTaken", message)
-
-
-async def _drop(scope: ClaimScope, config: ServerBootConfiguration) -> None:
-    """A former claim of this name left it; the garbage collector may not have come by yet."""
-    meta = config.metadata
-    try:
-        await scope.context.client.delete(scope.context.kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)
-    except NotFound:
-        return
+    scope.report("Current", False, "BootConfigurationNameTaken", message)
 
 
 def _say_what_waits(scope: ClaimScope, server: Server, config: ServerBootConfiguration | None) -> None:
     claim, boot = scope.claim, server.status.claim_boot
     differences = _differences(claim, boot or ClaimBoot(), config)
     if not differences:
-        scope.say("Current", True, "Current", "the server booted what the claim describes")
+        scope.report("Current", True, "Current", "the server booted what the claim describes")
         return
     number = max(answered(claim, boot), claim.spec.boot_generation) + 1
-    scope.say(
+    scope.report(
         "Current", False, "ChangedAfterBoot",
         f"{' and '.join(differences)}; the running system is left alone. To have the machine boot this over the "
         f"network, once, set spec.bootGeneration to {number}",
@@ -100,9 +89,7 @@ def _desired(scope: ClaimScope, server: Server) -> dict[str, Any]:
         spec["image"] = claim.spec.image
     if claim.spec.ignition_secret_ref is not None:
         spec["ignitionSecretRef"] = {"name": claim.spec.ignition_secret_ref.name}
-    owner = controller_reference(claim, kinds.claim)
-    metadata = {"name": claim.metadata.name, "namespace": claim.metadata.namespace, "ownerReferences": [owner]}
-    return {"metadata": metadata, "spec": spec}
+    return shared.manifest(key_of(claim), controller_reference(claim, kinds.claim), spec)
 
 
 def _differs(config: ServerBootConfiguration, desired: dict[str, Any]) -> bool:
@@ -113,19 +100,6 @@ def _differs(config: ServerBootConfiguration, desired: dict[str, Any]) -> bool:
         or config.spec.image != spec.get("image", "")
         or (secret.name if secret else None) != spec.get("ignitionSecretRef", {}).get("name")
     )
-
-
-async def _point(scope: ClaimScope, server: Server) -> None:
-    claim, ref = scope.claim, server.spec.boot_configuration_ref
-    wanted = (claim.metadata.namespace, claim.metadata.name)
-    if ref is not None and (ref.namespace, ref.name) == wanted:
-        return
-    body = {
-        "metadata": {"resourceVersion": server.metadata.resource_version},
-        "spec": {"bootConfigurationRef": {"namespace": wanted[0], "name": wanted[1]}},
-    }
-    updated = await scope.context.client.patch(scope.context.kinds.server, server.metadata.name, body)
-    scope.deps.servers.observe(updated)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

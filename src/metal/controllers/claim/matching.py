@@ -1,4 +1,10 @@
-"""Which server fits which claim, and if none does: why not. Pure functions."""
+"""Decides whether a claim may have a server, and explains why not. Pure functions.
+
+A server matches when name and labels are those that the claim asks for, no other claim holds it, it is Available and
+powered off, it is schedulable (not `unclaimable`), its BMC is reachable, and the claim tolerates its NoBind taints.
+The checks run in this order, and the first that fails names the reason. When no server matches, the reasons are
+counted, and the condition Bound reports the counts.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,7 +13,9 @@ from dataclasses import dataclass, field
 from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
-from metal.api.server import Server, State
+from metal.api.server import Server
+from metal.controllers.server.reasons import ConditionType
+from metal.controllers.server.states.traits import traits_of
 from metal.kube.meta.selectors import from_object
 
 
@@ -26,8 +34,8 @@ def blocking_taints(taints: Iterable[Taint], tolerations: Iterable[Toleration]) 
     return [t for t in taints if t.effect in ("", "NoBind") and not any(tolerates(a, t) for a in allowed)]
 
 
-def wanted(claim: ServerClaim, server: Server) -> bool:
-    """True when the claim's serverRef and selector allow this server, whatever its state."""
+def selects(claim: ServerClaim, server: Server) -> bool:
+    """True when serverRef and selector of the claim allow this server, whatever its state."""
     ref, selector = claim.spec.server_ref, claim.spec.server_selector
     if ref is not None and ref.name != server.metadata.name:
         return False
@@ -36,11 +44,11 @@ def wanted(claim: ServerClaim, server: Server) -> bool:
     try:
         return from_object(selector).matches(server.metadata.labels)
     except ValueError:
-        return False  # selector_problem() tells the claim's owner
+        return False  # selector_problem() reports it
 
 
 def selector_problem(claim: ServerClaim) -> str:
-    """What is wrong with the claim's selector, or nothing."""
+    """Why the claim's selector is invalid, or empty."""
     if claim.spec.server_selector is None:
         return ""
     try:
@@ -52,7 +60,7 @@ def selector_problem(claim: ServerClaim) -> str:
 
 @dataclass(frozen=True)
 class Misfit:
-    """Why a server cannot be had: a CamelCase reason and a few words."""
+    """Why a claim cannot have a server: a CamelCase reason and a few words."""
 
     reason: str
     detail: str
@@ -60,7 +68,7 @@ class Misfit:
 
 def misfit(claim: ServerClaim, server: Server) -> Misfit | None:
     """Why the claim cannot have this server, or None when it can."""
-    if not wanted(claim, server):
+    if not selects(claim, server):
         return Misfit("NoMatch", "labels or name do not match")
     checks = (_held, _not_available, _cordoned, _unready)
     for check in checks:
@@ -81,12 +89,12 @@ def _not_available(claim: ServerClaim, server: Server) -> Misfit | None:
         return Misfit("NotAvailable", "being deleted")
     if server.spec.server_maintenance_ref is not None:
         return Misfit("NotAvailable", "in maintenance")
-    if server.status.state != State.AVAILABLE:
+    if not traits_of(server.status.state).claimable:
         return Misfit("NotAvailable", f"in state {server.status.state or 'Initial'}")
     if server.status.power_state != "Off":
         return Misfit("NotAvailable", "not powered off yet")
     if server.status.boot_window is not None and server.status.boot_window.phase == Phase.CONTESTED:
-        return Misfit("NotAvailable", "to be discovered again")
+        return Misfit("NotAvailable", "waiting for rediscovery")
     return None
 
 
@@ -96,7 +104,7 @@ def _cordoned(claim: ServerClaim, server: Server) -> Misfit | None:
 
 def _unready(claim: ServerClaim, server: Server) -> Misfit | None:
     for condition in server.status.conditions:
-        if condition.type == "BMCReachable" and condition.status == "False":
+        if condition.type == ConditionType.BMC_REACHABLE and condition.status == "False":
             return Misfit("BMCUnreachable", "its BMC does not answer")
     return None
 
@@ -110,15 +118,15 @@ def _tainted(claim: ServerClaim, server: Server) -> Misfit | None:
 
 
 @dataclass
-class Verdict:
-    """What looking at all servers gave."""
+class Choice:
+    """The matching server, or the reasons why none matches, counted."""
 
     server: Server | None = None
     misfits: Counter[Misfit] = field(default_factory=Counter)
 
     @property
     def reason(self) -> str:
-        """One CamelCase word for a condition."""
+        """CamelCase reason of a condition."""
         if not self.misfits:
             return "NoServers"
         reasons = {m.reason for m in self.misfits}
@@ -127,7 +135,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """How many servers did not fit, and why."""
+        """How many servers do not match, and why."""
         if not self.misfits:
             return "there are no servers yet"
         total = sum(self.misfits.values())
@@ -135,12 +143,12 @@ class Verdict:
         return f"none of {total} servers fits: " + "; ".join(parts)
 
 
-def choose(claim: ServerClaim, servers: Iterable[Server]) -> Verdict:
-    """The first of these that fits the claim; only if none does, every misfit is counted."""
-    verdict = Verdict()
+def choose(claim: ServerClaim, servers: Iterable[Server]) -> Choice:
+    """The first of these servers that matches the claim; if none does, the reasons of all."""
+    choice = Choice()
     for server in servers:
         why = misfit(claim, server)
         if why is None:
-            return Verdict(server)
-        verdict.misfits[why] += 1
-    return verdict
+            return Choice(server)
+        choice.misfits[why] += 1
+    return choice

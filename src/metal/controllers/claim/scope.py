@@ -1,18 +1,20 @@
-"""One pass over one ServerClaim."""
+"""The state of one pass over one ServerClaim, and the dependencies that all passes share."""
 
 from dataclasses import dataclass
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim, ServerClaimStatus
 from metal.api.server import Server
+from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import ClaimSettings
 from metal.kube.cache.informer import Informer
-from metal.kube.meta import conditions
+
+SERVER_LOST = "ServerLost"
+"""Reason: the server of a bound claim was taken from it or deleted."""
 
 
 @dataclass
 class ClaimDeps:
-    """What the reconciler works with; made once."""
+    """What all passes share; created once."""
 
     context: Context
     settings: ClaimSettings
@@ -22,7 +24,7 @@ class ClaimDeps:
 
 
 class ClaimScope(StatusScope[ServerClaim]):
-    """Collects what a pass says of a claim, and writes it once."""
+    """Collects the status of a claim during one pass, and writes it once."""
 
     status: ServerClaimStatus
 
@@ -36,13 +38,11 @@ class ClaimScope(StatusScope[ServerClaim]):
         return self.obj
 
     def phase(self, phase: str, waiting_for: str) -> None:
-        """Bound or Unbound, and what is awaited."""
+        """Set the phase, Bound or Unbound, and what is awaited."""
         since = self.status.since if self.status.phase == phase else self.now
         self.set(phase=phase, since=since, waiting_for=waiting_for)
 
-    def say(self, type: str, status: bool, reason: str, message: str) -> None:
-        """Set a condition; an Event tells of each change of its reason."""
-        old = conditions.find(self.status.conditions, type)
-        self.condition(type, status, reason, message)
-        if old is None or old.reason != reason:
-            self.event("Warning" if reason == "ServerLost" else "Normal", reason, message)
+    def report(self, type: str, status: bool, reason: str, message: str) -> None:
+        """Set a condition, and record an Event when it changed: a Warning only for a lost server, the rest is usual."""
+        if self.condition(type, status, reason, message):
+            self.event("Warning" if reason == SERVER_LOST else "Normal", reason, message)

@@ -9,12 +9,10 @@ from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
 from metal.api.server import Server
 from metal.controllers.maintenance.scope import MaintenanceDeps, MaintenanceScope
-from metal.kube.client.errors import NotFound
+from metal.controllers.shared import boot_config as shared
 from metal.kube.meta.objects import key_of
 from metal.kube.meta.ownership import controller_reference, is_controlled_by
 from metal.kube.meta.permissions import APPLY, Permission, blocks, disowns
-
-MANAGER = "metal-operator"
 
 
 class NameTaken(Exception):
@@ -34,33 +32,19 @@ async def follow(scope: MaintenanceScope, server: Server) -> ServerBootConfigura
         )
     desired = _desired(deps, maintenance)
     if config is None or msgspec.to_builtins(config.spec) != desired["spec"]:
-        config = await deps.context.client.apply(deps.context.kinds.boot_config, desired, manager=MANAGER)
-        deps.configs.observe(config)
-    await _point(deps, maintenance, server)
+        config = await shared.apply(deps.context, deps.configs, desired)
+    current, key = server.spec.maintenance_boot_configuration_ref, key_of(maintenance)
+    await shared.point(deps.context, deps.servers, server, shared.MAINTENANCE_REF, current, key)
     return config
 
 
 def _desired(deps: MaintenanceDeps, maintenance: ServerMaintenance) -> dict[str, Any]:
-    template, meta = maintenance.spec.server_boot_configuration_template, maintenance.metadata
+    template = maintenance.spec.server_boot_configuration_template
     if template is None:
         raise ValueError("only a maintenance with a template boots something")
     owner = controller_reference(maintenance, deps.context.kinds.maintenance)
     spec = msgspec.structs.replace(template.spec, server_ref=maintenance.spec.server_ref)
-    return {
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [owner]},
-        "spec": msgspec.to_builtins(spec),
-    }
-
-
-async def _point(deps: MaintenanceDeps, maintenance: ServerMaintenance, server: Server) -> None:
-    ref, meta = server.spec.maintenance_boot_configuration_ref, maintenance.metadata
-    if ref is not None and (ref.namespace, ref.name) == (meta.namespace, meta.name):
-        return
-    body = {
-        "metadata": {"resourceVersion": server.metadata.resource_version},
-        "spec": {"maintenanceBootConfigurationRef": {"namespace": meta.namespace, "name": meta.name}},
-    }
-    deps.servers.observe(await deps.context.client.patch(deps.context.kinds.server, server.metadata.name, body))
+    return shared.manifest(key_of(maintenance), owner, msgspec.to_builtins(spec))
 
 
 async def drop(deps: MaintenanceDeps, maintenance: ServerMaintenance) -> None:
@@ -68,11 +52,7 @@ async def drop(deps: MaintenanceDeps, maintenance: ServerMaintenance) -> None:
     config = deps.configs.get(key_of(maintenance))
     if config is None or not is_controlled_by(config, maintenance):
         return
-    meta, kind = config.metadata, deps.context.kinds.boot_config
-    try:
-        await deps.context.client.delete(kind, meta.name, meta.namespace, uid=meta.uid)
-    except NotFound:
-        return
+    await shared.drop(deps.context, config)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

@@ -1,24 +1,24 @@
-"""One pass over one ServerMaintenance."""
+"""The state of one pass over one ServerMaintenance, and the dependencies that all passes share."""
 
 from dataclasses import dataclass
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.maintenance import MaintenanceState, ServerMaintenance, ServerMaintenanceStatus
 from metal.api.server import Server
-from metal.controllers.maintenance.order import Obstacle
+from metal.controllers.maintenance.queue_order import Obstacle
+from metal.controllers.maintenance.settings import MaintenanceSettings
+from metal.controllers.shared.indexes import BY_SERVER
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import MaintenanceSettings
 from metal.kube.cache.informer import Informer
-from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
 
-BY_SERVER = "server"
-"""Index of ServerMaintenances by the server that they name."""
+BY_MAINTENANCE = "maintenance"
+"""Index of Servers by the maintenance that holds them, as namespace/name."""
 
 
 @dataclass
 class MaintenanceDeps:
-    """What the reconciler works with; made once."""
+    """What all passes share; created once."""
 
     context: Context
     settings: MaintenanceSettings
@@ -28,7 +28,7 @@ class MaintenanceDeps:
     configs: Informer[ServerBootConfiguration]
 
     def claim_of(self, server: Server) -> ServerClaim | None:
-        """The claim that holds a server, unless it is going."""
+        """The claim that holds a server, unless it is being deleted."""
         ref = server.spec.server_claim_ref
         claim = self.claims.get(Key(ref.name, ref.namespace)) if ref is not None else None
         return claim if claim is not None and claim.metadata.deletion_timestamp is None else None
@@ -40,7 +40,7 @@ class MaintenanceDeps:
 
 
 class MaintenanceScope(StatusScope[ServerMaintenance]):
-    """Collects what a pass says of a maintenance, and writes it once."""
+    """Collects the status of a maintenance during one pass, and writes it once."""
 
     status: ServerMaintenanceStatus
 
@@ -50,18 +50,16 @@ class MaintenanceScope(StatusScope[ServerMaintenance]):
         self.deps = deps
 
     def pending(self, obstacle: Obstacle) -> None:
-        """Pending, and for what."""
+        """Set the state Pending with what is awaited."""
         self.state(MaintenanceState.PENDING, obstacle.awaited)
-        self.say(False, obstacle.reason, f"waits for {obstacle.awaited}")
+        self.report_progress(False, obstacle.reason, f"waiting for {obstacle.awaited}")
 
     def failed(self, reason: str, message: str) -> None:
-        """Failed: the server stays in Maintenance, so that somebody looks at it."""
+        """Set the state Failed; the server stays in Maintenance until an administrator acts."""
         self.state(MaintenanceState.FAILED, message)
-        self.say(False, reason, message, warning=True)
+        self.report_progress(False, reason, message, warning=True)
 
-    def say(self, status: bool, reason: str, message: str, *, warning: bool = False) -> None:
-        """Set the condition InMaintenance; an Event tells of each change of its reason."""
-        old = conditions.find(self.status.conditions, "InMaintenance")
-        self.condition("InMaintenance", status, reason, message)
-        if old is None or old.reason != reason:
+    def report_progress(self, status: bool, reason: str, message: str, *, warning: bool = False) -> None:
+        """Set the condition InMaintenance, and record an Event when it changed."""
+        if self.condition("InMaintenance", status, reason, message):
             self.event("Warning" if warning else "Normal", reason, message)

@@ -1,14 +1,14 @@
-"""Wires the ServerMaintenance reconciler to a runtime: which change wakes which key."""
+"""Adds the ServerMaintenance controller to a runtime: its informers, its indexes and the changes that cause a pass."""
 
 from collections.abc import Iterable
 
 from metal.api.claim import ServerClaim
 from metal.api.server import Server
-from metal.controllers.claim.reconciler import BY_CLAIM, claim_index
-from metal.controllers.maintenance.reconciler import BY_MAINTENANCE, ServerMaintenanceReconciler
-from metal.controllers.maintenance.scope import BY_SERVER, MaintenanceDeps
+from metal.controllers.maintenance.reconciler import ServerMaintenanceReconciler
+from metal.controllers.maintenance.scope import BY_MAINTENANCE, MaintenanceDeps
+from metal.controllers.maintenance.settings import MaintenanceSettings
+from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.settings import MaintenanceSettings
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of
@@ -24,24 +24,24 @@ def setup_maintenances(
         claims=runtime.informer(kinds.claim), configs=runtime.informer(kinds.boot_config),
     )  # fmt: skip
     deps.maintenances.add_index(BY_SERVER, lambda one: (one.spec.server_ref.name,))
-    deps.servers.add_index(BY_MAINTENANCE, _holder)
+    deps.servers.add_index(BY_MAINTENANCE, _maintenance_of)
     deps.servers.add_index(BY_CLAIM, claim_index)
     reconciler = ServerMaintenanceReconciler(deps)
     controller = runtime.controller("servermaintenance", reconciler.reconcile, workers=workers)
     controller.watches(deps.maintenances, lambda one: _queue(deps, one.spec.server_ref.name, key_of(one)))
     controller.watches(deps.servers, lambda server: _of_server(deps, server))
-    controller.watches(deps.claims, lambda claim: _of_claim(deps, claim), _is_word)
+    controller.watches(deps.claims, lambda claim: _of_claim(deps, claim), _approval_may_have_changed)
     controller.watches(deps.configs, owner_keys(kinds.maintenance))
     return reconciler
 
 
-def _holder(server: Server) -> Iterable[str]:
+def _maintenance_of(server: Server) -> Iterable[str]:
     ref = server.spec.server_maintenance_ref
     return () if ref is None else (f"{ref.namespace}/{ref.name}",)
 
 
 def _queue(deps: MaintenanceDeps, server: str, *more: Key) -> Iterable[Key]:
-    """Everybody in a server's queue: who comes or goes changes whose turn it is."""
+    """All maintenances in a server's queue: one that is created or deleted changes which is next."""
     return {*map(key_of, deps.maintenances.by_index(BY_SERVER, server)), *more}
 
 
@@ -55,8 +55,8 @@ def _of_claim(deps: MaintenanceDeps, claim: ServerClaim) -> Iterable[Key]:
     return {key for server in servers for key in _queue(deps, server.metadata.name)}
 
 
-def _is_word(old: ServerClaim | None, new: ServerClaim | None) -> bool:
-    """Whether a claim came, went, or its owner may have said something about a maintenance."""
+def _approval_may_have_changed(old: ServerClaim | None, new: ServerClaim | None) -> bool:
+    """Whether a claim was created or deleted, or its labels changed, one of which is the approval."""
     if old is None or new is None:
         return True
     before, after = old.metadata, new.metadata

@@ -1,4 +1,4 @@
-"""Applies ServerReadinessRules: one pass for one Server over all rules, and one for each rule that begins or ends."""
+"""Applies ServerReadinessRules: a pass for a Server evaluates all rules; a pass for a rule validates or removes it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,13 +9,11 @@ from metal.api.kinds import Kinds
 from metal.api.readiness import ServerReadinessRule, ServerReadinessRuleStatus
 from metal.api.server import Server
 from metal.controllers.readiness import rules
-from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Done, Result
 from metal.kube.controller.finalizers import remove_finalizer
-from metal.kube.controller.runtime import Runtime
-from metal.kube.meta.objects import Key, key_of
+from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
 
 
@@ -31,14 +29,14 @@ class ServerReadinessReconciler:
         self._keys = rules.Keys(self.context.kinds.group)
 
     async def reconcile_server(self, key: Key) -> Result:
-        """Taint the server for the rules that it does not satisfy. Raises Conflict when it has changed meanwhile."""
+        """Set the taints of the rules that the server does not satisfy. Raises Conflict when it changed in between."""
         server = self.servers.get(key)
         if server is not None and server.metadata.deletion_timestamp is None:
             await self._apply(server)
         return Done()
 
     async def _apply(self, server: Server) -> None:
-        outcome = rules.judge(self.rules.items(), server, self._keys)
+        outcome = rules.evaluate(self.rules.items(), server, self._keys)
         if outcome.taints == server.spec.taints and not outcome.annotations:
             return
         body = {
@@ -51,12 +49,13 @@ class ServerReadinessReconciler:
         self.servers.observe(await self.context.client.patch(kind, server.metadata.name, body))
 
     async def reconcile_rule(self, key: Key) -> Result:
-        """Say whether the rule can be applied; take its taint from all servers before it goes. Raises Conflict."""
+        """Report whether the rule is valid; before a rule is deleted remove its taint from all servers. Raises
+        Conflict."""
         rule = self.rules.get(key)
         if rule is None:
             return Done()
         if rule.metadata.deletion_timestamp is not None:
-            await self._end(rule)
+            await self._finalize(rule)
             return Done()
         scope = StatusScope(
             self.context, self.context.kinds.readiness_rule, self.rules, rule, ServerReadinessRuleStatus()
@@ -70,54 +69,28 @@ class ServerReadinessReconciler:
         await scope.commit()
         return Done()
 
-    async def _end(self, rule: ServerReadinessRule) -> None:
+    async def _finalize(self, rule: ServerReadinessRule) -> None:
         if self._keys.finalizer not in rule.metadata.finalizers:
             return
-        for server in self._touched(rule):
+        for server in self._affected_servers(rule):
             await self._apply(server)
         await remove_finalizer(self.context.client, self.context.kinds.readiness_rule, rule, self._keys.finalizer)
 
-    def _touched(self, rule: ServerReadinessRule) -> Iterable[Server]:
-        """Servers that the rule has tainted, and those that it selected and another operator may have tainted."""
-        alive = msgspec.structs.replace(rule, metadata=msgspec.structs.replace(rule.metadata, deletion_timestamp=None))
+    def _affected_servers(self, rule: ServerReadinessRule) -> Iterable[Server]:
+        """Servers that the rule has tainted, and those that it selects: the Go operator may have tainted them."""
+        undeleted = msgspec.structs.replace(
+            rule, metadata=msgspec.structs.replace(rule.metadata, deletion_timestamp=None)
+        )
         for server in self.servers.items():
-            if rule.metadata.name in self._keys.tainting(server) or rules.selects(alive, server):
+            if rule.metadata.name in self._keys.tainting(server) or rules.selects(undeleted, server):
                 yield server
 
 
-def setup_readiness(context: Context, runtime: Runtime, *, workers: int = 4) -> ServerReadinessReconciler:
-    """Add the two controllers of readiness rules."""
-    kinds = context.kinds
-    found: Informer[ServerReadinessRule] = runtime.informer(kinds.readiness_rule)
-    servers: Informer[Server] = runtime.informer(kinds.server)
-    reconciler = ServerReadinessReconciler(context, found, servers)
-    each = runtime.controller("readiness", reconciler.reconcile_server, workers=workers)
-    each.watches(servers, predicate=_says_more)
-    each.watches(found, lambda _: map(key_of, servers.items()), spec_or_metadata_changed)
-    runtime.controller("serverreadinessrule", reconciler.reconcile_rule, workers=1).watches(
-        found, predicate=spec_or_metadata_changed
-    )
-    return reconciler
-
-
-def _says_more(old: Server | None, new: Server | None) -> bool:
-    """Whether something changed that rules look at: most of what a server's status says is not."""
-    if old is None or new is None:
-        return True
-    return _looked_at(old) != _looked_at(new)
-
-
-def _looked_at(server: Server) -> tuple[object, ...]:
-    meta = server.metadata
-    found = {one.type: one.status for one in server.status.conditions}
-    return meta.uid, dict(meta.labels), dict(meta.annotations), server.spec.taints, found
-
-
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What the reconciler does with the API."""
+    """Permissions of the reconciler."""
     return (
-        *follows(kinds.readiness_rule, kinds.server, why="servers are tainted until they are ready"),
-        Permission(kinds.server, ("patch",), "taints servers that are not ready"),
-        Permission(kinds.readiness_rule, ("patch",), "keeps its finalizer until no server has its taint"),
-        Permission(kinds.readiness_rule, ("patch",), "says whether a rule is applied", "status"),
+        *follows(kinds.readiness_rule, kinds.server, why="taints servers that do not satisfy a readiness rule"),
+        Permission(kinds.server, ("patch",), "sets and removes the taints of readiness rules"),
+        Permission(kinds.readiness_rule, ("patch",), "keeps the rule's finalizer until no server has its taint"),
+        Permission(kinds.readiness_rule, ("patch",), "reports whether a rule is valid", "status"),
     )

@@ -1,4 +1,10 @@
-"""What readiness rules make of one server's taints and annotations. Pure functions."""
+"""Evaluates readiness rules for one server: the taints and annotations that it gets. Pure functions.
+
+A rule selects servers by labels and taints those whose conditions it does not accept. The annotation `tainted-by` names
+the rules that have tainted a server, so that their taints are removed when its labels change and it is no longer
+selected. A rule with enforcementMode BootstrapOnly is annotated as completed once a server satisfies it, and then no
+longer evaluated for that server. Taints of users stay.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,10 +23,10 @@ class Keys:
         self._prefix = f"readiness.{group}"
         self.finalizer = f"{self._prefix}/cleanup-taints"
         self.tainted_by = f"{self._prefix}/tainted-by"
-        """Names of the rules whose taints a server has, so that they go when its labels change."""
+        """Names of the rules that have tainted a server."""
 
     def completed(self, rule: ServerReadinessRule) -> str:
-        """Says that a rule with enforcementMode BootstrapOnly is done with a server."""
+        """Marks a rule with enforcementMode BootstrapOnly as completed for a server."""
         return f"{self._prefix}/bootstrap-completed-{rule.metadata.name}"
 
     def tainting(self, server: Server) -> set[str]:
@@ -30,16 +36,16 @@ class Keys:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Taints and annotations as they are to be. An annotation of None is removed."""
+    """The desired taints and annotations. An annotation of None is removed."""
 
     taints: tuple[Taint, ...]
     annotations: dict[str, str | None]
 
 
 def problem(rule: ServerReadinessRule) -> str:
-    """Why the rule cannot be applied, or nothing."""
+    """Why the rule is invalid, or empty."""
     if rule.spec.taint is None:
-        return "spec.taint is missing: say which taint servers get that are not ready"
+        return "spec.taint is missing: set the taint of servers that are not ready"
     try:
         from_object(rule.spec.server_selector)
     except ValueError as exc:
@@ -48,20 +54,20 @@ def problem(rule: ServerReadinessRule) -> str:
 
 
 def selects(rule: ServerReadinessRule, server: Server) -> bool:
-    """True when the rule is in force and its selector matches the server's labels."""
+    """True when the rule is valid, not being deleted, and its selector matches the server's labels."""
     if rule.metadata.deletion_timestamp is not None or problem(rule):
         return False
     return from_object(rule.spec.server_selector).matches(server.metadata.labels)
 
 
-def holds(rule: ServerReadinessRule, server: Server) -> bool:
-    """True when each condition is there and has the status that is asked for."""
+def is_satisfied(rule: ServerReadinessRule, server: Server) -> bool:
+    """True when each condition of the rule exists and has the required status."""
     found = ((conditions.find(server.status.conditions, one.type), one) for one in rule.spec.conditions)
     return all(known is not None and known.status == one.required_status for known, one in found)
 
 
-def judge(rules: Iterable[ServerReadinessRule], server: Server, keys: Keys) -> Outcome:
-    """What the server is to have. Taints of users stay; those that a rule names belong to the rule where it selects."""
+def evaluate(rules: Iterable[ServerReadinessRule], server: Server, keys: Keys) -> Outcome:
+    """The taints and annotations of the server. Taints of users stay, except those that a rule selecting it names."""
     before = keys.tainting(server)
     wanted: dict[str, RuleTaint] = {}
     dropped: list[RuleTaint] = []
@@ -70,7 +76,7 @@ def judge(rules: Iterable[ServerReadinessRule], server: Server, keys: Keys) -> O
         taint, name = rule.spec.taint, rule.metadata.name
         if taint is None:
             continue
-        if selects(rule, server) and not _is_satisfied(rule, server, keys, changes):
+        if selects(rule, server) and not _needs_no_taint(rule, server, keys, changes):
             wanted[name] = taint
         elif name in before or selects(rule, server):
             dropped.append(taint)
@@ -79,12 +85,12 @@ def judge(rules: Iterable[ServerReadinessRule], server: Server, keys: Keys) -> O
     return Outcome(_taints(server.spec.taints, list(wanted.values()), dropped), changes)
 
 
-def _is_satisfied(rule: ServerReadinessRule, server: Server, keys: Keys, changes: dict[str, str | None]) -> bool:
-    """True when the rule asks for no taint; notes that a rule of BootstrapOnly is done."""
+def _needs_no_taint(rule: ServerReadinessRule, server: Server, keys: Keys, changes: dict[str, str | None]) -> bool:
+    """True when the rule requires no taint; adds the annotation that completes a BootstrapOnly rule to `changes`."""
     once = rule.spec.enforcement_mode == EnforcementMode.BOOTSTRAP_ONLY
     if once and server.metadata.annotations.get(keys.completed(rule)):
         return True
-    if not holds(rule, server):
+    if not is_satisfied(rule, server):
         return False
     if once:
         changes[keys.completed(rule)] = "true"
@@ -92,7 +98,7 @@ def _is_satisfied(rule: ServerReadinessRule, server: Server, keys: Keys, changes
 
 
 def _taints(present: tuple[Taint, ...], wanted: list[RuleTaint], dropped: list[RuleTaint]) -> tuple[Taint, ...]:
-    """Key, effect and value tell taints apart; of one key and effect there can be only one, and a rule's wins."""
+    """A taint is identified by key, effect and value; of one key and effect only one can exist, and a rule's wins."""
     slots = {(one.key, one.effect) for one in wanted}
     gone = {(one.key, one.effect, one.value) for one in dropped}
     kept = [

@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from metal.api.names import OPERATION
 from metal.bmc.errors import BMCError
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.scope import Scope
@@ -25,7 +26,7 @@ async def run(scope: Scope) -> Done | Requeue | None:
         return None
     if mine in finalizers:
         await sanitization.abandon(scope)
-        await recreated.leave_owed(scope)
+        await recreated.record_owed(scope)
         await probe_boot.drop(scope)
         await _log_out(scope)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})
@@ -38,7 +39,7 @@ IGNORE = ("ignore", "ignore-propagated", "ignore-child-and-self")
 
 def is_ignored(scope: Scope) -> bool:
     """True while somebody wants this server left alone."""
-    return scope.server.metadata.annotations.get(scope.context.kinds.key("operation")) in IGNORE
+    return scope.server.metadata.annotations.get(scope.context.kinds.key(OPERATION)) in IGNORE
 
 
 async def _log_out(scope: Scope) -> None:

@@ -7,10 +7,9 @@ from types import ModuleType
 from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
-from metal.controllers.server import finalize
+from metal.controllers.server import finalize, operations
 from metal.controllers.server.bmc import bmc_errors, connect, host_key
-from metal.controllers.server.identity.system import WrongSystem
-from metal.controllers.server.operations import annotations, resets
+from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.scope import Deps, Scope
 from metal.controllers.server.states import (
     available,
@@ -20,11 +19,10 @@ from metal.controllers.server.states import (
     initial,
     maintenance,
     parked,
-    parking,
     released,
     reserved,
 )
-from metal.controllers.server.tenancy import adoption
+from metal.controllers.server.tenancy import adoption, recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
@@ -44,10 +42,43 @@ STATES: dict[State, ModuleType] = {
     State.PARKED: parked,
 }
 
-_BEFORE_THE_BMC = (
-    annotations.adopt, adoption.adopt, annotations.obey, host_key.judge, resets.expire, parked.stand_down,
-    maintenance.enter, connect.pause,
-)  # fmt: skip
+
+async def _remove_power(scope: Scope) -> None:
+    """Remove the deprecated spec.power, unless a maintenance holds the server, which may have set it."""
+    if scope.server.spec.power and scope.server.spec.server_maintenance_ref is None:
+        await scope.patch({"spec": {"power": None}})
+
+
+_BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
+    _remove_power,
+    recreated.enter,
+    adoption.adopt,
+    operations.run,
+    host_key.report,
+    operations.expire_reset,
+    parked.hold,
+    maintenance.enter,
+    connect.pause,
+)
+"""Steps that need no BMC, so that they work while the BMC is away. The first that returns a result ends the pass.
+
+The order matters:
+- `recreated.enter` is first of those that look at the state, because every later step relies on there being one.
+- `adoption.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
+- `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server
+  whose BMC restarts can be retried, parked or ignored.
+- `operations.expire_reset` comes before the steps that end the pass early: a reset that could not be sent in time is
+  dropped also while the server is parked or its BMC restarts.
+- `parked.hold` comes before `maintenance.enter`: a maintenance does not take a parked server.
+- `connect.pause` is last: it ends the pass, and only the BMC is left to be asked.
+"""
+
+_WITH_THE_BMC = (operations.perform_reset, adoption.hold, parked.park)
+"""Steps that come before the step of the state, with the BMC at hand. The first that returns a result ends the pass.
+
+A reset that was accepted is sent before any other step can switch the machine. A server of another operator that is
+undecided is held before a step of ours can switch it off, and that includes parking.
+"""
 
 
 @dataclass
@@ -83,13 +114,13 @@ class ServerReconciler:
             await connect.run(scope)
             return await self._step(scope)
         except (BMCNotFound, WrongSystem) as exc:
-            return await self._search(scope, exc)
+            return await connect.find_again(scope, exc)
         except BMCError as exc:
             return bmc_errors.bmc_failed(scope, exc)
 
     async def _step(self, scope: Scope) -> Requeue:
         result = None
-        for phase in (resets.perform, adoption.hold, parking.park):
+        for phase in _WITH_THE_BMC:
             if (result := await phase(scope)) is not None:
                 break
         if result is None:
@@ -97,19 +128,6 @@ class ServerReconciler:
             result = await step(scope)
         bmc_errors.bmc_answered(scope)
         return result
-
-    async def _search(self, scope: Scope, exc: BMCError) -> Requeue:
-        """The system is not where it was; perhaps its BMC has numbered its systems anew."""
-        before = scope.uri
-        try:
-            if before:
-                await connect.find_system(scope)
-        except BMCError as error:
-            return bmc_errors.bmc_failed(scope, exc if isinstance(error, BMCNotFound) else error)
-        if scope.uri == before:
-            return bmc_errors.bmc_failed(scope, exc)
-        scope.record_event("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
-        return Requeue(0)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

@@ -5,9 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter
-
-from metal.api import boot_window
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
 from metal.api.boot_window import Phase
@@ -16,21 +13,25 @@ from metal.api.common import ObjectRef
 from metal.api.endpoint import Endpoint
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
+from metal.api.names import OPERATION
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
-from metal.bmc.protocols import BMC, BootOverride, Pool, PowerState, SystemInfo
-from metal.controllers.server.identity import system as identity
+from metal.bmc.boot import BootOverride
+from metal.bmc.pool import BMC, Pool
+from metal.bmc.power import PowerState
+from metal.bmc.systems import SystemInfo
+from metal.controllers.server import identity
+from metal.controllers.server.reasons import ConditionType, WaitFor
+from metal.controllers.server.settings import ServerSettings
+from metal.controllers.server.states.traits import WAITS, traits_of
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.settings import ServerSettings
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
-
-_CLOSING = (State.INITIAL, State.CLEANUP, State.MAINTENANCE, State.PARKED)
-"""Entering one of these ends a network boot that is under way."""
+from metal.machine import boot_window
 
 
 @dataclass
@@ -62,17 +63,10 @@ class Deps:
     keys: KeyStore
     access_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
-    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
-
-    def __post_init__(self) -> None:
-        self._recycled = Counter(
-            "metal_servers_recycled_total", "Servers that came out of Cleanup, by what became of their tenant's data.",
-            ["sanitization"], registry=self.metrics,
-        )  # fmt: skip
 
     def count_recycled(self, sanitization: str) -> None:
-        """Count a server that can be given to somebody else, by its status.sanitization."""
-        self._recycled.labels(sanitization).inc()
+        """Count a server that left Cleanup, by its status.sanitization."""
+        self.context.metrics.recycled.labels(sanitization).inc()
 
 
 class Scope(StatusScope[Server]):
@@ -87,8 +81,8 @@ class Scope(StatusScope[Server]):
         self.deps = deps
         self.memo = deps.memos.setdefault(key_of(server), Memo())
         self.bmc: BMC | None = None
-        self._told: list[tuple[str, str, str]] = []
-        self._fenced = False
+        self._events: list[tuple[str, str, str]] = []
+        self._is_latest = False
         self._settings = _slower(deps, server, self.now)
 
     @property
@@ -114,7 +108,7 @@ class Scope(StatusScope[Server]):
 
     def record_event(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Record an Event on the server, once the status it tells of is written."""
-        self._told.append(("Warning" if warning else "Normal", reason, message))
+        self._events.append(("Warning" if warning else "Normal", reason, message))
 
     def find_condition(self, type: str) -> Condition | None:
         """The pending condition of this type."""
@@ -122,30 +116,30 @@ class Scope(StatusScope[Server]):
 
     def transition(self, state: State, message: str, *, warning: bool = False) -> Requeue:
         """Enter a state; the next pass begins at once."""
-        if state in _CLOSING:
+        if traits_of(state).closes_boot_window:
             self.close_window()
         self.set(
             state=state.value, since=self.now, wait=None, waiting_for="", power_request=None,
             failure=self.status.failure if state is State.ERROR else None,
         )  # fmt: skip
-        self.condition("Ready", False, state.value, message)
+        self.condition(ConditionType.READY, False, state.value, message)
         self.record_event(state.value, message, warning=warning)
         return Requeue(0)
 
     def fail(self, reason: str, message: str) -> Requeue:
         """Enter Error: `message` says what failed, what was awaited, and what to do; how to go on is added."""
-        annotation = f"{self.context.kinds.key('operation')}=retry"
+        annotation = f"{self.context.kinds.key(OPERATION)}=retry"
         message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
         if self.status.state != State.ERROR:
             self.set(failure=Failure(state=self.status.state, reason=reason, message=message))
             self.transition(State.ERROR, message, warning=True)
-            self.condition("Ready", False, reason, message)
+            self.condition(ConditionType.READY, False, reason, message)
         self.set(waiting_for=f"{reason}: {message}")
         return Requeue(self.context.jitter(self.settings.resync))
 
     def wait(
         self,
-        name: str,
+        name: WaitFor,
         text: str,
         *,
         deadline: float | None = None,
@@ -154,25 +148,31 @@ class Scope(StatusScope[Server]):
     ) -> Requeue:
         """Name what is awaited, and until when: `until`, or `deadline` seconds after this wait began.
 
-        Comes back after `poll` seconds (else the resync), or at the deadline. What a missed deadline means is the
-        caller's business; it does not make anybody come back more often.
-        """  # fmt: skip
+        Comes back after `poll` seconds, or at the deadline. `states.traits.WAITS` has the default deadline and poll.
+        What a missed deadline means is decided by the caller.
+        """
         old = self.status.wait
         since = min(old.since, self.now) if old and old.for_ == name and old.since else self.now
-        end = until if until is not None or deadline is None else since + timedelta(seconds=deadline)
-        self.set(wait=Wait(for_=name, since=since, until=end), waiting_for=text)
+        end = until if until is not None else self._deadline(name, since, deadline)
+        self.set(wait=Wait(for_=name.value, since=since, until=end), waiting_for=text)
         if self.status.state != State.ERROR:
-            self.condition("Ready", False, name, text)
-        pause = self.context.jitter(self.settings.resync if poll is None else poll)
+            self.condition(ConditionType.READY, False, name, text)
+        pause = self.context.jitter(getattr(self.settings, WAITS[name].poll) if poll is None else poll)
         left = (end - self.now).total_seconds() if end is not None else 0.0
         return Requeue(min(pause, max(left, 0.05)) if left > 0 else pause)
 
-    def overdue(self, name: str) -> bool:
+    def _deadline(self, name: WaitFor, since: datetime, seconds: float | None) -> datetime | None:
+        setting = WAITS[name].deadline
+        if seconds is None and setting:
+            seconds = getattr(self.settings, setting)
+        return since + timedelta(seconds=seconds) if seconds is not None else None
+
+    def overdue(self, name: WaitFor) -> bool:
         """True when the wait of this name has passed its deadline."""
         wait = self.status.wait
         return wait is not None and wait.for_ == name and wait.until is not None and self.now >= wait.until
 
-    def no_wait(self) -> None:
+    def clear_wait(self) -> None:
         """Nothing is awaited."""
         self.set(wait=None, waiting_for="")
 
@@ -195,7 +195,7 @@ class Scope(StatusScope[Server]):
             self.set(on_requested_at=None)
         return system
 
-    def note_override(self, override: BootOverride) -> None:
+    def record_override(self, override: BootOverride) -> None:
         """The override as it was read back after a write; the rest of the last reading still holds."""
         if self.memo.system is not None:
             self.memo.system = replace(self.memo.system, boot=override)
@@ -208,15 +208,15 @@ class Scope(StatusScope[Server]):
         """Write the pending status now, guarded by resourceVersion. Raises Conflict, NotFound or another ApiError."""
         before = self.obj
         await super().commit()
-        self._fenced = self._fenced or self.obj is not before
-        told, self._told = self._told, []
+        self._is_latest = self._is_latest or self.obj is not before
+        told, self._events = self._events, []
         for kind, reason, message in told:
             self.event(kind, reason, message)
 
     async def patch(self, changes: dict[str, Any]) -> None:
         """Change metadata or spec now, guarded by resourceVersion; the pending status stays pending."""
         await super().patch(changes)
-        self._fenced = True
+        self._is_latest = True
 
     async def require_latest(self) -> None:
         """Have the API confirm, once in a pass, that this is the newest version of the server. Raises Conflict.
@@ -224,7 +224,7 @@ class Scope(StatusScope[Server]):
         Before whatever could harm a tenant: a process that lost its leadership may still act on an old cache.
         """
         await self.commit()
-        if not self._fenced:
+        if not self._is_latest:
             await self.patch({})
 
     def boot_config(self) -> ServerBootConfiguration | None:
@@ -242,6 +242,6 @@ class Scope(StatusScope[Server]):
 def _slower(deps: Deps, server: Server, now: datetime) -> ServerSettings:
     settings, ref = deps.settings, server.spec.bmc_ref
     bmc = deps.bmcs.get(Key(ref.name)) if ref is not None and settings.event_slowdown > 1 else None
-    if bmc is None or not bmc_events.flowing(bmc.status, now, settings.event_max_age):
+    if bmc is None or not bmc_events.received_recently(bmc.status, now, settings.event_max_age):
         return settings
     return replace(settings, resync=settings.resync * settings.event_slowdown)

@@ -1,21 +1,22 @@
-"""Makes a `bmc.Access` out of API objects: where the BMC is, who we are, and which certificate is accepted."""
+"""Resolves a `BMCEndpoint` from API objects: address, credentials and which certificate is accepted."""
 
 from dataclasses import dataclass, field
 
 from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import InlineBMC, Server
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 
 NOT_PINNED = "CertificateNotPinned"
-"""Reason of the Problem that the first look at the BMC's certificate solves."""
+"""Reason of the Problem that is solved by pinning the certificate that the BMC presents."""
 PROTOCOLS = ("Redfish", "RedfishLocal", "RedfishWithRegistryPatch")
-"""Names of the one protocol that is spoken; the Go operator's development variants mean the same here."""
+"""Names of the only supported protocol; the Go operator's development variants mean the same here."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a BMC cannot be reached as declared: a CamelCase reason and a sentence that names the object and the fix."""
+    """Why a BMC cannot be reached as declared: a CamelCase reason, and a sentence with the object and the
+    correction."""
 
     reason: str
     message: str
@@ -23,14 +24,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class BMCEndpointDefaults:
-    """What holds where a BMC does not say otherwise."""
+    """Defaults for BMCs that do not set these fields themselves."""
 
     scheme: str = "https"
-    """https or http. http shows credentials to everybody on the wire and must be asked for."""
+    """https or http. http sends credentials in plain text and must be configured explicitly."""
     verify: bool = True
-    """Whether certificates are verified; False accepts any and must be asked for."""
+    """Whether certificates are verified; False accepts any and must be configured explicitly."""
     trust_on_first_use: bool = False
-    """Whether a BMC object that says nothing of tls is held to the first certificate that it showed."""
+    """Whether the first certificate of a BMC object without spec.tls is pinned."""
     ca_pem: str = field(default="", repr=False)
     """Certificates (PEM) that sign BMCs' certificates, beside those of the system."""
     authorities: dict[str, str] = field(default_factory=dict, repr=False)
@@ -48,52 +49,53 @@ class Credentials:
 def endpoint_for_bmc(
     bmc: BMC, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: BMCEndpointDefaults
 ) -> BMCEndpoint | Problem:
-    """The access of a BMC object, under its name. endpoint and secret are what its references name, if that exists."""
+    """The endpoint of a BMC object, with its name as key. endpoint and secret are those that it references, if they
+    exist."""
     spec, seen = bmc.spec, bmc.status.certificate
     trust = trust_of(spec.tls, defaults)
     if isinstance(trust, FirstUse):
         trust = Trust(verify=True, fingerprint=seen.sha256) if seen is not None else _NOT_PINNED
     address = address_of_bmc(bmc, endpoint)
-    return _access(bmc.metadata.name, address, spec.protocol, trust, spec.bmc_secret_ref.name, secret, defaults)
+    return _resolve(bmc.metadata.name, address, spec.protocol, trust, spec.bmc_secret_ref.name, secret, defaults)
 
 
 def address_of_bmc(bmc: BMC, endpoint: Endpoint | None) -> str | Problem:
-    """The IP address of a BMC object. endpoint is what its reference names, if that exists."""
+    """The IP address of a BMC object. endpoint is the one that it references, if it exists."""
     spec = bmc.spec
     if spec.endpoint_ref is not None:
         return endpoint_address(spec.endpoint_ref.name, endpoint)
-    return _given((spec.access.ip if spec.access else "") or "", "spec.access.ip")
+    return _require_address((spec.access.ip if spec.access else "") or "", "spec.access.ip")
 
 
 def is_encrypted(protocol: Protocol, defaults: BMCEndpointDefaults) -> bool:
-    """Whether the BMC is spoken to over TLS."""
+    """Whether the BMC is contacted over TLS."""
     return (protocol.scheme or defaults.scheme).lower() == "https"
 
 
 def endpoint_for_inline(
     server: Server, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: BMCEndpointDefaults
 ) -> BMCEndpoint | Problem:
-    """The access in a Server's own spec.bmc, under the key `server/<name>`, which no BMC object can have."""
+    """The endpoint in a Server's spec.bmc, with the key `server/<name>`, which no BMC object can have."""
     inline = server.spec.bmc
     if inline is None:
-        return Problem("BMCNotSet", "neither spec.bmcRef nor spec.bmc says how to reach the BMC: set one of them")
+        return Problem("BMCNotSet", "spec.bmcRef and spec.bmc are both empty: set one of them")
     address = _inline_address(inline, endpoint)
     key = f"server/{server.metadata.name}"
     trust = trust_of(inline.tls, defaults)
     if isinstance(trust, FirstUse):
         trust = _NOWHERE_TO_PIN if inline.tls is not None else Trust(verify=True, ca_pem=defaults.ca_pem)
-    return _access(key, address, inline.protocol, trust, inline.bmc_secret_ref.name, secret, defaults)
+    return _resolve(key, address, inline.protocol, trust, inline.bmc_secret_ref.name, secret, defaults)
 
 
 def endpoint_address(name: str, endpoint: Endpoint | None) -> str | Problem:
     """The IP address of the Endpoint with this name."""
     if endpoint is None:
         return Problem("EndpointNotFound", f"Endpoint {name} does not exist: create it or correct endpointRef")
-    return _given(endpoint.spec.ip or "", f"spec.ip of Endpoint {name}")
+    return _require_address(endpoint.spec.ip or "", f"spec.ip of Endpoint {name}")
 
 
 def credentials(name: str, secret: BMCSecret | None) -> Credentials | Problem:
-    """User name and password of a BMCSecret; stringData counts before data, as in a core Secret."""
+    """User name and password of a BMCSecret; stringData overrides data, as in a core Secret."""
     if not name:
         return Problem("SecretNotSet", "bmcSecretRef.name is empty: name the BMCSecret with username and password")
     if secret is None:
@@ -110,14 +112,14 @@ def credentials(name: str, secret: BMCSecret | None) -> Credentials | Problem:
 def _inline_address(inline: InlineBMC, endpoint: Endpoint | None) -> str | Problem:
     if inline.endpoint_ref is not None and not inline.address:
         return endpoint_address(inline.endpoint_ref.name, endpoint)
-    return _given(inline.address, "spec.bmc.address")
+    return _require_address(inline.address, "spec.bmc.address")
 
 
-def _given(address: str, field_name: str) -> str | Problem:
+def _require_address(address: str, field_name: str) -> str | Problem:
     return address or Problem("AddressMissing", f"{field_name} is empty: the address of the BMC is not known")
 
 
-def _access(
+def _resolve(
     key: str,
     address: str | Problem,
     protocol: Protocol,
@@ -155,19 +157,21 @@ class Trust:
 
 @dataclass(frozen=True)
 class FirstUse:
-    """The certificate that was seen first is accepted, and no other."""
+    """Only the certificate that the BMC presented first is accepted."""
 
 
-_NOT_PINNED = Problem(NOT_PINNED, "the BMC's certificate has not been seen yet: it is pinned at first sight")
+_NOT_PINNED = Problem(
+    NOT_PINNED, "the BMC has not presented its certificate yet: it is pinned when the BMC presents it"
+)
 _NOWHERE_TO_PIN = Problem(
     "TrustOnFirstUseNotPossible",
-    "spec.bmc.tls.trustOnFirstUse needs a BMC object that remembers the certificate: make one and name it in"
+    "spec.bmc.tls.trustOnFirstUse needs a BMC object that stores the certificate: create one and set"
     " spec.bmcRef, or set spec.bmc.tls.fingerprint",
 )
 
 
 def trust_of(tls: TLSPolicy | None, defaults: BMCEndpointDefaults) -> Trust | FirstUse | Problem:
-    """The policy of a BMC: what it asks for, else the defaults."""
+    """The certificate policy in spec.tls of a BMC, or the default."""
     if tls is None:
         first = defaults.trust_on_first_use and defaults.verify
         return FirstUse() if first else Trust(defaults.verify, defaults.ca_pem)

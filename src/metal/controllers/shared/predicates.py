@@ -1,10 +1,10 @@
-"""Which changes of an object are worth a reconcile."""
+"""Predicates of watches: which changes of an object cause a pass."""
 
 from metal.kube.meta.objects import Object
 
 
 def spec_or_metadata_changed(old: Object | None, new: Object | None) -> bool:
-    """True unless only the status changed: that is written by controllers themselves."""
+    """True unless only the status changed, which controllers write themselves."""
     if old is None or new is None:
         return True
     return _declared(old) != _declared(new)

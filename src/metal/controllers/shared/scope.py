@@ -1,13 +1,17 @@
 """One pass over one object: collects changes of its status, and writes their difference once as a merge patch."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
+from metal.api.boot_window import Phase
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
+from metal.bmc import calls
+from metal.controllers.shared import transitions
+from metal.controllers.shared.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
@@ -25,6 +29,7 @@ class Context:
     clock: Clock
     rng: random.Random
     recorder: Recorder
+    metrics: Metrics = field(default_factory=unregistered)
 
     def jitter(self, seconds: float) -> float:
         """The duration give or take a fifth, so that a fleet does not move in step."""
@@ -51,11 +56,20 @@ class StatusScope(Generic[T]):
         self.now = context.clock().replace(microsecond=0)
         self._empty = empty
         self.status: Any = obj.status or empty
+        calls.set_reason(self._why)
 
     @property
     def name(self) -> str:
         """Name of the object."""
         return self.obj.metadata.name
+
+    def _why(self) -> str:
+        """Why this pass writes to a BMC, for the log: the pending state, the boot that starts, and what is awaited."""
+        state, awaited = transitions.state_of(self.status), getattr(self.status, "waiting_for", "")
+        window = getattr(self.status, "boot_window", None)
+        boot = f", {window.purpose} boot {window.id}" if window is not None and window.phase == Phase.OPEN else ""
+        waits = f", waits for {awaited}" if awaited else ""
+        return f"{self.kind.kind} {self.name} in {state or 'no state'}{boot}{waits}"
 
     def set(self, **changes: Any) -> None:
         """Change fields of the pending status."""
@@ -89,14 +103,16 @@ class StatusScope(Generic[T]):
         self.context.recorder.event(self.obj, self.kind, type, reason, message)
 
     async def commit(self) -> None:
-        """Write what changed, if anything. Raises Conflict when somebody else changed the object meanwhile."""
+        """Write what changed, if anything, and log a transition. Raises Conflict when the object changed meanwhile."""
         if "observed_generation" in self.status.__struct_fields__:
             self.set(observed_generation=self.obj.metadata.generation)
-        changes = _changes(self.obj.status or self._empty, self.status)
+        old, new = self.obj.status or self._empty, self.status
+        changes = _changes(old, new)
         if not changes:
             return
         body = {"metadata": {"resourceVersion": self.obj.metadata.resource_version}, "status": changes}
         self.adopt(await self.context.client.patch_status(self.kind, self.name, body, self.obj.metadata.namespace))
+        transitions.record(self.context.metrics, self.kind, self.obj, old, new)
 
     async def patch(self, changes: dict[str, Any]) -> None:
         """Change metadata, spec or data now, guarded by resourceVersion; the pending status stays pending."""

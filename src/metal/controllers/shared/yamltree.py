@@ -1,7 +1,6 @@
-"""YAML files that people write, read so that every complaint names the file, the line, the field and the fix.
+"""Reads YAML files that administrators write; each error names the file, the line, the field and the correction.
 
-Scalars are taken as they are written: YAML 1.1 would turn an unquoted 23 into a number, and 12:34:56 into one in base
-60.
+Scalars are read as they are written: YAML 1.1 would read an unquoted 23 as a number, and 12:34:56 as one to base 60.
 """
 
 from collections.abc import Mapping as MappingABC
@@ -11,7 +10,7 @@ import yaml
 
 
 class Invalid(Exception):
-    """Something in the file is not as it must be. str() names the line."""
+    """The file is invalid. str() names the line."""
 
 
 def read_list(text: str, name: str, source: str) -> list["Mapping"]:
@@ -49,7 +48,7 @@ class Mapping:
         """Raise Invalid for a key that is none of these."""
         for key in self.nodes:
             if key not in keys:
-                raise self.invalid(key, f"is not known here: use {', '.join(keys)}")
+                raise self.invalid(key, f"is unknown: use {', '.join(keys)}")
 
     def raw(self, key: str) -> str:
         """The scalar exactly as it is written, without quotes. Raises Invalid when it is absent or empty."""

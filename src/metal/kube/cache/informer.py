@@ -1,4 +1,18 @@
-"""Keeps a cache equal to the API by list and watch, and tells handlers what changed."""
+"""Keeps a cache equal to the API by list and watch, and calls handlers with what changed.
+
+In come a list (every object, and the resourceVersion at which it was true) and then a watch from that version (each
+change in order). Out go calls (old, new) to the handlers, after the cache and its indexes hold the new object.
+
+The informer remembers its position in the stream, `_version`, and whether a watch from there misses nothing,
+`_complete`. A watch that ends, breaks or is silent for too long continues from the position. 410 Expired, and any
+answer that cannot be read, make the position worthless: the next attempt lists again and compares, so that deletions
+that no watch reported become calls (old, None) too. Attempts are separated by a backoff that a healthy watch resets.
+
+A reconciler puts the answer to its own write into the cache with `observe`, so that its next pass does not act on the
+state before that write. The watch brings the same version again later, or has brought a newer one already: objects
+never go back to an older resourceVersion. Only a new list may do that, and an object that was observed while the list
+was on its way keeps its newer version.
+"""
 
 import asyncio
 import contextlib
@@ -18,9 +32,9 @@ T = TypeVar("T", bound=Object)
 Handler = Callable[[T | None, T | None], None]
 
 _log = structlog.get_logger(__name__)
-_LIVED = 2.0
-"""Seconds after which a watch that brought nothing still counts as healthy: a proxy that cuts idle connections costs a
-request every few seconds, and no cache that is behind for half a minute."""
+_HEALTHY = 2.0
+"""Seconds after which a watch without events counts as healthy and resets the backoff. Behind a proxy that cuts idle
+connections every few seconds the cache then follows at once, instead of half a minute late."""
 
 
 class Informer(Generic[T]):
@@ -52,7 +66,7 @@ class Informer(Generic[T]):
         self._backoff = Backoff(rng or random.Random(), base=0.2, cap=30.0)
         self.failure: Exception | None = None
         """Why the API cannot be followed now."""
-        self._trouble = ""
+        self._failure_type = ""
         self._again = asyncio.Event()
         self._log = _log.bind(kind=kind.kind, namespace=namespace or None)
 
@@ -86,7 +100,7 @@ class Informer(Generic[T]):
             self._call(handler, None, obj)
 
     def observe(self, obj: T) -> None:
-        """Put the answer to one's own write into the cache at once, instead of waiting for the watch to bring it.
+        """Put the answer to a write of this process into the cache at once, before the watch brings it.
 
         Ignored when the watch has already passed the write's resourceVersion, or versions are not numbers.
         """
@@ -108,7 +122,7 @@ class Informer(Generic[T]):
                     await self._again.wait()
 
     def retry(self) -> None:
-        """Put nothing off any more because the API could not be reached: somebody has just reached it."""
+        """Connect now instead of after the backoff: another client has just reached the API."""
         if isinstance(self.failure, Unavailable):
             self._backoff.reset()
             self._again.set()
@@ -123,7 +137,7 @@ class Informer(Generic[T]):
             self._complete = False
         except (Unavailable, TooManyRequests) as exc:
             return exc  # the position in the stream is still good
-        except Exception as exc:  # the cache must outlive whatever an API answers; reported by run()
+        except Exception as exc:  # no answer of an API may end the informer; reported by run()
             self._complete = False
             return exc
         return None
@@ -163,7 +177,7 @@ class Informer(Generic[T]):
                 self._take(event)
         finally:
             await _close(stream)
-            if asyncio.get_running_loop().time() - started >= _LIVED:
+            if asyncio.get_running_loop().time() - started >= _HEALTHY:
                 self._backoff.reset()
         self._recovered()
 
@@ -200,25 +214,25 @@ class Informer(Generic[T]):
     def _call(self, handler: Handler[T], old: T | None, new: T | None) -> None:
         try:
             handler(old, new)
-        except Exception:  # one broken handler must not blind the others
+        except Exception:  # one broken handler must not stop the others
             subject = new if new is not None else old
             key = None if subject is None else str(key_of(subject))
             self._log.exception("informer handler failed", key=key)
 
     def _report(self, failure: Exception) -> None:
-        self.failure, trouble = failure, type(failure).__name__
-        if trouble == self._trouble:
+        self.failure, name = failure, type(failure).__name__
+        if name == self._failure_type:
             return
-        self._trouble = trouble
+        self._failure_type = name
         self._log.warning(
             "cannot follow the API, retrying", error=str(failure), exc_info=None if _expected(failure) else failure
         )
 
     def _recovered(self) -> None:
         self.failure = None
-        if self._trouble:
-            self._log.info("following the API again", after=self._trouble)
-            self._trouble = ""
+        if self._failure_type:
+            self._log.info("following the API again", after=self._failure_type)
+            self._failure_type = ""
 
 
 def _expected(failure: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""Errors of a Kubernetes API, one class for each reason that callers tell apart (metav1.Status)."""
+"""Errors of a Kubernetes API, one class for each reason that callers distinguish (metav1.Status)."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -32,13 +32,13 @@ class ApiError(Exception):
 
 
 class BadRequest(ApiError):
-    """400: the request makes no sense to the API."""
+    """400: the API cannot read the request."""
 
     default_code, default_reason = 400, "BadRequest"
 
 
 class Unauthorized(ApiError):
-    """401: who are you?"""
+    """401: the credentials are missing or wrong."""
 
     default_code, default_reason = 401, "Unauthorized"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ from metal.kube.client.resources import Resource
 from metal.kube.meta.objects import Kind, Object
 
 T = TypeVar("T", bound=Object)
+Observer = Callable[[str, str, str, float], None]
+"""Called after each request with method, host, status code (<error> without one) and seconds until the answer began."""
 
 _PAGE = 500
 _RESTARTS = 3
@@ -30,7 +32,7 @@ class HTTPClient:
     """Implements `client.Client` with aiohttp. Close it with `aclose`, or use it as an async context manager.
 
     All times are seconds: connect and total bound each request, inactivity bounds the silence of a watch. At most
-    max_connections requests are under way at once; watches have sockets of their own.
+    max_connections requests run at the same time; watches have sockets of their own.
     """
 
     def __init__(
@@ -43,11 +45,14 @@ class HTTPClient:
         max_connections: int = 32,
         user_agent: str = "kube-client",
         rng: random.Random | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._connection = connection
         self._connect, self._total, self._inactivity = connect, total, inactivity
         self._limit, self._user_agent = max_connections, user_agent
         self._rng = rng or random.Random()
+        self._observer = observer or (lambda method, host, code, seconds: None)
+        self._host = yarl.URL(connection.url).authority
         self._sessions: dict[str, aiohttp.ClientSession] = {}
         self._codecs: dict[Any, wire.Codec[Any]] = {}
 
@@ -202,6 +207,7 @@ class HTTPClient:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(self._connection.url + path, encoded=True).with_query({k: v for k, v in query.items() if v})
         headers = {"Accept": accept, **({"Content-Type": content_type} if data is not None else {})}
+        report = self._reporter(method)
         try:
             if self._connection.token is not None:
                 headers["Authorization"] = f"Bearer {self._connection.token()}"
@@ -216,6 +222,7 @@ class HTTPClient:
             )
             async with asyncio.timeout(self._total) as until_answered, call as response:
                 until_answered.reschedule(None)  # a watch may be silent for longer than its first answer may take
+                report(str(response.status))
                 yield response
         except KubeconfigError as exc:
             raise Unauthorized(str(exc)) from exc
@@ -223,6 +230,20 @@ class HTTPClient:
             raise Unavailable(f"{method} {path}: no answer in time from {self._connection.url}") from exc
         except (aiohttp.ClientError, OSError) as exc:
             raise Unavailable(f"{method} {path}: {exc or type(exc).__name__}") from exc
+        finally:
+            report("<error>")
+
+    def _reporter(self, method: str) -> Callable[[str], None]:
+        """Calls the observer with the first code that it gets; the later ones of the same request do not count."""
+        loop = asyncio.get_running_loop()
+        began, codes = loop.time(), list[str]()
+
+        def report(code: str) -> None:
+            if not codes:
+                self._observer(method, self._host, code, loop.time() - began)
+            codes.append(code)
+
+        return report
 
     def _session(self, pool: str) -> aiohttp.ClientSession:
         session = self._sessions.get(pool)

@@ -1,4 +1,4 @@
-"""Where the API is and how to prove who we are: from a kubeconfig file or from a pod's service account."""
+"""Where the API is and which credentials to use: from a kubeconfig file or from a pod's service account."""
 
 import base64
 import binascii

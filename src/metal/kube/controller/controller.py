@@ -1,4 +1,16 @@
-"""Runs a reconcile function over keys from informers, with workers, backoff and a deadline for each call."""
+"""Runs a reconcile function over keys from informers, with workers, backoff and a deadline for each call.
+
+In come changes: `watches` maps each change that an informer reports to keys of the reconciled kind (the object itself,
+its owner, an object that it names), and the queue holds every key once. A fixed number of workers take keys. Each calls
+reconcile(key), which reads the present state from caches, acts, and returns Done or Requeue(after).
+
+Nothing is remembered about a change, only that there was one: reconcile is level-triggered and must come to the same
+result whether it saw every change or the last alone. After an exception the key returns with a backoff that doubles,
+after a Conflict likewise but without a warning (the object was written meanwhile, and its newer version is on its way).
+A call that exceeds the deadline is cancelled and counts as failed, so that one BMC or API that hangs costs one worker
+for a bounded time. `stop` ends the workers after the calls in progress; `reopen` queues every object again, because
+changes meanwhile were not recorded.
+"""
 
 import asyncio
 import math
@@ -19,21 +31,22 @@ from metal.kube.meta.objects import Key, Kind, Object, key_of
 T = TypeVar("T", bound=Object)
 
 _log = structlog.get_logger(__name__)
-_PASSING = (TooManyRequests, ServerError, Unavailable)
-"""Errors that say something of the API, and nothing of the object."""
+_TRANSIENT = (TooManyRequests, ServerError, Unavailable)
+"""Errors of the API that say nothing about the object."""
 _LONGEST_AFTER_API = 10.0
-"""Longest pause after one of them, in seconds. A pass of five requests fails two times in three where the API fails one
-request in five: some object meets ten failures in a row, and must not sit out the minute that a hopeless one does."""
+"""Longest pause after one of them, in seconds. Where the API fails one request in five, a pass of five requests fails
+two times in three, and some object fails ten times in a row. It must not wait for the minute that a permanent failure
+reaches."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """Nothing more to do until something changes."""
+    """Nothing to do until something changes."""
 
 
 @dataclass(frozen=True)
 class Requeue:
-    """Come back after so many seconds, or earlier if something changes."""
+    """Reconcile again after so many seconds, or earlier if something changes."""
 
     after: float
 
@@ -70,7 +83,7 @@ def _group(api_version: str) -> str:
 
 
 class Controller:
-    """Brings keys to a reconcile function: level-triggered, each key in one worker at a time.
+    """Calls a reconcile function with keys, each key in one worker at a time.
 
     An exception is retried with backoff, a Conflict quietly so. `deadline` (seconds) cancels a call that hangs.
     """
@@ -92,8 +105,8 @@ class Controller:
         self._reconcile, self._workers, self._deadline = reconcile, workers, deadline
         self._log = _log.bind(controller=name)
         self._metrics = metrics or Metrics(CollectorRegistry())
-        self._metrics.watch_depth(name, self.queue.__len__)
-        self._seconds = self._metrics.seconds.labels(name)
+        self._metrics.add_controller(name, workers, self.queue)
+        self._seconds, self._active = self._metrics.seconds.labels(name), self._metrics.active.labels(name)
 
     def __repr__(self) -> str:
         return f"<Controller {self.name} workers={self._workers} {self.queue!r}>"
@@ -115,19 +128,19 @@ class Controller:
         self.watches_changes(informer, keys)
 
     def watches_changes(self, informer: Informer[T], map: ChangeMapper[T]) -> None:
-        """Queue the keys that `map` gives for each change: for who cares about the step, not about either end of it."""
+        """Queue the keys that `map` returns for each change, given the old and the new object together."""
 
         def handle(old: T | None, new: T | None) -> None:
             for key in map(old, new):
                 self.queue.add(key)
 
-        def all_there() -> None:
+        def queue_all_objects() -> None:
             for obj in informer.items():
                 handle(None, obj)
 
         informer.add_handler(handle)
         self.informers.append(informer)  # type: ignore[arg-type]  # only waited for, never written to
-        self._mappings.append(all_there)
+        self._mappings.append(queue_all_objects)
 
     async def run(self) -> None:
         """Wait until the watched informers are synced, then work until `stop`. Cancelling cuts running calls off."""
@@ -161,7 +174,8 @@ class Controller:
     async def _handle(self, key: Key) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        result = await self._outcome(key)
+        with self._active.track_inprogress(), structlog.contextvars.bound_contextvars(controller=self.name):
+            result = await self._outcome(key)
         self._seconds.observe(loop.time() - started)
         self._metrics.reconciles.labels(self.name, result).inc()
 
@@ -173,27 +187,29 @@ class Controller:
         except Conflict as exc:
             delay = self.queue.add_rate_limited(key)
             self._log.debug("conflict, trying again", key=str(key), error=exc.message, delay=delay)
-            return "conflict"
+            return "requeue"
         except (Exception, asyncio.CancelledError) as exc:  # a reconciler may raise anything; it is logged and retried
             if isinstance(exc, asyncio.CancelledError) and _being_cancelled():
                 raise
             self._failed(key, exc, limit.expired())
-            return "timeout" if limit.expired() else "error"
+            return "error"
         return self._succeeded(key, result)
 
     def _succeeded(self, key: Key, result: Result) -> str:
         self.queue.forget(key)
         if isinstance(result, Requeue):
             self.queue.add_after(key, result.after)
-            return "requeue"
-        return "done"
+            return "requeue_after"
+        return "success"
 
     def _failed(self, key: Key, exc: BaseException, hung: bool) -> None:
         wait = exc.retry_after if isinstance(exc, ApiError) else None
-        longest = _LONGEST_AFTER_API if isinstance(exc, _PASSING) else math.inf
+        longest = _LONGEST_AFTER_API if isinstance(exc, _TRANSIENT) else math.inf
         delay = self.queue.add_rate_limited(key, at_least=min(wait or 0.0, 60.0), at_most=longest)
         failures = self.queue.failures(key)
+        self._metrics.errors.labels(self.name).inc()
         if hung:
+            self._metrics.timeouts.labels(self.name).inc()
             self._log.error("reconcile cancelled at its deadline", key=str(key), deadline=self._deadline, retry=delay)
         elif isinstance(exc, ApiError):
             self._log.warning("reconcile failed", key=str(key), error=str(exc), failures=failures, retry=delay)

@@ -1,9 +1,17 @@
 """Chooses one of several processes as the leader, by a Lease (coordination.k8s.io/v1), as client-go does.
 
-What makes it safe: a candidate waits a whole lease duration, by its own clock, from the moment when it saw the last
-change of the Lease; a leader counts its shorter deadline from before it sent the renewal that succeeded, and time for
-which its machine was suspended counts, too. Times in the Lease are for people. Every write is guarded by
-resourceVersion, so a request that arrives late changes nothing.
+In come reads of one Lease and a watch on it; out go writes of the Lease and two calls: on_lead when this process
+becomes the leader, on_lose when it stops being it. A candidate reads the Lease at each retry period. It takes a Lease
+that is released, its own, or not renewed for a whole lease duration. A leader renews at each retry period and stops by
+itself when no renewal succeeded within the renew deadline, which is shorter. The watch only wakes a candidate early;
+every decision is made on the answer to a read, so a watch that breaks costs time and not safety.
+
+What is remembered is local: the resourceVersion that was seen last and the time of this process's clock when it was
+first seen (from which a candidate counts), and the time until which this process may act (which a leader counts from
+before it sent the renewal that succeeded). Times inside the Lease are never compared, because clocks of machines
+differ; time for which this machine was suspended counts. Every write carries the resourceVersion, so that a request
+that arrives late changes nothing. Two leaders at one moment are impossible as long as clocks run at the same speed,
+because the leader's deadline ends before any candidate's wait does.
 """
 
 import asyncio
@@ -25,17 +33,17 @@ from metal.kube.meta.permissions import FOLLOW, Permission, Where
 
 _log = structlog.get_logger(__name__)
 _SOON = 0.1
-"""Seconds before another try after a Conflict: somebody else is at it."""
+"""Most seconds before another attempt after a Conflict: another candidate writes at the same time."""
 _RELEASE_WITHIN = 1.0
-"""Seconds that giving the Lease back may take; a Lease that is kept expires by itself."""
+"""Seconds that the release of the Lease may take; a Lease that is not released expires."""
 _GAP = 0.05
 """Seconds; less is what reading two clocks one after the other makes."""
 _TICK = 0.01
-"""Seconds that a standby waits at least: what is left of a Lease can be less than a clock can tell."""
+"""Least seconds that a standby waits: the rest of a Lease can be shorter than the resolution of a clock."""
 _RELEASED = 1
-"""leaseDurationSeconds of a Lease that was given back. The holder of one that somebody emptied may still act."""
+"""leaseDurationSeconds of a Lease that was released. One that was emptied by hand has another: its holder may act."""
 PREDECESSOR = "unknown-predecessor"
-"""Holder of a Lease that was not there: whoever had the deleted one may still act, so it has to be waited for."""
+"""Holder of a Lease that was missing: the holder of a deleted one may still act, so candidates wait for it."""
 
 
 class LeaseSpec(Protocol):
@@ -64,28 +72,28 @@ class NotLeader(Exception):
 
 @dataclass(frozen=True)
 class ElectionSettings:
-    """Which Lease, who we are, and times in seconds: lease_duration > renew_deadline > retry_period."""
+    """The Lease, the identity of this process, and times in seconds: lease_duration > renew_deadline > retry_period."""
 
     name: str
     namespace: str
     identity: str
-    """Must be another one for each process that ever runs."""
+    """Unique among all processes that ever run."""
     lease_duration: float = 10.0
     renew_deadline: float = 7.0
     retry_period: float = 1.5
 
 
-def slept() -> float:
+def suspended() -> float:
     """Seconds that this machine was suspended since it started, which the loop's clock leaves out."""
     boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(boot) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 class Elector:
-    """One candidate. `run` until cancelled, then `release`; `leader` and `require` are true to the instant.
+    """One candidate. `run` until cancelled, then `release`; `leader` and `require` compare with the clock at each call.
 
-    Args: on_lead is called when this process has become the leader, on_lose awaited when it is none any more; it must
-    stop all work at once. What on_lose raises ends `run`. The attribute on_contact is called when the API is back.
+    Args: on_lead is called when this process becomes the leader, on_lose awaited when it stops being it; it must stop
+    all work at once. What on_lose raises ends `run`. The attribute on_contact is called when the API answers again.
     """
 
     def __init__(
@@ -98,20 +106,20 @@ class Elector:
         rng: random.Random,
         on_lead: Callable[[], None] = lambda: None,
         on_lose: Callable[[], Awaitable[None]] | None = None,
-        slept: Callable[[], float] = slept,
+        suspended: Callable[[], float] = suspended,
     ) -> None:
         self.settings = settings
         self.on_lead, self.on_lose = on_lead, on_lose
         self.on_contact: Callable[[], None] = lambda: None
         self._client, self._kind, self._clock, self._rng = client, kind, clock, rng
-        self._slept, self._awake = slept, slept()
+        self._suspended, self._suspended_before = suspended, suspended()
         self._deadline = float("-inf")
         self._version = ""
         self._seen_at = 0.0
         self._changed = asyncio.Event()
         self._follower = self._informer()
-        self._trouble = ""
-        self._waits_for = ""
+        self._failure_type = ""
+        self._waiting_for = ""
         self._log = _log.bind(lease=f"{settings.namespace}/{settings.name}", identity=settings.identity)
 
     def __repr__(self) -> str:
@@ -123,26 +131,26 @@ class Elector:
         return self._now() < self._deadline
 
     def _now(self) -> float:
-        """The loop's time, and what the machine was suspended meanwhile."""
-        gap = self._slept() - self._awake
+        """The loop's time plus the time for which the machine was suspended."""
+        gap = self._suspended() - self._suspended_before
         return asyncio.get_running_loop().time() + (gap if gap > _GAP else 0.0)
 
     def require(self) -> None:
-        """Raises NotLeader unless this process is the leader: to be asked right before whatever could do harm."""
+        """Raises NotLeader unless this process is the leader. Call it right before each action that needs the lead."""
         if not self.leader:
             raise NotLeader(f"{self.settings.identity} is not the leader")
 
     async def run(self) -> None:
-        """Stand by, lead, lose, and again, until cancelled: then it is no leader any more, but the Lease is kept."""
+        """Stand by, lead, stop leading, and again, until cancelled. The Lease is kept then; `release` releases it."""
         following = asyncio.create_task(self._follower.run(), name="election/watch")
         try:
             while True:
                 await self._stand_by()
-                self._log.info("this process is the leader")
+                self._log.info("became leader")
                 self.on_lead()
                 why = await self._lead()
                 self._deadline = float("-inf")
-                self._log.warning("this process is not the leader any more", why=why)
+                self._log.warning("stopped leading", reason=why)
                 if self.on_lose is not None:
                     await self.on_lose()
         finally:
@@ -151,16 +159,16 @@ class Elector:
             await asyncio.gather(following, return_exceptions=True)
 
     async def release(self) -> None:
-        """Give the Lease back, so that a standby takes over at once; only when `run` and all work have ended."""
+        """Release the Lease, so that a standby takes over at once; only after `run` and all work have ended."""
         self._deadline = float("-inf")
         try:
             async with asyncio.timeout(_RELEASE_WITHIN):
-                await self._give_back()
+                await self._release()
         except (ApiError, TimeoutError) as exc:
-            self._log.warning("the Lease is not given back; it expires", error=str(exc) or type(exc).__name__)
+            self._log.warning("the Lease is not released; it expires", error=str(exc) or type(exc).__name__)
 
     def _informer(self) -> Informer[Lease]:
-        """A watch on the one Lease. It only wakes: what counts is read anew, so a dead watch costs time, not safety."""
+        """A watch on the one Lease, which only wakes `_wait`."""
         name, namespace = self.settings.name, self.settings.namespace
         fields = f"metadata.name={name}"
         informer = Informer(self._client, self._kind, namespace=namespace, fields=fields, rng=self._rng)
@@ -213,26 +221,26 @@ class Elector:
         return pause
 
     async def _acquire(self) -> float:
-        """Take the Lease if nobody has it. Returns how long to wait otherwise."""
+        """Take the Lease if it is free. Returns how long to wait otherwise."""
         try:
             lease = await self._read()
         except NotFound:
             await self._create(PREDECESSOR)
             return self.settings.lease_duration
         spec, now = lease.spec, asyncio.get_running_loop().time()
-        # Whatever somebody wrote into the Lease: its leader may act for as long as ours would.
+        # A shorter duration in the Lease does not count: its holder may act for as long as this process would.
         left = self._seen_at + max(spec.lease_duration_seconds, self._duration) - now
         free = not spec.holder_identity and spec.lease_duration_seconds == _RELEASED
         if not free and spec.holder_identity != self.settings.identity and left > 0:
-            self._tell_waiting(spec.holder_identity or "nobody, but it was not given back")
+            self._log_standby(spec.holder_identity or "none, but the Lease was not released")
             return max(min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2)), _TICK)
-        self._waits_for = ""
+        self._waiting_for = ""
         ours = spec.holder_identity == self.settings.identity
         await self._patch(self._renewal() if ours else self._claim(spec.lease_transitions))
         return self.settings.retry_period
 
     async def _renew(self) -> float:
-        """Renew the Lease that we have. Raises NotLeader when somebody else has it."""
+        """Renew the Lease. Raises NotLeader when another process holds it."""
         try:
             await self._patch(self._renewal())
         except (Conflict, NotFound):
@@ -240,14 +248,14 @@ class Elector:
         return self.settings.retry_period
 
     async def _recover(self) -> None:
-        """The Lease is not as we left it: edited, deleted, or written by a request of ours whose answer was lost."""
+        """The Lease has changed: edited, deleted, or written by a request of this process whose answer was lost."""
         try:
             lease = await self._read()
         except NotFound:
             await self._create(self.settings.identity)
             return
         if lease.spec.holder_identity != self.settings.identity:
-            raise NotLeader(f"the Lease is held by {lease.spec.holder_identity or 'nobody'}")
+            raise NotLeader(f"the Lease is held by {lease.spec.holder_identity or 'no process'}")
         await self._patch(self._renewal())
 
     async def _read(self) -> Lease:
@@ -279,19 +287,19 @@ class Elector:
         if holder == self.settings.identity:
             self._deadline = sent + self.settings.renew_deadline
         else:
-            self._log.info("there was no Lease; waiting in case that somebody had it", seconds=self._duration)
+            self._log.info("the Lease is missing; its last holder may still act", seconds=self._duration)
 
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         lease = await self._read()
         while lease.spec.holder_identity == self.settings.identity:
             spec = {"holderIdentity": "", "leaseDurationSeconds": _RELEASED, **self._renewal()}
             body = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
             try:
                 await self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
-            except Conflict:  # a renewal that was cut off has arrived after all
+            except Conflict:  # a renewal whose answer was not awaited has arrived
                 lease = await self._read()
             else:
-                self._log.info("the Lease is given back")
+                self._log.info("the Lease is released")
                 return
 
     def _see(self, lease: Lease) -> None:
@@ -316,25 +324,25 @@ class Elector:
             "leaseTransitions": transitions + 1,
         }
 
-    def _tell_waiting(self, holder: str) -> None:
-        if holder != self._waits_for:
-            self._waits_for = holder
+    def _log_standby(self, holder: str) -> None:
+        if holder != self._waiting_for:
+            self._waiting_for = holder
             self._log.info("standing by", leader=holder)
 
     def _report(self, failure: ApiError) -> None:
-        if type(failure).__name__ != self._trouble:
-            self._trouble = type(failure).__name__
-            self._log.warning("cannot reach the Lease, trying on", error=str(failure))
+        if type(failure).__name__ != self._failure_type:
+            self._failure_type = type(failure).__name__
+            self._log.warning("cannot reach the Lease, retrying", error=str(failure))
 
     def _answered(self) -> None:
-        if self._trouble:
-            self._trouble = ""
+        if self._failure_type:
+            self._failure_type = ""
             self._follower.retry()
             self.on_contact()
 
 
 def required_permissions(kind: Kind[Lease], name: str) -> tuple[Permission, ...]:
-    """What an Elector does with the API: it makes the Lease when there is none, and no other."""
+    """Permissions of an Elector: it creates the Lease when it is missing, and no other."""
     why = "one of several processes acts, by a Lease"
     return (
         Permission(kind, ("create",), why, where=Where.HOME),

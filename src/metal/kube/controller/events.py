@@ -1,11 +1,11 @@
-"""Records core/v1 Events in the background: repeated ones are counted up, not repeated."""
+"""Records core/v1 Events in the background; a repeated Event raises the count of the first one."""
 
 import asyncio
 import hashlib
 import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -13,7 +13,7 @@ import structlog
 from metal.kube.client.errors import AlreadyExists, ApiError, NotFound, TooManyRequests, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.controller.metrics import Metrics
-from metal.kube.meta.clock import Clock
+from metal.kube.meta.clock import Clock, timestamp
 from metal.kube.meta.objects import Kind, Object
 from metal.kube.meta.permissions import Permission
 
@@ -138,7 +138,7 @@ class Recorder:
                 await self._count_up(occurrence, series)
                 return
             except NotFound:
-                pass  # the API forgot it (Events expire): begin anew
+                pass  # the Event expired: create another one
         await self._begin(occurrence)
 
     async def _begin(self, occurrence: _Occurrence) -> None:
@@ -157,7 +157,7 @@ class Recorder:
         await self._count_up(occurrence, _Series(name, int(getattr(there, "count", 1) or 1), occurrence.at))
 
     async def _count_up(self, occurrence: _Occurrence, series: _Series) -> None:
-        patch = {"count": series.count + 1, "lastTimestamp": _stamp(occurrence.at)}
+        patch = {"count": series.count + 1, "lastTimestamp": timestamp(occurrence.at)}
         await self._client.patch(self._kind, series.name, patch, _namespace(occurrence))
         self._remember(occurrence, _Series(series.name, series.count + 1, occurrence.at))
 
@@ -187,10 +187,6 @@ def _namespace(occurrence: _Occurrence) -> str:
     return occurrence.namespace or "default"
 
 
-def _stamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _name(occurrence: _Occurrence) -> str:
     """Same happening, same window, same name: also after a restart."""
     window = int(occurrence.at.timestamp() // _WINDOW.total_seconds())
@@ -214,12 +210,12 @@ def _body(occurrence: _Occurrence, name: str, component: str) -> dict[str, Any]:
         "message": occurrence.message,
         "source": {"component": component},
         "reportingComponent": component,
-        "firstTimestamp": _stamp(occurrence.at),
-        "lastTimestamp": _stamp(occurrence.at),
+        "firstTimestamp": timestamp(occurrence.at),
+        "lastTimestamp": timestamp(occurrence.at),
         "count": 1,
     }
 
 
 def required_permissions(event_kind: Kind[Any]) -> tuple[Permission, ...]:
-    """What a Recorder does with the API: Events live beside what they tell of, those of the cluster in `default`."""
+    """Permissions of a Recorder: Events are in the namespace of their object, in `default` for cluster-scoped ones."""
     return (Permission(event_kind, ("create", "get", "patch"), "records Events, and counts repeated ones up"),)

@@ -19,7 +19,7 @@ async def add_finalizer(client: Client, kind: Kind[T], obj: T, name: str) -> T:
 async def remove_finalizer(client: Client, kind: Kind[T], obj: T, name: str) -> T | None:
     """The object without the finalizer, None if it is gone. Raises Conflict if the object has changed.
 
-    Removing the last finalizer of an object that is being deleted ends it: forget it, whatever is returned.
+    Removing the last finalizer of an object that is being deleted deletes it: do not use the returned object then.
     """
     if name not in obj.metadata.finalizers:
         return obj

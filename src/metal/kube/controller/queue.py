@@ -1,11 +1,24 @@
-"""A queue of keys with de-duplication, delays and per-key backoff; behaves like client-go's, on one event loop."""
+"""A queue of keys with de-duplication, delays and per-key backoff; behaves like client-go's, on one event loop.
+
+In come keys: informers add what has changed (`add`), reconcilers what has to be looked at later (`add_after`), and
+controllers what has failed (`add_rate_limited`). Out go keys, in the order in which they became ready, to the workers
+that wait in `get`; each worker returns its key with `done`.
+
+The queue remembers three things about a key. *Dirty*: it was added and no worker has taken it since; adding it again
+changes nothing. *Processing*: a worker holds it; a key added meanwhile is dirty, but becomes ready only at `done`, so
+that two workers never hold one key. *Delayed*: a timer adds it later; of two timers the earlier one stays. Besides,
+the number of failures since `forget`, from which the backoff follows.
+
+A change that arrives during a reconcile is therefore never lost, and any number of changes before one cost one
+reconcile. Nothing is persisted: `shut_down` drops everything, and after `reopen` the owner adds every key again.
+"""
 
 import asyncio
 import math
 import random
 from collections import deque
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -14,22 +27,49 @@ class QueueShutDown(Exception):
     """The queue hands out no more keys."""
 
 
+class Observer(Protocol):
+    """Is called at each step of a key; durations are in seconds."""
+
+    def added(self) -> None:
+        """A key became dirty."""
+
+    def delayed(self) -> None:
+        """A key is added later."""
+
+    def taken(self, waited: float) -> None:
+        """A worker took a key that was dirty for so long."""
+
+    def done(self, worked: float) -> None:
+        """A worker returned a key that it held for so long."""
+
+
+class _Unobserved:
+    """Ignores everything."""
+
+    def added(self) -> None: ...
+    def delayed(self) -> None: ...
+    def taken(self, waited: float) -> None: ...
+    def done(self, worked: float) -> None: ...
+
+
 class WorkQueue(Generic[K]):
     """Hands each key to at most one worker at a time; a key added while it is worked on comes back after `done`.
 
     base and cap bound the backoff of `add_rate_limited`, in seconds; the wait is drawn from the upper half.
+    The attribute observer is called at each step.
     """
 
     def __init__(self, *, rng: random.Random | None = None, base: float = 0.1, cap: float = 60.0) -> None:
         self._rng = rng or random.Random()
         self._base, self._cap = base, cap
         self._ready: deque[K] = deque()
-        self._dirty: set[K] = set()
-        self._processing: set[K] = set()
+        self._dirty: dict[K, float] = {}
+        self._processing: dict[K, float] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
+        self.observer: Observer = _Unobserved()
 
     def __len__(self) -> int:
         return len(self._ready)
@@ -49,11 +89,17 @@ class WorkQueue(Generic[K]):
         """Whether nothing is ready or held; delayed keys may still come."""
         return not self._ready and not self._processing
 
+    def working_for(self) -> list[float]:
+        """For how many seconds each key in `processing` has been held."""
+        now = _now()
+        return [now - since for since in self._processing.values()]
+
     def add(self, key: K) -> None:
         """Have the key handled soon; once, however often it is added before a worker takes it."""
         if self._closed or key in self._dirty:
             return
-        self._dirty.add(key)
+        self._dirty[key] = _now()
+        self.observer.added()
         if key not in self._processing:
             self._push(key)
 
@@ -64,6 +110,7 @@ class WorkQueue(Generic[K]):
         if delay <= 0:
             self.add(key)
             return
+        self.observer.delayed()
         loop = asyncio.get_running_loop()
         pending = self._timers.get(key)
         if pending is not None:
@@ -93,7 +140,7 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """The next key, which the caller must give back with `done`. Raises QueueShutDown after `shut_down`."""
+        """The next key, which the caller must return with `done`. Raises QueueShutDown after `shut_down`."""
         while True:
             if self._closed:
                 raise QueueShutDown
@@ -101,13 +148,16 @@ class WorkQueue(Generic[K]):
                 break
             await self._wait()
         key = self._ready.popleft()
-        self._dirty.discard(key)
-        self._processing.add(key)
+        now = _now()
+        self.observer.taken(now - self._dirty.pop(key))
+        self._processing[key] = now
         return key
 
     def done(self, key: K) -> None:
-        """Give a key back; if it was added meanwhile, it is handed out again."""
-        self._processing.discard(key)
+        """Return a key; if it was added meanwhile, it is handed out again."""
+        since = self._processing.pop(key, None)
+        if since is not None:
+            self.observer.done(_now() - since)
         if key in self._dirty and not self._closed:
             self._push(key)
 
@@ -149,7 +199,11 @@ class WorkQueue(Generic[K]):
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                self._wake()  # this wake-up was meant for whoever can still take the key
+                self._wake()  # another waiter can still take the key
             elif waiter in self._waiters:
                 self._waiters.remove(waiter)
             raise
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

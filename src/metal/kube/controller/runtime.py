@@ -23,17 +23,17 @@ Run = Callable[[], Coroutine[Any, Any, None]]
 
 _log = structlog.get_logger(__name__)
 _STOPPING = "stopping"
-_LOOK = 0.5
-"""Seconds between looks at whether the first lists have failed for good."""
-_NAG = 10.0
-"""Seconds between complaints about informers that do not sync."""
+_CHECK_EVERY = 0.5
+"""Seconds between checks whether a first list has failed permanently."""
+_WARN_EVERY = 10.0
+"""Seconds between warnings about informers that do not sync."""
 
 
 class Runtime:
     """Holds a client, one informer per kind for all to share, and the controllers.
 
     Use `run(stop)` for a whole process, or `start` and `stop` around a test. `hold` and `release` stop and start the
-    controllers alone, under informers that stay filled: a standby holds, and so does whoever moves the objects away.
+    controllers alone, while informers go on: a standby holds them, and so does `metalctl move`.
     """
 
     def __init__(
@@ -86,28 +86,28 @@ class Runtime:
         """Have the controllers do nothing until `release(reason)`; returns when the last reconcile has ended.
 
         Reconciles in progress may go on for up to `grace` seconds, then they are cancelled; 0 cancels them at once.
-        Any number of reasons may hold, each a word of its owner ("standby", "move"), also before `start`; workers run
-        only when there is none. Informers and background tasks go on. Raises Crashed when a reconcile does not end.
+        Any number of reasons may hold, each under a name of its own ("standby", "move"), also before `start`; workers
+        run only when there is none. Informers and background tasks go on. Raises Crashed when a reconcile does not end.
         """
         await self._workers.hold(reason, grace=grace)
 
     def release(self, reason: str) -> None:
-        """Withdraw a hold; one that is not there is no error. After the last one every object is reconciled anew."""
+        """End the hold of this reason, if any. After the last one every object is reconciled, as at the start."""
         self._workers.release(reason)
 
     def retry(self) -> None:
-        """Let no informer wait any longer for an API that could not be reached: it has just answered somebody."""
+        """Have informers connect now instead of after their backoff: the API has just answered another request."""
         for informer in self._informers.values():
             informer.retry()
 
     def on_resume(self, forget: Callable[[], None]) -> None:
-        """Call this before controllers work again after a hold: somebody else may have acted meanwhile."""
+        """Call this before controllers work again after a hold: another process may have acted meanwhile."""
         self._workers.on_resume(forget)
 
-    async def start(self, *, sync_within: float | None = None, hopeless: tuple[type[ApiError], ...] = ()) -> None:
+    async def start(self, *, sync_within: float | None = None, permanent: tuple[type[ApiError], ...] = ()) -> None:
         """Start everything; returns when all informers are synced and the controllers work, unless held.
 
-        Raises TimeoutError when syncing takes longer than `sync_within` seconds, and an error of one of the `hopeless`
+        Raises TimeoutError when syncing takes longer than `sync_within` seconds, and an error of one of the `permanent`
         types as soon as the API answers a first list with it; others are waited out. Crashes surface in `run`.
         """
         self._started = True
@@ -116,7 +116,7 @@ class Runtime:
         for informer in self._informers.values():
             self._sources.spawn(informer.kind.plural, informer.run)
         async with asyncio.timeout(sync_within):
-            await self._synced(hopeless)
+            await self._synced(permanent)
         self._workers.start()
 
     async def run(self, stop: asyncio.Event | None = None, *, grace: float = 10.0) -> None:
@@ -143,18 +143,18 @@ class Runtime:
         """Wait for the first task that dies, and raise Crashed."""
         await first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
 
-    async def _synced(self, hopeless: tuple[type[ApiError], ...]) -> None:
+    async def _synced(self, permanent: tuple[type[ApiError], ...]) -> None:
         loop = asyncio.get_running_loop()
-        nag = loop.time() + _NAG
+        warn_at = loop.time() + _WARN_EVERY
         while waiting := [informer for informer in self._informers.values() if not informer.synced.is_set()]:
             for informer in waiting:
-                if isinstance(failure := informer.failure, hopeless):
+                if isinstance(failure := informer.failure, permanent):
                     kind = informer.kind
                     raise type(failure)(f"{kind.plural}.{kind.group or 'core'}: {failure.message}") from failure
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(waiting[0].synced.wait(), _LOOK)
-            if loop.time() >= nag:
-                nag = loop.time() + _NAG
+                await asyncio.wait_for(waiting[0].synced.wait(), _CHECK_EVERY)
+            if loop.time() >= warn_at:
+                warn_at = loop.time() + _WARN_EVERY
                 _log.warning("still waiting for the first list", kinds=[informer.kind.kind for informer in waiting])
 
     def _fork(self) -> random.Random:

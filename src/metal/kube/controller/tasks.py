@@ -1,4 +1,11 @@
-"""A set of tasks that live and stop together; the first crash surfaces."""
+"""A set of long-lived tasks that start and stop together; the first crash surfaces.
+
+In come coroutine functions that run until they are cancelled (`spawn`). The set holds a reference to each task, so that
+none is collected while it runs, and remembers the first that ended without `stop`, `cancel` or `expect_end`: with an
+exception or by returning. `crash` waits for that and raises it as Crashed, so that the process ends instead of running
+on without an informer or a controller. `stop` asks, waits for the grace period, cancels, and waits for the end; a task
+that does not end after it was cancelled is logged and left.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -14,12 +21,12 @@ class Crashed(Exception):
 
 
 class Tasks:
-    """Runs long-lived coroutines. One that ends, normally or not, while nobody stopped it, counts as a crash."""
+    """Runs long-lived coroutines. One that ends before it is stopped, with or without an exception, is a crash."""
 
     def __init__(self, name: str, *, ended: Callable[[], None] = lambda: None) -> None:
         self._name = name
         self._running: set[asyncio.Task[None]] = set()
-        self._told = ended
+        self._on_end = ended
         self._stopping = False
         self._crash: Crashed | None = None
         self._crashed = asyncio.Event()
@@ -67,7 +74,7 @@ class Tasks:
             raise self._crash
 
     async def stop(self, *, grace: float, ask: Callable[[], Awaitable[None] | None] | None = None) -> None:
-        """Stop: `ask` nicely when given, wait up to `grace` seconds, then cancel, and wait for the end."""
+        """Stop: call `ask` when given, wait up to `grace` seconds, then cancel, and wait for the end."""
         self._stopping = True
         if ask is not None:
             asked = ask()
@@ -75,29 +82,29 @@ class Tasks:
                 await asked
             if self._running:
                 await asyncio.wait(set(self._running), timeout=grace)
-        left = set(self._running)
-        for task in left:
+        remaining = set(self._running)
+        for task in remaining:
             task.cancel()
-        if left:
-            _, stuck = await asyncio.wait(left, timeout=max(grace, 1.0))
+        if remaining:
+            _, stuck = await asyncio.wait(remaining, timeout=max(grace, 1.0))
             for task in stuck:
                 _log.error("task does not end after being cancelled", task=task.get_name())
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        self._judge(task)
-        self._told()
+        self._check_crash(task)
+        self._on_end()
 
-    def _judge(self, task: asyncio.Task[None]) -> None:
+    def _check_crash(self, task: asyncio.Task[None]) -> None:
         cause = None if task.cancelled() else task.exception()
         if cause is not None:
             _log.error("task crashed", task=task.get_name(), exc_info=cause)
         elif self._stopping:
             return
         else:
-            _log.error("task ended although nobody stopped it", task=task.get_name())
+            _log.error("task ended without being stopped", task=task.get_name())
         if self._crash is None:
-            self._crash = Crashed(f"{task.get_name()}: {cause or 'ended although nobody stopped it'!r}")
+            self._crash = Crashed(f"{task.get_name()}: {cause or 'ended without being stopped'!r}")
             self._crash.__cause__ = cause
             self._crashed.set()
 

@@ -1,4 +1,4 @@
-"""Runs the controllers' workers while nobody holds them back: standby and pause are the same thing here."""
+"""Runs the workers of all controllers while no hold exists: a standby and a pause are both holds."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,15 +9,15 @@ from metal.kube.controller.controller import Controller
 from metal.kube.controller.tasks import Crashed, Tasks
 
 _log = structlog.get_logger(__name__)
-_PATIENCE = 2.0
+_END_WITHIN = 2.0
 """Seconds that a cancelled worker may take to end. One that takes longer waits for nothing that can be cancelled."""
 
 
 class Workers:
     """Workers run while `start` was called and no reason holds them.
 
-    Each reason is a word of its owner: whoever holds releases the same word. A key is never in an old worker and a new
-    one at the same time: after a hold, workers begin only when the last of the earlier ones has ended.
+    A hold is named by its reason, and released by the same reason. A key is never in an old worker and a new one at the
+    same time: after a hold, workers begin only when the last of the earlier ones has ended.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Workers:
         self._controllers.append(controller)
 
     def on_resume(self, forget: Callable[[], None]) -> None:
-        """Call this before workers begin anew: what a process remembered may not be true any more."""
+        """Call this before workers begin again after a hold: what this process remembered may have changed."""
         self._resumed.append(forget)
 
     def start(self) -> None:
@@ -72,13 +72,13 @@ class Workers:
         else:
             self._tasks.cancel()
         try:
-            async with asyncio.timeout(max(grace, 0.0) + _PATIENCE):
+            async with asyncio.timeout(max(grace, 0.0) + _END_WITHIN):
                 await self._tasks.ended()
         except TimeoutError:
-            raise Crashed(f"workers did not end within {_PATIENCE:g} s after they were cancelled") from None
+            raise Crashed(f"workers did not end within {_END_WITHIN:g} s after they were cancelled") from None
 
     def release(self, reason: str) -> None:
-        """Withdraw a hold. Workers begin when it was the last: with every object, as at the very beginning."""
+        """End a hold. When it was the last, workers begin with every object, as at the start."""
         self._holds.discard(reason)
         self._check()
 

@@ -1,0 +1,1 @@
+"""What the other layers share and what needs no API: objects, conditions, patches, selectors, permissions, clocks."""

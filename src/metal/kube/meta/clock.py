@@ -13,6 +13,11 @@ def system_clock() -> datetime:
     return datetime.now(UTC)
 
 
+def timestamp(moment: datetime) -> str:
+    """A moment as Time (metav1): UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def micro_time(moment: datetime) -> str:
     """A moment as MicroTime (metav1), whose fraction always has six digits."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

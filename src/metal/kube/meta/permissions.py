@@ -112,14 +112,14 @@ def rules(held: Iterable[Right], where: Where) -> list[dict[str, Any]]:
 
 
 def reasons(permissions: Iterable[Permission]) -> Mapping[tuple[Where, str, str, str], list[str]]:
-    """Why each (where, group, resource, verb) is needed, in the words of those who need it."""
-    told: dict[tuple[Where, str, str, str], list[str]] = {}
+    """Why each (where, group, resource, verb) is needed, from the sentences in the permissions."""
+    found: dict[tuple[Where, str, str, str], list[str]] = {}
     for one in permissions:
         for verb in one.verbs:
-            why = told.setdefault((one.where, one.kind.group, _resource(one), verb), [])
+            why = found.setdefault((one.where, one.kind.group, _resource(one), verb), [])
             if one.why not in why:
                 why.append(one.why)
-    return told
+    return found
 
 
 def _resource(access: Permission) -> str:

@@ -1,14 +1,19 @@
-"""The event receiver without HTTP: who may wake the Servers of a BMC, and how often that is written down."""
+"""The event receiver without HTTP: authenticates deliveries and records them in the BMC's status.
+
+A delivery names a BMC and its token; the digest of the token is in the BMC's status. An accepted delivery is answered
+at once and queued; workers patch `status.lastEventTime` of the BMC, at most once in `pause` seconds, and that change
+triggers a reconcile of its Servers on every replica. The content of an event is ignored: the controllers read the
+state from the BMC. A lost write costs only the time until the next poll.
+"""
 
 import asyncio
 import hmac
 from dataclasses import dataclass
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
 from metal.api.bmc import BMC
-from metal.api.boot_window import digest
 from metal.api.kinds import Kinds
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import ApiError, NotFound, Unavailable
@@ -17,29 +22,28 @@ from metal.kube.controller.queue import WorkQueue
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
-from metal.machineapi.http.answer import Answer, text
+from metal.machine.boot_window import digest
+from metal.machineapi import metrics
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Response, text
 
 _log = structlog.get_logger(__name__)
 _WRITERS = 8
-"""Notes that are written at the same time."""
+"""Status patches in flight."""
 
 
 @dataclass(frozen=True)
 class ReceiverSettings:
-    """What events may cost."""
+    """Limits of event deliveries."""
 
     body: int = 1 << 20
-    """Bytes of one delivery; it is received and thrown away."""
+    """Bytes of one delivery, which is received and discarded."""
     pause: float = 2.0
-    """Seconds between two notes about the same BMC: a BMC that raves costs a look at its machines every two seconds."""
+    """Seconds between two status patches of the same BMC, which bounds the reconciles that a faulty BMC causes."""
 
 
 class EventReceiver:
-    """Takes deliveries from BMCs. That one came is written to the BMC's status, which wakes its Servers everywhere.
-
-    It is answered before that is written: a note that is lost costs nothing but the time until the next poll.
-    """
+    """Accepts event deliveries from BMCs and records the time of the last one in the BMC's status."""
 
     def __init__(
         self, client: Client, kinds: Kinds, bmcs: Informer[BMC], refusals: Refusals, *, clock: Clock,
@@ -49,37 +53,34 @@ class EventReceiver:
         self._refusals, self.settings = refusals, settings or ReceiverSettings()
         self._queue: WorkQueue[Key] = WorkQueue()
         self._noted: dict[Key, float] = {}
-        self._counter = Counter(
-            "metal_bmc_event_deliveries", "Event deliveries of BMCs that were accepted.",
-            registry=registry or CollectorRegistry(),
-        )  # fmt: skip
+        self._counter = metrics.event_deliveries(registry or CollectorRegistry())
 
     def __repr__(self) -> str:
         return f"<EventReceiver {self._queue!r}>"
 
-    def admit(self, name: str, token: str, client: str) -> Answer | None:
-        """None for the holder of the BMC's token, else the refusal, the same for every reason: it tells nothing.
+    def admit(self, name: str, token: str, client: str) -> Response | None:
+        """None for a valid token of this BMC, else the refusal, which is the same for every reason.
 
-        Raises Unavailable while BMCs are not known.
+        Raises Unavailable while the cache of BMCs is not synced.
         """
         bmc = self._bmcs.get(Key(name))
         if bmc is None and (self._bmcs.failure is not None or not self._bmcs.synced.is_set()):
-            raise Unavailable("BMCs cannot be followed at the moment")
+            raise Unavailable("the cache of BMCs is not available")
         expected = bmc.status.event_token_digest if bmc is not None else ""
         if expected and hmac.compare_digest(expected, digest(token)):
             return None
         return self._refusals.refuse("events", "EventTokenInvalid", client, "no BMC has this name and token")
 
-    def accept(self, name: str) -> Answer:
-        """Note that something happened there; what it was is for the machines' own controllers to find out."""
+    def accept(self, name: str) -> Response:
+        """Queue the status patch of this BMC."""
         self._counter.inc()
         key = Key(name)
         passed = asyncio.get_running_loop().time() - self._noted.get(key, float("-inf"))
         self._queue.add_after(key, max(0.0, self.settings.pause - passed))
-        return text(200, "noted")
+        return text(200, "recorded")
 
     async def run(self) -> None:
-        """Write what was noted, for ever."""
+        """Patch the status of queued BMCs until cancelled."""
         async with asyncio.TaskGroup() as group:
             for number in range(_WRITERS):
                 group.create_task(self._work(), name=f"events-{number}")
@@ -91,7 +92,7 @@ class EventReceiver:
                 await self._write(key)
             except ApiError as exc:
                 delay = self._queue.add_rate_limited(key)
-                _log.warning("an event could not be noted", bmc=key.name, error=str(exc), retry=delay)
+                _log.warning("event not recorded", bmc=key.name, error=str(exc), retry=delay)
             else:
                 self._queue.forget(key)
             finally:
@@ -108,8 +109,8 @@ class EventReceiver:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What the receiver does with the API."""
+    """The permissions of the event receiver."""
     return (
-        *follows(kinds.bmc, why="BMCs are known by the token of their events"),
-        Permission(kinds.bmc, ("patch",), "notes that a BMC sent an event", "status"),
+        *follows(kinds.bmc, why="authenticates BMC events by the BMC's token"),
+        Permission(kinds.bmc, ("patch",), "records the time of a BMC's last event", "status"),
     )

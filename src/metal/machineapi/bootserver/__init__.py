@@ -1,0 +1,5 @@
+"""The boot server: hands an iPXE script, an Ignition config and an image to a machine whose boot window is open.
+
+`service` implements the endpoints, `image_endpoint` serves kernel and RAM disk, and `bootable` reads what is to be
+booted from the API. `routes` maps paths to them.
+"""

@@ -1,4 +1,4 @@
-"""What is to be booted, read from the API: the IPXEBootConfig of a boot configuration, and its Ignition."""
+"""Reads from the API what a machine boots: the IPXEBootConfig of a boot configuration, and its Ignition."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ GENERATION = "generation"
 
 
 class NotReady(Exception):
-    """What is needed is not there yet; asking later may help. str() is a sentence without secrets."""
+    """A required object is missing or not ready; a later request may succeed. str() has no secrets."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Bootable:
 
 
 class Bootables:
-    """Reads what a boot window refers to, always the newest version."""
+    """Reads the objects that a boot window refers to, uncached."""
 
     def __init__(self, client: Client, kinds: Kinds) -> None:
         self._client, self._kinds = client, kinds
 
     async def of(self, window: BootWindow) -> Bootable:
-        """What the window boots. Raises NotReady, ApiError."""
+        """The IPXEBootConfig and plan of a boot window. Raises NotReady, ApiError."""
         ref = window.config_ref
         try:
             config = await self._client.get(self._kinds.ipxe, ref.name, ref.namespace)
@@ -69,7 +69,7 @@ class Bootables:
 
 
 def plan_of(config: IPXEBootConfig, kinds: Kinds) -> Plan:
-    """The plan that an IPXEBootConfig carries. Raises ValueError when it carries none of ours."""
+    """The plan in an IPXEBootConfig. Raises ValueError when its URLs were not created by this operator."""
     spec = config.spec
     return Plan(
         kernel=Blob.from_url(spec.kernel_url),
@@ -94,9 +94,9 @@ def ignition_of(secret: Secret) -> bytes:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What the boot server reads for a machine whose boot window is open."""
+    """The permissions of the boot server."""
     return (
-        Permission(kinds.ipxe, ("get",), "serves a machine its newest boot"),
+        Permission(kinds.ipxe, ("get",), "serves a machine its boot configuration"),
         Permission(SECRET, ("get",), "serves a tenant's Ignition to its machine", where=Where.TENANTS),
         Permission(SECRET, ("get",), "serves the Ignition of the discovery boot", where=Where.HOME),
     )

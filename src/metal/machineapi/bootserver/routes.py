@@ -1,26 +1,26 @@
-"""The boot server's paths."""
+"""The paths of the boot server."""
 
 from metal.machineapi.bootserver.service import BootService
-from metal.machineapi.http.answer import Answer
+from metal.machineapi.http.response import Response
 from metal.machineapi.http.server import Request, Route
 
 _READ = ("GET", "HEAD")
 
 
 def routes(service: BootService) -> list[Route]:
-    """What machines may ask the boot server. HEAD changes nothing: it is only offered where GET changes nothing."""
+    """The endpoints of the boot server. HEAD is offered only where GET changes nothing."""
 
-    async def chainload(request: Request) -> Answer:
+    async def chainload(request: Request) -> Response:
         return await service.chainload()
 
-    async def script(request: Request) -> Answer:
-        return await service.script(request.parts["uuid"], request.client)
+    async def script(request: Request) -> Response:
+        return await service.script(request.path_parameters["uuid"], request.client)
 
-    async def ignition(request: Request) -> Answer:
-        return await service.ignition(request.parts["uuid"], request.query.get("token", ""), request.client)
+    async def ignition(request: Request) -> Response:
+        return await service.ignition(request.path_parameters["uuid"], request.query.get("token", ""), request.client)
 
-    async def image(request: Request) -> Answer:
-        return await service.imaging.image(request.query, request.client, request.method, request.headers)
+    async def image(request: Request) -> Response:
+        return await service.images.image(request.query, request.client, request.method, request.headers)
 
     return [
         Route("chainload", "/ipxe", _READ, chainload),

@@ -1,13 +1,20 @@
-"""The boot server without HTTP: chainload script, iPXE script, Ignition. Every door is a boot window."""
+"""The boot server without HTTP: chainload script, iPXE script and Ignition.
+
+Every request is checked against the boot window in the Server's status, which controllers open before they power a
+machine on. The script goes to an address that DHCP leased to one of the server's MAC addresses where such a lease is
+known; without a reported lease, to the first requester of an open boot window, and a second requester stops the boot.
+The script carries a token for image and Ignition; fetching the Ignition spends it. Each step is a conditional write of
+the boot window, so that of two concurrent requests, also on two replicas, one succeeds. Nothing is kept in memory.
+"""
 
 import random
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Refused
+from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
+from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.server import Server
 from metal.boot import ignition, script
 from metal.boot.errors import ScriptError
@@ -16,22 +23,23 @@ from metal.boot.tokens import NewToken, new_token
 from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import RetryingClient
 from metal.kube.meta.clock import Clock
-from metal.machine.boot_windows import Windows
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
-from metal.machineapi.bootserver.imaging import Imaging
+from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
 from metal.machineapi.bootserver.settings import BootSettings
-from metal.machineapi.http.answer import Answer, not_yet, text
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Response, text, unavailable
 
-REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"
 
 
 class BootService:
-    """Answers machines. Nothing is remembered here: what counts is in the API, so that any replica may answer."""
+    """Serves machines. All state is in the API, so that any replica may answer."""
 
-    def __init__(  # noqa: PLR0913 - what it is made of; clock, tokens and chance only by keyword
+    def __init__(  # noqa: PLR0913 - its parts; clock, tokens and randomness only by keyword
         self,
         client: Client,
         kinds: Kinds,
@@ -45,19 +53,22 @@ class BootService:
         rng: random.Random | None = None,
     ) -> None:
         patient = RetryingClient(client, rng=rng)
-        self._windows = Windows(patient, kinds, directory, clock, rng)
+        self._windows = BootWindowStore(patient, kinds, directory, clock, rng)
         self._bootables = Bootables(patient, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
-        self._regret = timedelta(seconds=settings.race_window)
-        self.imaging = Imaging(self._windows, self._bootables, images, refusals, settings, clock)
+        self._race_window = timedelta(seconds=settings.race_window)
+        self.images = ImageEndpoint(self._windows, self._bootables, images, refusals, settings, clock)
 
-    async def chainload(self) -> Answer:
-        """The script that every machine gets: it asks again, with its UUID."""
+    async def chainload(self) -> Response:
+        """The script for every machine; it requests the machine's own script by UUID."""
         return text(200, script.chainload(self._settings.base_url).rstrip("\n"))
 
-    async def script(self, uuid: str, client: str) -> Answer:
-        """The script of the boot that is under way, with a fresh token, to the machine itself only."""
+    async def script(self, uuid: str, client: str) -> Response:
+        """The script of the boot in progress, with a new token.
+
+        Where a lease of the server's MAC addresses is known, only the leased address gets it; else the first requester.
+        """
         server = await self._find(uuid)
         if server is None:
             return self._refuse("script", "UnknownMachine", client, "no server has this UUID")
@@ -70,17 +81,17 @@ class BootService:
         except (NotReady, ScriptError) as exc:
             return self._unready("script", client, exc, server)
 
-    async def _script(self, server: Server, uuid: str, client: str) -> Answer:
+    async def _script(self, server: Server, uuid: str, client: str) -> Response:
         token = self._token()
         leases = await self._leases(server)
         if _is_still_off(server):
-            raise Refused("BootWindowClosed", "the machine has not been switched on for this boot yet")
+            raise Refused("BootWindowClosed", "the machine has not been powered on for this boot")
         step = self._serve_script(leases, token, client)
-        window = step(server.status.boot_window)  # refused before anything else is read
+        window = step(server.status.boot_window)  # refuse before anything else is read
         bootable = await self._bootables.of(window)
         body = bootable.plan.script(self._settings.base_url, uuid, token)
         await self._windows.change(server, step)
-        return Answer(200, body.encode())
+        return Response(200, body.encode())
 
     def _serve_script(
         self, leases: frozenset[str], token: str, client: str
@@ -90,16 +101,18 @@ class BootService:
             earlier = window.client_address if window is not None else ""
             if leases and client not in leases:
                 boot_window.require_open(window, now)
-                raise Refused("ClientNotLeased", "DHCP gave this address to another machine, or to none")
+                raise Refused(
+                    "ClientNotLeased", "DHCP leased other addresses than this one to the server's MAC addresses"
+                )
             known = bool(leases) and (not earlier or earlier in leases)
             return boot_window.serve_script(
-                window, now, token=token, client=client, lease_known=known, regret=self._regret
+                window, now, token=token, client=client, lease_known=known, contest_period=self._race_window
             )
 
         return step
 
-    async def ignition(self, uuid: str, token: str, client: str) -> Answer:
-        """The Ignition, once, to whoever got the script; who missed the answer may ask again for a moment."""
+    async def ignition(self, uuid: str, token: str, client: str) -> Response:
+        """The Ignition, once, to the holder of the script's token; a lost answer may be repeated for a short time."""
         server = await self._find(uuid)
         if server is None:
             return self._refuse("ignition", "UnknownMachine", client, "no server has this UUID")
@@ -110,7 +123,7 @@ class BootService:
         except NotReady as exc:
             return self._unready("ignition", client, exc, server)
 
-    async def _ignition(self, server: Server, token: str, client: str) -> Answer:
+    async def _ignition(self, server: Server, token: str, client: str) -> Response:
         if not token:
             raise Refused("TokenMissing", "the request has no token")
         report = self._token()
@@ -118,13 +131,13 @@ class BootService:
         def step(window: BootWindow | None) -> BootWindow:
             return boot_window.serve_ignition(window, self._clock(), token=token, report_token=report, client=client)
 
-        window = step(server.status.boot_window)  # refused before any Secret is read
+        window = step(server.status.boot_window)  # refuse before any Secret is read
         bootable = await self._bootables.of(window)
         body = await self._bootables.ignition(bootable.config)
-        if boot_window.reports(window):
+        if boot_window.expects_report(window):
             body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
         await self._windows.change(server, step)
-        return Answer(200, body, IGNITION_TYPE)
+        return Response(200, body, IGNITION_TYPE)
 
     async def _find(self, uuid: str) -> Server | None:
         try:
@@ -137,26 +150,26 @@ class BootService:
         return frozenset(map(plain_ip, await self._directory.leases(macs))) if macs else frozenset()
 
     async def _contest(self, server: Server) -> None:
-        """Stop the boot for everybody. The Server's controller sees it and begins again."""
+        """Stop the boot for all requesters. The Server's controller starts it again."""
 
         def step(window: BootWindow | None) -> BootWindow:
-            if window is None or not boot_window.is_contestable(window, self._clock(), self._regret):
+            if window is None or not boot_window.is_contestable(window, self._clock(), self._race_window):
                 raise Refused("BootContested", "the boot has been stopped already")
             return boot_window.contest(window)
 
         with suppress(Refused):
-            await self._windows.change(await self._windows.again(server), step)
+            await self._windows.change(await self._windows.reread(server), step)
 
-    def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Answer:
+    def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Response:
         return self._refusals.refuse(endpoint, reason, client, why, server)
 
-    def _unready(self, endpoint: str, client: str, problem: Exception, server: Server) -> Answer:
+    def _unready(self, endpoint: str, client: str, problem: Exception, server: Server) -> Response:
         self._refusals.note(endpoint, "NotReady", client, str(problem), server)
-        return not_yet("not ready yet, try again later")
+        return unavailable("not ready yet, try again later")
 
 
 def _is_still_off(server: Server) -> bool:
-    """True when nobody asked for power yet: whoever wants the script now is not the machine."""
+    """True when power was not requested yet, so that a request for the script cannot come from the machine."""
     status = server.status
     asked = status.power_request is not None and status.power_request.target == "On"
     return status.power_state == "Off" and not asked and status.on_requested_at is None

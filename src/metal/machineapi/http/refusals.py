@@ -1,15 +1,16 @@
-"""Every refusal is counted, logged and told to whoever watches the Server; none of it carries a secret."""
+"""Refused requests: each is counted, logged and reported as an Event on the Server, without secrets."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
 from metal.api.server import Server
 from metal.kube.meta.clock import Clock
-from metal.machineapi.http.answer import Answer, text
+from metal.machineapi import metrics
+from metal.machineapi.http.response import Response, text
 
 EventSink = Callable[[Server, str, str, str], None]
 """Takes (server, type, reason, message) without waiting."""
@@ -30,26 +31,21 @@ class Refusals:
     ) -> None:
         self._clock, self._event = clock, event
         self._told: OrderedDict[tuple[str, ...], datetime] = OrderedDict()
-        self._counter = Counter(
-            "metal_boot_refusals_total",
-            "Requests of machines that were refused, by endpoint and reason.",
-            ["endpoint", "reason"],
-            registry=registry or CollectorRegistry(),
-        )
+        self._counter = metrics.refusals(registry or CollectorRegistry())
 
     def refuse(
         self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None, *, status: int = 0
-    ) -> Answer:
-        """Note a refusal and answer it; the body says nothing that a neighbour could use.
+    ) -> Response:
+        """Record a refusal and return the response. Its body is the same for every reason of a status.
 
-        The status follows from the reason (403 where nothing else fits) unless it is given.
+        The status follows from the reason (403 by default) unless it is given.
         """
         self.note(endpoint, reason, client, message, server)
         status = status or _STATUS.get(reason, 403)
         return text(status, _BODY.get(status, "forbidden"))
 
     def note(self, endpoint: str, reason: str, client: str, message: str, server: Server | None = None) -> None:
-        """Count it, log it, and say it in an Event; for what is answered otherwise than by a refusal."""
+        """Count, log and report a problem without creating a response."""
         self._counter.labels(endpoint, reason).inc()
         name = server.metadata.name if server else None
         if self._fresh(name or "", reason, client):
@@ -72,7 +68,7 @@ class Refusals:
         return True
 
     def _recent(self, server: str, now: datetime) -> int:
-        """Notes about this server in the last minute: a client with many addresses must not drown the rest."""
+        """Events about this server in the last minute; bounds the Events that many client addresses can cause."""
         count = 0
         for key, at in reversed(self._told.items()):
             if now - at >= _QUIET:

@@ -1,4 +1,11 @@
-"""The HTTP side of whatever a machine can reach: routes, limits, deadlines. Query strings are never logged."""
+"""The HTTP front of boot server, registry and event receiver.
+
+A connection is accepted up to a limit (`connection_limit`). A request passes the checks of URL length and method, then
+its handler runs under a deadline; it reads the body through `request_bodies`, which bounds bytes for each client and in
+total. A handler returns a `Response`; a file is sent by `file_response` at a minimum rate, and a limited number at a
+time. A refused request is recorded (`refusals`), and an overload, a time-out or an error of the API becomes 503, which
+iPXE and Ignition retry. All limits apply before authentication. Query strings hold tokens and are never logged.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -8,40 +15,40 @@ import structlog
 from aiohttp import web
 
 from metal.kube.client.errors import ApiError
-from metal.machine.boot_windows import Busy
+from metal.machine.boot_window_store import Busy
 from metal.machine.directory import plain_ip
-from metal.machineapi.http.answer import Answer, not_yet, text
-from metal.machineapi.http.bodies import Bodies, BodyTooLarge, Crowded
 from metal.machineapi.http.connection_limit import ConnectionLimit, room
+from metal.machineapi.http.file_response import FileResponse
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.sending import FileAnswer
+from metal.machineapi.http.request_bodies import BodyTooLarge, Overloaded, RequestBodies
+from metal.machineapi.http.response import Response, text, unavailable
 
 _log = structlog.get_logger(__name__)
 
 
 _BACKLOG = 1024
-"""Connections that wait to be accepted: a rack that comes back from a power cut asks all at once."""
+"""Connections waiting to be accepted; after a power cut a whole rack connects at once."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a handler sees: the peer's own address, never one that a header claims."""
+    """What a handler sees. `client` is the address of the TCP peer, never one from a header."""
 
     method: str
     client: str
-    parts: Mapping[str, str]
+    path_parameters: Mapping[str, str]
     query: Mapping[str, str]
     headers: Mapping[str, str]
     read: Callable[[int], Awaitable[bytes]]
-    """Reads the body up to a limit in bytes. Raises BodyTooLarge, Crowded, TimeoutError."""
+    """Reads the body up to a limit in bytes. Raises BodyTooLarge, Overloaded, TimeoutError."""
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
 class Route:
-    """A path (aiohttp's pattern), the methods it takes, and who answers. `name` labels the metrics."""
+    """A path (aiohttp's pattern), its methods and its handler. `name` labels the metrics."""
 
     name: str
     path: str
@@ -51,40 +58,42 @@ class Route:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one client may cost."""
+    """Limits on connections, requests and transfers."""
 
     url: int = 2048
     """Bytes of path and query."""
     handler_seconds: float = 60.0
-    """Until a handler must have decided on its answer."""
+    """Seconds until a handler must have returned its response."""
     body_seconds: float = 20.0
-    """Until a request's body must have arrived."""
+    """Seconds until a request's body must have arrived."""
     client_bodies: int = 8 * 1024 * 1024
-    """Bytes of bodies that one address may be sending at the same time; more get 503."""
+    """Bytes of bodies in transfer from one address; 503 beyond that."""
     all_bodies: int = 128 * 1024 * 1024
-    """The same for all addresses together: many thousand ordinary reports."""
+    """Bytes of bodies in transfer from all addresses; enough for many thousand ordinary reports."""
     least_rate: int = 64 * 1024
-    """Bytes per second below which a file's receiver is cut off."""
+    """Bytes per second below which the transfer of a file is aborted."""
     least_seconds: float = 30.0
-    """What every receiver of a file gets on top of that."""
+    """Seconds added to the time that the minimum rate allows."""
     streams: int = 256
-    """Files that are sent at the same time; more get 503."""
+    """Files sent at the same time; 503 beyond that."""
     idle_seconds: float = 15.0
-    """Until a connection must have sent its (next) request."""
+    """Seconds until a connection must have sent its (next) request."""
     connections: int = 8192
-    """Connections at the same time; a quarter of the files that the process may open where that is less."""
+    """Open connections; at most a quarter of the process' file descriptors."""
 
 
 def make_app(routes: Iterable[Route], refusals: Refusals, limits: Limits | None = None) -> web.Application:
-    """One application of the routes of boot server, registry, or both."""
+    """An application with the given routes."""
     limits = limits or Limits()
     app = web.Application(client_max_size=0)
-    door = _Door(refusals, limits)
+    dispatcher = _Dispatcher(refusals, limits)
     for route in routes:
-        app.router.add_route("*", route.path, door.handler(route))
-    app.router.add_route("*", "/{rest:.*}", door.handler(Route("other", "", ("GET", "HEAD", "POST"), door.nothing)))
+        app.router.add_route("*", route.path, dispatcher.handler(route))
+    app.router.add_route(
+        "*", "/{rest:.*}", dispatcher.handler(Route("other", "", ("GET", "HEAD", "POST"), dispatcher.not_found))
+    )
     app.on_response_prepare.append(_plain_headers)
-    app.on_cleanup.append(door.finish)
+    app.on_cleanup.append(dispatcher.finish)
     app[_LIMITS] = limits
     return app
 
@@ -97,14 +106,14 @@ async def _plain_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers["Cache-Control"] = "no-store"
 
 
-class _Door:
-    """Wraps handlers: checks, deadline, and a refusal or 503 for whatever goes wrong inside."""
+class _Dispatcher:
+    """Wraps handlers: checks, deadline, and a refusal, 503 or 500 for each failure."""
 
     def __init__(self, refusals: Refusals, limits: Limits) -> None:
         self._refusals, self._limits = refusals, limits
-        self._bodies = Bodies(limits.client_bodies, limits.all_bodies, limits.body_seconds)
+        self._bodies = RequestBodies(limits.client_bodies, limits.all_bodies, limits.body_seconds)
         self._streams = 0
-        self._after: set[asyncio.Task[None]] = set()
+        self._callbacks: set[asyncio.Task[None]] = set()
 
     def handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -116,16 +125,16 @@ class _Door:
 
         return handle
 
-    async def nothing(self, request: Request) -> Answer:
-        """Paths that do not exist."""
+    async def not_found(self, request: Request) -> Response:
+        """404 for paths without a route."""
         return text(404, "not found")
 
     async def finish(self, _: web.Application) -> None:
-        """Let what follows a finished transfer end."""
-        if self._after:
-            await asyncio.wait(self._after, timeout=2.0)
+        """Wait for the callbacks of finished transfers."""
+        if self._callbacks:
+            await asyncio.wait(self._callbacks, timeout=2.0)
 
-    async def _answer(self, route: Route, request: web.Request) -> Answer:
+    async def _answer(self, route: Route, request: web.Request) -> Response:
         client = plain_ip(request.remote or "::")
         if len(request.raw_path) > self._limits.url:
             self._refusals.refuse(route.name, "URLTooLong", client, "the URL is too long")
@@ -135,25 +144,25 @@ class _Door:
             return text(405, "method not allowed", Allow=", ".join(route.methods))
         return await self._guarded(route, request, client)
 
-    async def _guarded(self, route: Route, request: web.Request, client: str) -> Answer:
+    async def _guarded(self, route: Route, request: web.Request, client: str) -> Response:
         try:
             async with asyncio.timeout(self._limits.handler_seconds):
                 return await route.handler(self._plain(request, client))
         except BodyTooLarge:
             return self._refusals.refuse(route.name, "TooLarge", client, "the body is too large")
         except TimeoutError:
-            return self._later(route, "TimedOut", client, "no body or no answer in time")
-        except Crowded:
-            return self._later(route, "Crowded", client, "too much is being received at the moment")
+            return self._later(route, "TimedOut", client, "no body or no response in time")
+        except Overloaded:
+            return self._later(route, "Overloaded", client, "the limit on request bodies in transfer is reached")
         except (ApiError, Busy) as exc:
-            return self._later(route, "Busy", client, f"cannot decide now: {exc}")
-        except Exception:  # a machine must get an answer it can retry, whatever broke
+            return self._later(route, "Busy", client, f"the API is unavailable: {exc}")
+        except Exception:  # any failure must become a response that the machine retries
             _log.exception("request failed", endpoint=route.name, client=client)
             return text(500, "internal error")
 
-    def _later(self, route: Route, reason: str, client: str, why: str) -> Answer:
+    def _later(self, route: Route, reason: str, client: str, why: str) -> Response:
         self._refusals.note(route.name, reason, client, why)
-        return not_yet("try again later")
+        return unavailable("try again later")
 
     def _plain(self, request: web.Request, client: str) -> Request:
         async def read(limit: int) -> bytes:
@@ -162,71 +171,71 @@ class _Door:
         query = dict(reversed(list(request.query.items())))
         return Request(request.method, client, dict(request.match_info), query, request.headers, read)
 
-    async def _send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+    async def _send(self, request: web.Request, answer: Response) -> web.StreamResponse:
         if self._streams >= self._limits.streams:
             return web.Response(status=503, text="busy\n", headers={"Retry-After": "2"})
-        response = FileAnswer(answer, self._limits.least_seconds, self._limits.least_rate)
+        response = FileResponse(answer, self._limits.least_seconds, self._limits.least_rate)
         self._streams += 1
         try:
             await response.transfer(request)
         except (OSError, TimeoutError) as exc:
-            _log.info("transfer broke off", client=request.remote, error=str(exc))
+            _log.info("transfer aborted", client=request.remote, error=str(exc))
             if request.transport is not None:
                 request.transport.abort()
         finally:
             self._streams -= 1
-            if answer.sent is not None and response.complete:
-                self._follow_up(answer.sent)
+            if answer.on_sent is not None and response.complete:
+                self._follow_up(answer.on_sent)
         return response
 
-    def _follow_up(self, sent: Callable[[], Awaitable[None]]) -> None:
-        """Apart from the request, which is cancelled when the client hangs up after the last byte."""
+    def _follow_up(self, on_sent: Callable[[], Awaitable[None]]) -> None:
+        """Runs outside the request, which is cancelled when the client closes the connection after the last byte."""
 
         async def run() -> None:
             try:
-                await sent()
-            except Exception:  # nobody is left to tell but the log
+                await on_sent()
+            except Exception:  # the response is sent already, so the failure can only be logged
                 _log.exception("could not record a finished transfer")
 
         task = asyncio.get_running_loop().create_task(run())
-        self._after.add(task)
-        task.add_done_callback(self._after.discard)
+        self._callbacks.add(task)
+        task.add_done_callback(self._callbacks.discard)
 
 
-def _typed(headers: dict[str, str], answer: Answer) -> dict[str, str]:
+def _typed(headers: dict[str, str], answer: Response) -> dict[str, str]:
     return headers | {"Content-Type": answer.content_type}
 
 
-class Listening:
-    """A running server. `port` is the real one when 0 was asked for."""
+class RunningServer:
+    """A running server. `port` is the assigned one when 0 was requested."""
 
     def __init__(self, runner: web.AppRunner, port: int) -> None:
         self._runner, self.port = runner, port
 
     async def aclose(self) -> None:
-        """Stop listening; transfers in progress are cut off after a second."""
+        """Stop listening; transfers in progress are aborted after a second."""
         await self._runner.cleanup()
 
 
-async def serve(app: web.Application, host: str, port: int) -> Listening:
-    """Listen. Raises OSError when the address cannot be had."""
+async def serve(app: web.Application, host: str, port: int) -> RunningServer:
+    """Listen. Raises OSError when the address is in use or not available."""
     limits = app[_LIMITS]
     runner = web.AppRunner(
         app,
         handler_cancellation=True,
-        access_log=None,  # it would show tokens
+        access_log=None,  # it would log tokens
         shutdown_timeout=1.0,
         keepalive_timeout=limits.idle_seconds,
         lingering_time=2.0,
     )
     await runner.setup()
     if (server := runner.server) is not None:
-        crowd = ConnectionLimit(server, room(limits.connections))
-        server.connection_made = crowd.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
+        connection_limit = ConnectionLimit(server, room(limits.connections))
+        server.connection_made = connection_limit.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
     site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
     try:
         await site.start()
     except BaseException:
         await runner.cleanup()
         raise
-    return Listening(runner, runner.addresses[0][1])
+    return RunningServer(runner, runner.addresses[0][1])

@@ -13,12 +13,15 @@ from metal.kube.meta.conditions import set_condition
 from metal.kube.meta.permissions import Permission
 
 _RECEIVED = Condition(
-    type="BootStateReceived", status="True", reason="BootStateReceived", message="the machine says that it has booted"
+    type="BootStateReceived",
+    status="True",
+    reason="BootStateReceived",
+    message="the machine reported that it has booted",
 )
 
 
 async def record(client: Client, kinds: Kinds, window: BootWindow, now: datetime) -> None:
-    """Say on the window's boot configuration that the machine has booted; nothing when it is gone. Raises ApiError."""
+    """Set the condition on the window's boot configuration; no effect when it does not exist. Raises ApiError."""
     ref = window.config_ref
     try:
         config = await client.get(kinds.boot_config, ref.name, ref.namespace)
@@ -35,8 +38,8 @@ async def record(client: Client, kinds: Kinds, window: BootWindow, now: datetime
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
+    """The permissions of this module."""
     return (
-        Permission(kinds.boot_config, ("get",), "looks at what a machine says it has booted"),
-        Permission(kinds.boot_config, ("patch",), "notes that a machine has booted", "status"),
+        Permission(kinds.boot_config, ("get",), "reads the boot configuration that a machine has booted"),
+        Permission(kinds.boot_config, ("patch",), "sets the condition BootStateReceived", "status"),
     )

@@ -1,4 +1,4 @@
-"""How large and how deep a report may be, and reading one within that."""
+"""Limits on the size and depth of a report, and the parser that enforces them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,16 +7,16 @@ import msgspec
 
 
 class Malformed(ValueError):
-    """The body is no acceptable JSON; str() says why, without quoting it."""
+    """The body is not acceptable JSON; str() says why, without quoting it."""
 
 
 class TooLarge(ValueError):
-    """The report is larger than can be kept."""
+    """The report is larger than can be stored."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of a report, far above what any machine has to say."""
+    """Bounds of a report, far above what any machine reports."""
 
     body: int = 2 * 1024 * 1024
     """Bytes of a request's body."""
@@ -29,7 +29,7 @@ class Limits:
     text: int = 65536
     """Characters of a string."""
     nodes: int = 200_000
-    """Values in all."""
+    """Values in total."""
 
 
 def read(body: bytes, limits: Limits) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""What a machine says to the registry, read no further than needed: the rest waits until its token proved good."""
+"""A request to the registry. Only UUID and token are decoded; the report is decoded after the token was verified."""
 
 import msgspec
 
-from metal.api.boot_window import Refused
+from metal.machine.boot_window import Refused
 from metal.machineapi.registry.limits import Limits, Malformed, read
 
 _NOTHING = msgspec.Raw(b"")
@@ -16,7 +16,7 @@ class _Envelope(msgspec.Struct, rename={"uuid": "systemUUID"}):
 
 
 class Message:
-    """A request whose form is good: who it says it is, and its token. The repr tells neither token nor report."""
+    """A well-formed request: the claimed UUID, the token and the raw report. Its repr has neither token nor report."""
 
     def __init__(self, uuid: str, token: str, data: bytes, *, booted: bool) -> None:
         self.uuid, self.token, self.data, self.booted = uuid, token, data, booted
@@ -32,7 +32,7 @@ class Message:
 
 
 def parse(authorization: str, body: bytes) -> Message:
-    """Read a request: cheap also for a hostile body. Raises Malformed, Refused when it has no token."""
+    """Parse a request, cheaply for any body. Raises Malformed, or Refused when it has no token."""
     try:
         envelope = msgspec.json.decode(body, type=_Envelope)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

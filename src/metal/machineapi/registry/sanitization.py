@@ -1,19 +1,20 @@
-"""Takes what a machine reports of the erasure of its drives, and keeps it as evidence."""
+"""Accepts the sanitization reports of a machine and stores them as evidence."""
 
 import asyncio
 import random
 
-from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Purpose, Refused
+from metal.api.boot_window import BootWindow, Purpose
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.evidence import record
-from metal.evidence.report import NotAReport, SanitizationReport, read
+from metal.evidence.report import InvalidReport, SanitizationReport, read
 from metal.kube.client.errors import Conflict
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
-from metal.machine.boot_windows import Busy, Windows
-from metal.machineapi.http.answer import Answer, text
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore, Busy
+from metal.machineapi.http.response import Response, text
 from metal.machineapi.registry.limits import Limits, Malformed
 from metal.machineapi.registry.message import Message
 
@@ -22,58 +23,55 @@ _PAUSE = 0.05
 """Seconds before the second attempt at most; doubles each time."""
 
 
-class Reports:
-    """Progress is written down now and then, the final report always; after that its token is spent."""
+class SanitizationReports:
+    """Stores progress from time to time and the final report always; the final report spends the token."""
 
     def __init__(
-        self, client: Client, kinds: Kinds, windows: Windows, limits: Limits, clock: Clock, rng: random.Random
+        self, client: Client, kinds: Kinds, windows: BootWindowStore, limits: Limits, clock: Clock, rng: random.Random
     ) -> None:
         self._client, self._kinds, self._windows, self._limits = client, kinds, windows, limits
         self._clock, self._rng = clock, rng
 
-    async def take(self, server: Server, message: Message) -> Answer:
-        """200 for progress and for the same final report again, 201 for a final one. Raises Refused, Malformed, Busy.
-
-        The final report is stored first and the token spent after: a crash between the two makes the machine repeat it.
-        """
+    async def take(self, server: Server, message: Message) -> Response:
+        """200 for progress and for a repeated final report, 201 for a final one. Raises Refused, Malformed, Busy."""
         receipt = boot_window.receipt_of(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
-            return text(200, "already taken")
+            return text(200, "already accepted")
         window = self._require(server, message)
         report = self._read(message)
         await self._store(server, message, window, report)
         if not report.done:
-            return text(200, "taken")
+            return text(200, "accepted")
 
         def step(window: BootWindow | None) -> BootWindow:
             return boot_window.accept_report(window, self._clock(), token=message.token, receipt=receipt)
 
         await self._windows.change(server, step)
-        return text(201, "taken; that was all")
+        return text(201, "final report accepted")
 
     def _require(self, server: Server, message: Message) -> BootWindow:
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
         if window.purpose != Purpose.SANITIZATION:
-            raise Refused("PurposeMismatch", f"this boot is a {window.purpose.lower()}, and erases nothing")
+            raise Refused("PurposeMismatch", f"this boot is a {window.purpose.lower()} boot, not a sanitization boot")
         return window
 
     def _read(self, message: Message) -> SanitizationReport:
         try:
             return read(message.report(self._limits))
-        except NotAReport as exc:
+        except InvalidReport as exc:
             raise Malformed(str(exc)) from None
 
     async def _store(self, server: Server, message: Message, window: BootWindow, report: SanitizationReport) -> None:
-        """Whoever finds that another report was written meanwhile looks anew whether its token is good."""
+        """After a conflicting write the token is checked again against the newest Server."""
         for attempt in range(_ATTEMPTS):
-            evidence = await record.begin(self._client, self._kinds, server, window)
+            evidence = await record.find_or_create(self._client, self._kinds, server, window)
             if not record.is_due(evidence, report, self._clock()):
                 return
             try:
-                await record.take(self._client, self._kinds, evidence, report, self._clock())
+                await record.store_report(self._client, self._kinds, evidence, report, self._clock())
             except Conflict:
                 await asyncio.sleep(_PAUSE * 2.0**attempt * self._rng.uniform(0.5, 1.0))
-                self._require(await self._windows.again(server), message)
+                self._require(await self._windows.reread(server), message)
             else:
                 return
-        raise Busy(f"the evidence of {server.metadata.name} is being changed by others again and again")
+        raise Busy(f"the evidence of {server.metadata.name} was changed by another client {_ATTEMPTS} times in a row")

@@ -1,70 +1,78 @@
-"""The registry without HTTP: takes what machines report, from whoever holds the boot's report token."""
+"""The registry without HTTP: accepts reports from the holder of a boot's report token.
+
+A request names a system UUID and a report token. The token was in the Ignition of the boot, and the Server's boot
+window keeps its digest and the purpose of the boot. `register` accepts an inventory in a discovery boot and stores it
+in the ConfigMap inventory-<server>; `sanitization` accepts the progress and result of an erasure; `bootstate` sets a
+condition on the boot configuration. A report is stored before its token is spent: after a crash between the two the
+probe sends it again, and a repeated report is answered with 200. Nothing is kept in memory, so any replica may answer.
+"""
 
 import random
 from dataclasses import dataclass, field
 
-from metal.api import boot_window
-from metal.api.boot_window import BootWindow, Purpose, Refused
+from metal.api import names
+from metal.api.boot_window import BootWindow, Purpose
 from metal.api.core import CONFIG_MAP
 from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import APPLY, Permission, Where, disowns
-from metal.machine.boot_windows import Windows
+from metal.machine import boot_window
+from metal.machine.boot_window import Refused
+from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory
-from metal.machineapi.http.answer import Answer, text
 from metal.machineapi.http.refusals import Refusals
+from metal.machineapi.http.response import Response, text
 from metal.machineapi.registry import boot_state as bootstate
 from metal.machineapi.registry.limits import Limits, Malformed, TooLarge
 from metal.machineapi.registry.message import Message, parse
-from metal.machineapi.registry.sanitization import Reports
+from metal.machineapi.registry.sanitization import SanitizationReports
 
 MANAGER = "metal-registry"
 
 
 @dataclass(frozen=True)
 class RegistrySettings:
-    """How reports are kept."""
+    """Settings of the registry."""
 
     namespace: str = "metal-system"
     """Namespace of the inventories: ConfigMap inventory-<server>, key report.json."""
     limits: Limits = field(default_factory=Limits)
-    """What a report may cost."""
+    """Limits of a report."""
 
 
 class RegistryService:
-    """Answers metalprobe. What it accepted is in the API before it says so."""
+    """Serves metalprobe. A report is stored in the API before the request is answered."""
 
     def __init__(
         self, client: Client, kinds: Kinds, directory: Directory, refusals: Refusals, settings: RegistrySettings, *,
         clock: Clock, rng: random.Random | None = None,
     ) -> None:  # fmt: skip
         self._client, self._kinds, self._clock = client, kinds, clock
-        self._windows = Windows(client, kinds, directory, clock, rng)
-        self._erasures = Reports(client, kinds, self._windows, settings.limits, clock, rng or random.Random())
+        self._windows = BootWindowStore(client, kinds, directory, clock, rng)
+        self._erasures = SanitizationReports(
+            client, kinds, self._windows, settings.limits, clock, rng or random.Random()
+        )
         self._refusals, self.settings = refusals, settings
 
-    async def register(self, authorization: str, body: bytes, client: str) -> Answer:
-        """201 for a report that is kept now, 200 for the same one again, else a refusal.
-
-        The report is stored first and the token spent after: a crash between the two makes the probe send it again.
-        """
+    async def register(self, authorization: str, body: bytes, client: str) -> Response:
+        """201 for a new report, 200 for a repetition of the same one, else a refusal."""
         return await self._handle("register", authorization, body, client)
 
-    async def bootstate(self, authorization: str, body: bytes, client: str) -> Answer:
-        """200 for `booted` from the holder of a live report token; it becomes a condition of the boot configuration."""
+    async def bootstate(self, authorization: str, body: bytes, client: str) -> Response:
+        """200 for `booted` with a valid report token; sets a condition on the boot configuration."""
         return await self._handle("bootstate", authorization, body, client)
 
-    async def sanitization(self, authorization: str, body: bytes, client: str) -> Answer:
-        """200 for progress of an erasure, 201 for its final report, 200 for the same one again, else a refusal."""
+    async def sanitization(self, authorization: str, body: bytes, client: str) -> Response:
+        """200 for progress of an erasure, 201 for its final report, 200 for a repetition of that, else a refusal."""
         return await self._handle("sanitization", authorization, body, client)
 
-    def not_offered(self, endpoint: str, client: str) -> Answer:
-        """Reading and deleting reports is for the API's users, not for machines."""
+    def not_offered(self, endpoint: str, client: str) -> Response:
+        """Refuses reads and deletes of reports; these are available through the API only."""
         return self._refusals.refuse(endpoint, "NotOffered", client, "machines may not read or delete reports")
 
-    async def _handle(self, endpoint: str, authorization: str, body: bytes, client: str) -> Answer:
+    async def _handle(self, endpoint: str, authorization: str, body: bytes, client: str) -> Response:
         server: Server | None = None
         try:
             message = self._message(authorization, body)
@@ -94,13 +102,13 @@ class RegistryService:
             raise Refused("UnknownMachine", "no server has this UUID")
         return server
 
-    async def _register(self, server: Server, message: Message) -> Answer:
+    async def _register(self, server: Server, message: Message) -> Response:
         receipt = boot_window.receipt_of(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already registered")
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
         if window.purpose != Purpose.DISCOVERY:
-            raise Refused("PurposeMismatch", "this boot is no discovery")
+            raise Refused("PurposeMismatch", "this boot is not a discovery boot")
         report = message.report(self.settings.limits)
         if len(report) > self.settings.limits.kept:
             raise TooLarge(f"a report of {len(report)} bytes in compact JSON")
@@ -120,26 +128,29 @@ class RegistryService:
             "name": meta.name,
             "uid": meta.uid,
         }
-        notes = {self._kinds.key("boot"): window.id, self._kinds.key("reported-at"): self._clock().isoformat()}
+        notes = {
+            self._kinds.key(names.REPORT_BOOT): window.id,
+            self._kinds.key(names.REPORTED_AT): self._clock().isoformat(),
+        }
         inventory = {
             "metadata": {
-                "name": f"inventory-{meta.name}",
+                "name": names.inventory_name(meta.name),
                 "namespace": self.settings.namespace,
                 "ownerReferences": [owner],
                 "annotations": notes,
             },
-            "data": {"report.json": report.decode()},
+            "data": {names.REPORT_KEY: report.decode()},
         }
         await self._client.apply(CONFIG_MAP, inventory, manager=MANAGER)
 
-    async def _bootstate(self, server: Server, message: Message) -> Answer:
+    async def _bootstate(self, server: Server, message: Message) -> Response:
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)
         if message.booted:
             await bootstate.record(self._client, self._kinds, window, self._clock())
-        return text(200, "noted")
+        return text(200, "recorded")
 
 
 def required_permissions() -> tuple[Permission, ...]:
-    """What the registry writes itself. The ConfigMap has the Server's name, which no rule can know before."""
+    """The permissions of the registry. The ConfigMap's name contains the Server's, so no rule can list it."""
     home = Where.HOME
-    return (Permission(CONFIG_MAP, APPLY, "keeps the report of a machine", where=home), disowns(CONFIG_MAP, home))
+    return (Permission(CONFIG_MAP, APPLY, "stores the report of a machine", where=home), disowns(CONFIG_MAP, home))

@@ -1,4 +1,4 @@
-"""One file for each thing that a report tells; the keys are those of the registry's API."""
+"""The parts of an inventory report, one module each; the keys are those of the registry's API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the switches say about the other ends of the cables (LLDP)."""
+"""LLDP neighbours of the network interfaces."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Addresses = Callable[[], "dict[str, list[str]]"]
 
 
 def interfaces(host: Host) -> list[str]:
-    """Names of the interfaces worth telling: no loopback, tunnel, bridge or other one without a device."""
+    """Names of the interfaces with a device: no loopback, tunnel or bridge."""
     names = host.names(NET)
     return [name for name in names if _is_hardware(host, name)]
 

@@ -1,4 +1,4 @@
-"""Network adapters: where they sit, how fast, which driver and firmware."""
+"""Network adapters: PCI address, speed, connectors and firmware."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def collect(host: Host, driver: Ethtool) -> list[Fields]:
-    """One entry per adapter; none is a fact and no failure."""
+    """One entry per adapter; an empty list is not a failure."""
     return [_nic(host, driver, name) for name in network.interfaces(host)]
 
 

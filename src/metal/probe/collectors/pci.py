@@ -12,7 +12,7 @@ NAMES = "/usr/share/misc/pci.ids"
 
 
 def collect(host: Host) -> list[Fields]:
-    """One entry per PCI function; none is a fact and no failure."""
+    """One entry per PCI function; an empty list is not a failure."""
     vendors, products = _names(host.text(NAMES))
     return [_device(host, address, vendors, products) for address in host.names(DEVICES)]
 

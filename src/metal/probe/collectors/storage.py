@@ -8,12 +8,12 @@ from metal.probe.collectors import Fields
 from metal.probe.host import Host
 
 SECTOR = 512
-"""Bytes; /sys/block/*/size counts these whatever the device's own sectors are."""
+"""Bytes; /sys/block/*/size counts in these units for every device."""
 NO_HARDWARE = re.compile(r"(loop|ram|zram|dm-|md|nbd|fd|sr)\d")
 
 
 def collect(host: Host) -> list[Fields]:
-    """One entry per disk; none is a fact and no failure."""
+    """One entry per disk; an empty list is not a failure."""
     return [disk(host, name) for name in names(host)]
 
 
@@ -23,7 +23,7 @@ def names(host: Host) -> list[str]:
 
 
 def disk(host: Host, name: str) -> Fields:
-    """What the kernel tells of one block device."""
+    """The kernel's attributes of one block device."""
     top = f"/sys/block/{name}/"
     return {
         "path": f"/dev/{name.replace('!', '/')}",
@@ -44,7 +44,7 @@ def disk(host: Host, name: str) -> Fields:
 
 
 def _serial(host: Host, top: str) -> str:
-    """NVMe and virtio say it as text, SCSI and SATA in the vital product data page 80h (SPC-5)."""
+    """From a text file for NVMe and virtio, from the vital product data page 80h for SCSI and SATA (SPC-5)."""
     told = host.text(top + "device/serial") or host.text(top + "serial")
     if told:
         return told

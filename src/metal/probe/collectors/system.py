@@ -1,4 +1,4 @@
-"""Who made the machine and its firmware: SMBIOS types 0, 1 and 2, as the kernel has parsed them."""
+"""System, board and firmware: SMBIOS types 0, 1 and 2, as parsed by the kernel."""
 
 from __future__ import annotations
 

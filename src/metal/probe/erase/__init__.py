@@ -1,1 +1,5 @@
-"""Erases every drive of a machine, proves it by reading back, and tells the registry."""
+"""`metalprobe sanitize`: erases every drive, verifies by reading back, and reports the result.
+
+Start with `session` (one run), then `worker` (one unit of drives), `plan` (which methods in which order) and `samples`
+(the verification). `nvme`, `ata`, `scsi` and `software` implement the methods.
+"""

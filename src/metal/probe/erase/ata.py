@@ -1,4 +1,4 @@
-"""SATA: Sanitize Device and Security Erase by hdparm (ACS-4), and areas that a drive hides."""
+"""SATA: Sanitize Device and Security Erase by hdparm (ACS-4), and hidden areas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USER = ("--user-master", "u")
 
 
 def ready(kit: Kit, drives: Sequence[Drive]) -> None:
-    """Unlocks what a run that was cut off has locked, waits for its sanitize operation, and shows a hidden area."""
+    """Unlocks a drive that an interrupted run locked, waits for its sanitize operation, and exposes a hidden area."""
     (drive,) = drives
     with contextlib.suppress(ToolFailed, MethodFailed):
         identity = identify(kit, drive)
@@ -42,7 +42,7 @@ def ready(kit: Kit, drives: Sequence[Drive]) -> None:
 
 
 def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
-    """Sanitize before Security Erase, as far as the drive knows them and its firmware has not frozen them."""
+    """Sanitize before Security Erase, as far as the drive supports them and its firmware has not frozen them."""
     (drive,) = drives
     try:
         identity = identify(kit, drive)
@@ -50,7 +50,7 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
     except ToolFailed as failure:
         return Offer(notes=[str(failure)])
     if identity.locked:
-        made.locked = "the drive is locked by a password that we do not know; unlock it, or replace it"
+        made.locked = "the drive is locked by an unknown password; unlock it, or replace it"
     try:
         _add_sanitizers(made, kit, drive, identity)
     except ToolFailed as failure:
@@ -60,7 +60,7 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
 
 
 def identify(kit: Kit, drive: Drive) -> Identity:
-    """What the drive says of itself now; raises ToolFailed."""
+    """The drive's present IDENTIFY data; raises ToolFailed."""
     try:
         return Identity.parse(ask(kit.run, "hdparm", "--Istdout", drive.path).decode("ascii", "replace"))
     except ValueError as wrong:
@@ -69,7 +69,7 @@ def identify(kit: Kit, drive: Drive) -> Identity:
 
 def _add_sanitizers(made: Offer, kit: Kit, drive: Drive, identity: Identity) -> None:
     if not identity.sanitize:
-        made.notes.append("the drive does not know the Sanitize Device feature set")
+        made.notes.append("the drive does not support the Sanitize Device feature set")
         return
     if "Sanitize Frozen" in _status(kit, drive):
         made.frozen = "the firmware has frozen the drive's sanitize commands"
@@ -93,7 +93,7 @@ def _add_sanitizers(made: Offer, kit: Kit, drive: Drive, identity: Identity) -> 
 
 def _add_security(made: Offer, kit: Kit, drive: Drive, identity: Identity) -> None:
     if not identity.security:
-        made.notes.append("the drive does not know Security Erase")
+        made.notes.append("the drive does not support Security Erase")
         return
     if identity.frozen:
         made.frozen = made.frozen or "the firmware has frozen the drive's security commands"
@@ -118,7 +118,7 @@ def _sanitizer(kit: Kit, drive: Drive, flags: Sequence[str]) -> Callable[[Course
         ask(kit.run, "hdparm", SURE, *flags, drive.path)
         course.until_done(lambda: _percent(kit, drive))
         if "Completed Without Error" not in (told := _status(kit, drive)):
-            raise MethodFailed("the drive says that the operation failed: " + " ".join(told.split()[-6:]))
+            raise MethodFailed("the drive reports that the operation failed: " + " ".join(told.split()[-6:]))
 
     return apply
 
@@ -148,7 +148,7 @@ def _security_eraser(kit: Kit, drive: Drive, flag: str, seconds: float) -> Calla
 
 
 def _take_password_back(kit: Kit, drive: Drive) -> None:
-    """A drive that keeps the password would be locked at the next power-on."""
+    """Remove the password, which would lock the drive at the next power-on."""
     with contextlib.suppress(ToolFailed):
         identity = identify(kit, drive)
         if identity.locked:
@@ -168,7 +168,7 @@ def _show_hidden(kit: Kit, drive: Drive) -> None:
 def _hidden(kit: Kit, drive: Drive, identity: Identity) -> str:
     shown, there = _sectors(kit, drive) if identity.host_protected_area else (0, 0)
     if shown < there:
-        return f"a host protected area hides {there - shown} sectors, and it could not be taken away"
+        return f"a host protected area hides {there - shown} sectors, and it could not be removed"
     if not identity.configuration_overlay:
         return ""
     answer = kit.run(("hdparm", "--dco-identify", drive.path), 60)
@@ -179,7 +179,7 @@ def _hidden(kit: Kit, drive: Drive, identity: Identity) -> str:
 
 
 def _not_taken_up(kit: Kit, drive: Drive, identity: Identity) -> str:
-    """Whoever boots next sees what the kernel has not taken up since the area was shown."""
+    """Bytes of an exposed area that the kernel does not see before the next boot."""
     top = f"/sys/block/{drive.name}/"
     sector = kit.host.number(top + "queue/logical_block_size", storage.SECTOR)
     shown = _sectors(kit, drive)[0] * sector if identity.host_protected_area else 0
@@ -190,7 +190,7 @@ def _not_taken_up(kit: Kit, drive: Drive, identity: Identity) -> str:
 
 
 def _sectors(kit: Kit, drive: Drive) -> tuple[int, int]:
-    """Sectors that are shown and that there are; twice 0 when the drive does not say."""
+    """Accessible and existing sectors; both 0 when the drive does not report them."""
     answer = kit.run(("hdparm", "-N", drive.path), 60)
     told = re.search(rb"max sectors\s*=\s*(\d+)/(\d+)", answer.out)
     return (int(told[1]), int(told[2])) if told and b"invalid" not in answer.out else (0, 0)

@@ -1,4 +1,4 @@
-"""What is known of every drive at the moment, and how that is written for the registry."""
+"""The state of every drive's erasure, shared by the worker threads and the reporter, and its form in a report."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Record:
 
 @dataclass
 class Board:
-    """All records; threads that erase write, the one that reports reads."""
+    """All records; worker threads write them, the reporting thread reads them."""
 
     records: list[Record]
     wall: Callable[[], float]
@@ -72,7 +72,7 @@ class Board:
         self._changed = threading.Condition()
 
     def update(self, record: Record, **fields: Any) -> None:
-        """Sets fields of a record; a result is news."""
+        """Set fields of a record; a result notifies the reporting thread."""
         with self._changed:
             for name, value in fields.items():
                 setattr(record, name, value)
@@ -81,7 +81,7 @@ class Board:
                 self._changed.notify_all()
 
     def wait(self, seen: int, seconds: float) -> None:
-        """Returns when there is news since the version `seen`, when all is done, or after a time."""
+        """Return when a result came since the version `seen`, when all drives have one, or after a time."""
         with self._changed:
             self._changed.wait_for(lambda: self.version != seen or self._done(), seconds)
 
@@ -116,7 +116,7 @@ def stamp(seconds: float | None) -> str | None:
 
 
 def records(drives: Sequence[Drive], missing: Sequence[Drive]) -> list[Record]:
-    """One for each drive, and one for each that should be there and is not."""
-    lost = "the inventory has this drive, and the machine does not show it"
+    """A record for each drive, and for each drive of the inventory that was not found."""
+    lost = "the drive is in the inventory, but was not found in the machine"
     absent = [Record(drive, result=MISSING, message=lost) for drive in missing]
     return [*(Record(drive) for drive in drives), *absent]

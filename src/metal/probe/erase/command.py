@@ -31,9 +31,9 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(
         prog="metalprobe sanitize",
-        description="Erase ALL drives of this machine, prove it by reading back, and tell the registry.",
-        epilog="Exit codes: 0 the registry has taken the result, or without one all drives are erased; 1 a drive is "
-        "not; 2 wrong options; 65 task or report malformed; 77 token refused.",
+        description="Erase ALL drives of this machine, verify by reading back, and report to the registry.",
+        epilog="Exit codes: 0 the registry accepted the result, or without one all drives are erased; 1 a drive is "
+        "not; 2 invalid options; 65 task or report malformed; 77 token refused.",
     )
     connection.add_options(made)
     what = made.add_mutually_exclusive_group()
@@ -62,7 +62,9 @@ def main(arguments: list[str]) -> int:
         if options.dry_run:
             return _print(describe(kit, task, found))
         if not options.task and not options.yes_erase:
-            raise ValueError("--yes-erase is missing: without a task, only this says that all drives may be erased")
+            raise ValueError(
+                "--yes-erase is missing: it confirms that all drives may be erased, and is required without a task"
+            )
         send = connection.registry(options).sanitized if options.registry_url else None
     except (ValueError, OSError) as wrong:
         log.error("%s", wrong)
@@ -71,7 +73,7 @@ def main(arguments: list[str]) -> int:
 
 
 def erase(kit: Kit, task: Task, found: list[drives.Drive], send: Callable[[dict[str, Any]], None] | None) -> int:
-    """Erases the drives found and returns an exit code. A token that the registry refuses erases nothing."""
+    """Erase all drives and return an exit code. Nothing is erased when the registry refuses the token."""
     board = session.board(kit, task, found)
     reporter = session.Reporter(board, send or (lambda report: None), kit)
     try:
@@ -93,7 +95,7 @@ def erase(kit: Kit, task: Task, found: list[drives.Drive], send: Callable[[dict[
 
 
 def describe(kit: Kit, task: Task, found: list[drives.Drive]) -> dict[str, Any]:
-    """What would be done, without doing it."""
+    """Print the planned methods without applying them."""
     units = drives.units(found)
     return {
         "policy": task.policy,

@@ -17,12 +17,12 @@ OPAL_STATUS = 0x800870EC
 """IOC_OPAL_GET_STATUS of linux/sed-opal.h (Linux 6.1)."""
 OPAL_LOCKED, OPAL_SHADOWED, OPAL_UNSHADOWED = 0x08, 0x10, 0x20
 CHUNK = 16 * 1024 * 1024
-"""Bytes written at once: a disk without a write cache turns once more after each."""
+"""Bytes in one write; large, because a disk without a write cache needs one revolution for each."""
 ZEROES = mmap.mmap(-1, CHUNK)
 
 
 class Device:
-    """An open block device that nobody else holds; a plain file serves as well.
+    """A block device opened exclusively; a regular file works as well.
 
     Raises:
         OSError: EBUSY while something is mounted from it or built on it, EROFS, EACCES or EPERM when it is
@@ -87,10 +87,10 @@ class Device:
             raise OSError(errno.EIO, f"short write at byte {offset}")
 
     def discard(self, offset: int, length: int) -> None:
-        """Tells the drive that nobody needs these bytes any more.
+        """Discards these bytes.
 
         Raises:
-            OSError: the drive does not know discards.
+            OSError: the drive does not support discards.
         """
         fcntl.ioctl(self._fd, BLKDISCARD, struct.pack("=QQ", offset, length))
 
@@ -105,12 +105,12 @@ class Device:
             fcntl.ioctl(self._fd, BLKFLSBUF, 0)
 
     def reread_partitions(self) -> None:
-        """Makes the kernel forget partitions that are no longer there."""
-        with contextlib.suppress(OSError):  # what cannot have partitions has none to forget
+        """Makes the kernel read the partition table again."""
+        with contextlib.suppress(OSError):  # the device has no partitions
             fcntl.ioctl(self._fd, BLKRRPART, 0)
 
     def opal_locked(self) -> bool:
-        """Whether TCG Opal keeps the drive's content from us; False when kernel or drive do not know."""
+        """Whether TCG Opal locks the drive; False when kernel or drive do not support the query."""
         try:
             flags = struct.unpack_from("=I", fcntl.ioctl(self._fd, OPAL_STATUS, bytes(8)))[0]
         except OSError:
@@ -119,7 +119,7 @@ class Device:
 
 
 def make_writable(path: Path) -> None:
-    """Takes back a write protection that only the kernel keeps."""
+    """Removes a write protection that only the kernel enforces."""
     with contextlib.suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

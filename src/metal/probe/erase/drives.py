@@ -1,4 +1,4 @@
-"""The drives of a machine: what holds data and has hardware behind it, each once."""
+"""The drives of a machine: block devices with data and hardware behind them, each once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from metal.probe.collectors import Fields, storage
 from metal.probe.host import Host
 
 NVME, SATA, SAS, SCSI, VIRTIO, MMC, OTHER = "NVMe", "SATA", "SAS", "SCSI", "virtio", "MMC", ""
-"""How a drive is attached. A USB bridge is OTHER: what stands behind it speaks no language that we could trust."""
+"""How a drive is attached. A USB bridge is OTHER, because commands through it are not reliable."""
 WORLD_WIDE = ("naa.", "eui.", "uuid.")
-"""Beginnings of names that no two drives share."""
+"""Prefixes of world-wide names that are unique to one drive."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Drive:
     """Bytes."""
     rotational: bool
     slot: str
-    """The enclosure's name of its place."""
+    """The enclosure's name of its slot."""
     controller: str = ""
     """NVMe only: the controller whose commands reach it, nvme0."""
     shares: str = ""
@@ -39,7 +39,7 @@ class Drive:
     paths: list[str] = field(default_factory=list)
     """Further paths that lead to the same drive."""
     may_be_volume: bool = False
-    """Drives that only the BMC sees may stand behind it, which only overwriting reaches."""
+    """Drives visible only to the BMC may be behind it; only overwriting is known to reach them."""
 
 
 def find(host: Host, only: Sequence[str] = ()) -> list[Drive]:
@@ -116,7 +116,7 @@ def _slot(host: Host, name: str) -> str:
 
 
 def _once(drives: Iterable[Drive]) -> list[Drive]:
-    """Takes two devices for two paths only when a world-wide name, the serial number and the size say so."""
+    """Two devices are paths to one drive only if world-wide name, serial number and size agree."""
     kept: dict[tuple[object, ...], Drive] = {}
     for drive in drives:
         known = drive.wwn.startswith(WORLD_WIDE) and drive.serial

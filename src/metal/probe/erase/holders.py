@@ -1,4 +1,4 @@
-"""Takes away what holds a drive: mounts, swap, device mapper maps, MD arrays. The probe's own root is memory."""
+"""Removes users of a drive: mounts, swap, device mapper maps and MD arrays. The probe itself runs from memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metal.probe.host import Host
 
 
 def release(host: Host, run: Run, drive: Drive) -> list[str]:
-    """Frees a drive and its other paths; returns a sentence for whatever would not let go."""
+    """Free a drive and its other paths; returns a sentence for each user that could not be removed."""
     names = [path[len("/dev/") :].replace("/", "!") for path in (drive.path, *drive.paths)]
     stack = list(dict.fromkeys(above for name in names for above in _stack(host, f"/sys/block/{name}")))
     attempts = [_try(host, run, attempt, folder) for folder in stack for attempt in (_unmount, _swap_off, _stop)]

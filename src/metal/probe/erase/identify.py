@@ -1,4 +1,4 @@
-"""ATA IDENTIFY DEVICE: the words that tell how a drive can be erased (ACS-4)."""
+"""ATA IDENTIFY DEVICE: the words about erase features (ACS-4)."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Identity:
 
     @property
     def password_set(self) -> bool:
-        """Whether somebody has set a password: after the next power-on the drive is locked."""
+        """Whether a password is set, which locks the drive after the next power-on."""
         return self.security and self._bit(SECURITY, 1)
 
     @property
     def locked(self) -> bool:
-        """Whether it answers no reads and writes before it is unlocked."""
+        """Whether it rejects reads and writes until it is unlocked."""
         return self.security and self._bit(SECURITY, 2)
 
     @property
     def frozen(self) -> bool:
-        """Whether it takes no security commands before the next power-on; firmware does that."""
+        """Whether it rejects security commands until the next power-on, as set by firmware."""
         return self.security and self._bit(SECURITY, 3)
 
     @property
@@ -59,7 +59,7 @@ class Identity:
 
     @property
     def erase_seconds(self) -> float | None:
-        """How long SECURITY ERASE UNIT takes by the drive's word, None when it does not say."""
+        """The drive's estimate for SECURITY ERASE UNIT, None without one."""
         return _seconds(self.words[SECURITY_SECONDS])
 
     @property

@@ -1,4 +1,4 @@
-"""What an erase method is: its name, what it reaches, and how it is applied and waited for."""
+"""Erase methods: their names, classes and deadlines, and how they are applied and awaited."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from metal.probe.host import Host
 CLEAR, PURGE = "Clear", "Purge"
 """Classes of NIST SP 800-88 revision 1."""
 QUICK = 15 * 60.0
-"""Seconds; a drive that says that a method takes longer is no quicker than we are by overwriting."""
+"""Seconds; a method with a longer estimate is not faster than overwriting."""
 POLL = 5.0
-"""Seconds between two questions how far a drive is."""
+"""Seconds between two polls of a drive's progress."""
 GRACE = 10 * 60.0
 """Seconds added to every deadline."""
 SLOW, USUAL = 2e6, 25e6
-"""Bytes per second that a drive reaches at the least: memory cards and USB, and all others."""
+"""Minimum write rates in bytes per second: memory cards and USB, and all others."""
 
 
 class MethodFailed(Exception):
@@ -31,7 +31,7 @@ class MethodFailed(Exception):
 
 
 class Blocked(Exception):
-    """Nothing can be done with a drive; `result` is its result."""
+    """A drive cannot be erased; `result` is its result."""
 
     def __init__(self, result: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -40,7 +40,7 @@ class Blocked(Exception):
 
 @dataclass(frozen=True)
 class Kit:
-    """What an eraser works with. Tests replace each."""
+    """Access to devices, tools and clocks. Tests replace each."""
 
     host: Host
     run: Run
@@ -63,14 +63,14 @@ Tell = Callable[[float, Optional[float]], None]
 
 
 class Course:
-    """One method on its way: it tells how far it is, and ends when its time is over."""
+    """Progress and deadline of one running method."""
 
     def __init__(self, kit: Kit, deadline: float, tell: Tell) -> None:
         self._kit, self._tell, self._deadline = kit, tell, deadline
         self._started = kit.now()
 
     def at(self, percent: float) -> None:
-        """Tells of progress.
+        """Report progress.
 
         Raises:
             MethodFailed: the deadline has passed.
@@ -81,7 +81,7 @@ class Course:
             raise MethodFailed(f"did not end in {self._deadline:.0f} s")
 
     def until_done(self, percent: Callable[[], float | None]) -> None:
-        """Asks until the answer is None.
+        """Poll until the result is None.
 
         Raises:
             MethodFailed: the deadline has passed.
@@ -105,31 +105,31 @@ class Method:
     deadline: float
     """Seconds."""
     estimate: float | None = None
-    """Seconds by the drive's own word."""
+    """The drive's estimate in seconds."""
     quick: bool = False
-    """Whether it takes minutes whatever the drive's size."""
+    """Whether it takes only minutes, independent of the drive's size."""
     whole: bool = False
-    """Whether it also reaches what no device shows."""
+    """Whether it also reaches areas that no block device exposes."""
     unreadable: bool = False
-    """Whether the drive says beforehand that it answers no read of what it erased so, until that is written anew."""
+    """Whether the drive declares that erased blocks cannot be read until they are written again."""
 
 
 @dataclass
 class Offer:
-    """What a drive says that it can do."""
+    """Methods that a drive supports, and what prevents better ones."""
 
     methods: list[Method] = field(default_factory=list)
     """Best first."""
     notes: list[str] = field(default_factory=list)
     """Sentences about better methods that it does not offer."""
     locked: str = ""
-    """Why nothing can be read or written, if so."""
+    """Why the drive can neither be read nor written, if so."""
     frozen: str = ""
-    """What its firmware has frozen, if so."""
+    """The commands that its firmware has frozen, if so."""
     hidden: str = ""
-    """An area that only a method with `whole` reaches; without one there is no Purge."""
+    """A hidden area that only a method with `whole` reaches; without one, Purge is not possible."""
     kept: str = ""
-    """The same where the next user would reach it: without such a method there is no Clear either."""
+    """A hidden area that the next user could reach; without such a method, Clear is not possible either."""
 
 
 def by_size(drives: Sequence[Drive]) -> float:
@@ -138,5 +138,5 @@ def by_size(drives: Sequence[Drive]) -> float:
 
 
 def by_estimate(estimate: float | None, otherwise: float) -> float:
-    """A deadline in seconds: thrice the drive's own estimate where it gives one."""
+    """A deadline in seconds: three times the drive's estimate, where it gives one."""
     return GRACE + (otherwise if estimate is None else 3 * estimate)

@@ -26,7 +26,7 @@ ALLOCATED_NAMESPACES = 0x10
 
 @dataclass(frozen=True)
 class Controller:
-    """What Identify Controller says about erasing."""
+    """Erase features from Identify Controller."""
 
     formats: bool
     manages_namespaces: bool
@@ -46,7 +46,7 @@ class Controller:
 
 @dataclass(frozen=True)
 class SanitizeLog:
-    """How far a sanitize operation is, and how long one takes."""
+    """Progress and estimates of sanitize operations."""
 
     percent: float
     status: int
@@ -66,7 +66,7 @@ class SanitizeLog:
 
 
 def ready(kit: Kit, drives: Sequence[Drive]) -> None:
-    """Waits for a sanitize operation that somebody else, or we before a restart, began."""
+    """Waits for a sanitize operation that was started by an earlier run or another tool."""
     with contextlib.suppress(ToolFailed, MethodFailed):
         if _controller(kit, drives).sanitizes:
             Course(kit, by_size(drives), lambda percent, left: None).until_done(lambda: _percent(kit, drives))
@@ -80,16 +80,16 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
         return Offer(notes=[str(failure)])
     made = Offer(_sanitizers(kit, drives, controller) + _formats(kit, drives, controller))
     if not made.methods:
-        made.notes.append("the controller knows neither Sanitize nor Format")
+        made.notes.append("the controller supports neither Sanitize nor Format")
     try:
         made.kept = _not_attached(kit, drives, controller)
     except ToolFailed as failure:
-        made.notes.append(f"whether there are namespaces that are not attached is not known: {failure}")
+        made.notes.append(f"unattached namespaces cannot be listed: {failure}")
     return made
 
 
 def _sanitizers(kit: Kit, drives: Sequence[Drive], controller: Controller) -> list[Method]:
-    """All are Purge: revision 1 of SP 800-88 is older than the command, IEEE 2883-2022 says so."""
+    """All are Purge by IEEE 2883-2022; revision 1 of SP 800-88 is older than the command."""
     if not controller.sanitizes:
         return []
     try:
@@ -122,7 +122,7 @@ def _sanitizer(kit: Kit, drives: Sequence[Drive], action: int) -> Callable[[Cour
         course.until_done(lambda: _percent(kit, drives))
         if SanitizeLog.parse(_log(kit, drives)).status not in (1, 4):
             ask(kit.run, "nvme", "sanitize", path, f"--sanact={EXIT_FAILURE}")
-            raise MethodFailed("the drive says that the operation failed")
+            raise MethodFailed("the drive reports that the operation failed")
 
     return apply
 
@@ -172,7 +172,7 @@ def _not_attached(kit: Kit, drives: Sequence[Drive], controller: Controller) -> 
     if not missing:
         return ""
     named = ", ".join(map(str, sorted(missing)))
-    return f"{drives[0].controller} has namespaces that are not attached, with data that nobody sees: {named}"
+    return f"{drives[0].controller} has unattached namespaces, which may hold data: {named}"
 
 
 def _controller(kit: Kit, drives: Sequence[Drive]) -> Controller:

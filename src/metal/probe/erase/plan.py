@@ -1,4 +1,9 @@
-"""Which methods a drive gets, and in which order."""
+"""The methods for a unit of drives, and their order.
+
+Each bus (`nvme`, `ata`, `scsi`) offers the methods that its drives support; `software` adds discards and overwriting,
+which work with any drive. The order depends on the policy: for Purge, methods of that class first; for Clear, fast
+methods first. `worker` tries them in this order until one is verified.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +19,26 @@ OFFERS = {NVME: nvme.offer, SATA: ata.offer, SAS: scsi.offer, SCSI: scsi.offer}
 
 
 def ready(kit: Kit, drives: Sequence[Drive]) -> None:
-    """Brings drives into a state in which they can be asked and written. Best effort: what it misses, `offer` tells."""
+    """Bring drives into a state in which they accept commands. Best effort; `offer` reports what failed."""
     prepare = READY.get(drives[0].transport)
     if prepare:
         prepare(kit, drives)
 
 
 def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
-    """All methods of a unit, best first: what the drives themselves know, then what works with any. Changes nothing."""
+    """All methods of a unit, best first: those of the drives, then those of `software`. Changes nothing."""
     ask = OFFERS.get(drives[0].transport)
-    made = ask(kit, drives) if ask else Offer(notes=["nothing is known that such a drive could do by itself"])
+    made = ask(kit, drives) if ask else Offer(notes=["no erase command is known for this kind of drive"])
     made.methods += software.offer(kit, drives).methods
     return made
 
 
 def order(policy: str, methods: Sequence[Method], drives: Sequence[Drive] = ()) -> list[Method]:
-    """The methods as they are to be tried with these drives.
+    """The methods in the order in which they are to be tried.
 
-    For Purge those that purge come first. For Clear it is minutes before hours: the quick ones, again those that purge
-    first, then overwriting, which shows its progress, and then what takes the drive as long. What may be a volume of a
-    RAID controller is overwritten first: other commands need not reach the drives behind it.
+    For Purge, methods of that class come first. For Clear, methods that take minutes come first (of these, Purge before
+    Clear), then overwriting, which reports its progress, then slower methods. A possible volume of a RAID controller is
+    overwritten first, because other commands may not reach the drives behind it.
     """
     if policy == PURGE:
         return sorted(methods, key=lambda method: method.reaches != PURGE)

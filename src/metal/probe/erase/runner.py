@@ -1,4 +1,4 @@
-"""Runs the tools of the image that know how to speak to drives."""
+"""Runs external tools, such as nvme, hdparm and sg_sanitize, with a deadline."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 QUESTION_SECONDS = 60.0
-"""For a question to a drive; a disk that has to spin up needs half of it."""
+"""Deadline of a query to a drive; spinning up a disk takes half of it."""
 KILL_SECONDS = 5.0
-"""In which a killed tool is gone, unless the kernel holds it."""
+"""Seconds for a killed tool to end, unless the kernel blocks it."""
 
 
 class ToolFailed(Exception):
@@ -50,7 +50,7 @@ def run(command: Sequence[str], seconds: float) -> Answer:
     except subprocess.TimeoutExpired as late:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-        # Whoever waits for a drive inside the kernel cannot be killed: nobody may wait long for its end.
+        # A process that waits for a drive inside the kernel cannot be killed, so do not wait long for its end.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=KILL_SECONDS)
         raise ToolFailed(f"{command[0]} did not end in {seconds:.0f} s") from late
@@ -66,6 +66,6 @@ def ask(run: Run, *command: str, seconds: float = QUESTION_SECONDS) -> bytes:
     answer = run(command, seconds)
     if answer.code != 0:
         words = answer.error or answer.out.decode("utf-8", "replace").strip()
-        told = words.splitlines()[-1].strip() if words else "without a word"
+        told = words.splitlines()[-1].strip() if words else "without output"
         raise ToolFailed(f"{command[0]} ended with exit code {answer.code}: {told[:200]}")
     return answer.out

@@ -1,4 +1,10 @@
-"""Proof by reading: samples all over a drive, compared with what was there and with what the method promises."""
+"""Verification by reading back samples of a drive.
+
+Before an erasure a random marker is written to sample positions all over the drive, and digests of the previous content
+are kept in memory. Afterwards no sector of any sample may hold the marker or previous content, and every sample must
+have the content that the method promises: zeroes, one repeated pattern, or anything else than before. The marker
+detects a drive that reports success and keeps its data. Large drives are sampled, small ones read as a whole.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from metal.probe.erase.device import Device
 
 MIB = 1024 * 1024
 SECTOR = 512
-"""Bytes looked at as one: old data counts wherever a whole sector of it is left."""
+"""Bytes compared as a unit; previous data counts if a whole sector of it is left."""
 ALIGNED = 4096
 WHOLE = 64 * MIB
 """A drive of up to as many bytes is read from the first to the last."""
@@ -23,7 +29,7 @@ SAMPLE = 64 * 1024
 
 
 class Promise(enum.Enum):
-    """What a method says of the content that it leaves behind."""
+    """The content that a method promises to leave on the drive."""
 
     ZEROES = "zeroes"
     UNIFORM = "one repeated pattern"
@@ -40,18 +46,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Finding:
-    """What reading back has shown."""
+    """The result of reading back."""
 
     read: int
     """Samples looked at."""
     differ: int
-    """Samples that are not as the method promised, or could not be read."""
+    """Samples that differ from the promised content, or could not be read."""
     sentence: str
-    """What is wrong with the first of these; empty when all is well."""
+    """What is wrong with the first of these; empty without differences."""
 
 
 def places(size: int, chance: random.Random) -> list[Place]:
-    """Where to look on a drive of `size` bytes, in order and without overlap."""
+    """Sample positions on a drive of `size` bytes, in order and without overlap."""
     size -= size % SECTOR
     if size <= WHOLE:
         return [Place(at, min(MIB, size - at)) for at in range(0, size, MIB)]
@@ -76,11 +82,11 @@ class Samples:
     _key: bytes = field(default=b"", repr=False)
 
     def remember(self, device: Device) -> None:
-        """Takes a fingerprint of what is there now. What cannot be read has none: its proof is the marker alone."""
+        """Keep digests of the present content. Unreadable positions have none, and rely on the marker alone."""
         self._before = {place: list(map(_digest, _sectors(_read(device, place)))) for place in self.places}
 
     def mark(self, device: Device) -> None:
-        """Writes a marker that never was on any drive at every place, so that whoever keeps data keeps it, too.
+        """Write a new random marker at every position, so that a drive that keeps data keeps the marker as well.
 
         Raises:
             OSError: it could be written nowhere.
@@ -96,11 +102,11 @@ class Samples:
         return any(_read(device, place) == self._marker(place) for place in self.places)
 
     def swallowed(self, device: Device) -> bool:
-        """Whether the drive answers reads, and not with what was written: no writing will ever erase it."""
+        """Whether reads succeed without returning the marker: then writes cannot erase the drive."""
         return any(_read(device, place) for place in self.places) and not self.marked(device)
 
     def check(self, device: Device, promise: Promise, *, unreadable: bool = False) -> Finding:
-        """Reads every place and compares; `unreadable` takes no answer for a good one."""
+        """Read every position and compare; with `unreadable` a failed read counts as erased."""
         wrong = [sentence for place in self.places if (sentence := self._wrong(device, place, promise, unreadable))]
         return Finding(len(self.places), len(wrong), wrong[0] if wrong else "")
 
@@ -112,11 +118,11 @@ class Samples:
         if data.count(0) == len(data):
             return ""
         if any(new == marker for new, marker in zip(_sectors(data), _sectors(self._marker(place)))):
-            return f"byte {place.offset} and what follows still hold what was written before the erasure"
+            return f"byte {place.offset} and following bytes still hold the marker that was written before the erasure"
         if any(before and _digest(new) == before for new, before in zip(_sectors(data), self._before.get(place, []))):
-            return f"byte {place.offset} and what follows still hold what the drive held before"
+            return f"byte {place.offset} and following bytes still hold previous content"
         if promise is Promise.ZEROES or (promise is Promise.UNIFORM and not _uniform(data)):
-            return f"byte {place.offset} and what follows do not read as {promise.value}"
+            return f"byte {place.offset} and following bytes do not read as {promise.value}"
         return ""
 
     def _marker(self, place: Place) -> bytes:
@@ -144,7 +150,7 @@ def _sectors(data: bytes) -> Iterator[bytes]:
 
 
 def _digest(sector: bytes) -> bytes:
-    """Empty for a sector of one repeated pattern: it holds nothing, and an erased drive may well read the same."""
+    """Empty for a sector of one repeated pattern, which holds no data and may be the content of an erased drive."""
     return b"" if _uniform(sector) else hashlib.blake2b(sector, digest_size=12).digest()
 
 

@@ -33,7 +33,7 @@ def ready(kit: Kit, drives: Sequence[Drive]) -> None:
 
 
 def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
-    """The sanitize operations that the drive says it knows."""
+    """The sanitize operations that the drive reports as supported."""
     (drive,) = drives
     try:
         supported = [known for known in KNOWN if _supports(kit, drive, known[0])]
@@ -46,7 +46,7 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
         )
         for action, name, flags, promise in supported
     ]  # fmt: skip
-    return Offer(methods, [] if methods else ["the drive does not know SANITIZE"])
+    return Offer(methods, [] if methods else ["the drive does not support SANITIZE"])
 
 
 def _reaches(drive: Drive, action: int) -> str:
@@ -82,7 +82,7 @@ def _sanitizer(kit: Kit, drive: Drive, flags: Sequence[str]) -> Callable[[Course
 def _percent(kit: Kit, drive: Drive) -> float | None:
     key, code, progress = parse_sense(ask(kit.run, "sg_requests", "--raw", drive.path))
     if code == FAILED:
-        raise MethodFailed("the drive says that the operation failed")
+        raise MethodFailed("the drive reports that the operation failed")
     return progress if key == 2 and code == IN_PROGRESS else None
 
 

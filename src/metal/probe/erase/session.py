@@ -1,4 +1,9 @@
-"""One run of the eraser: every unit in a thread, the registry told of it from the one that waits."""
+"""One run of `metalprobe sanitize`: a thread for each unit of drives, and reports to the registry from the main thread.
+
+Drives that one command erases together form a unit. The worker threads record progress on the `Board`; the main thread
+sends a report when a drive has its result, and at intervals. A registry that cannot be reached costs only that report.
+The final report is repeated until the registry accepts or refuses it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ log = logging.getLogger("metalprobe")
 
 
 def board(kit: Kit, task: Task, found: list[machine.Drive]) -> Board:
-    """The records of the drives that were found and of those that should have been."""
+    """The records of all drives found, and of drives of the inventory that were not."""
     task.place(found)
     made = Board(records(found, task.missing(found)), kit.wall)
     if not found:
@@ -33,7 +38,7 @@ def board(kit: Kit, task: Task, found: list[machine.Drive]) -> Board:
 
 
 def start(kit: Kit, task: Task, board: Board) -> None:
-    """Starts the erasure of every drive; the threads end with the process."""
+    """Start the erasure of every drive; the threads end with the process."""
     pending = {record.drive.name: record for record in board.records if record.result == PENDING}
     for unit in machine.units(record.drive for record in pending.values()):
         mine = [pending[drive.name] for drive in unit]
@@ -43,21 +48,21 @@ def start(kit: Kit, task: Task, board: Board) -> None:
 
 @dataclass
 class Reporter:
-    """Tells the registry how far the erasure is."""
+    """Reports the progress of the erasure to the registry."""
 
     board: Board
     send: Callable[[dict[str, Any]], None]
-    """Hands over a report; raises as Registry.sanitized does."""
+    """Sends a report; raises as Registry.sanitized does."""
     kit: Kit
     seen: int = -1
-    """The version of the board that was told last."""
+    """The version of the board that was reported last."""
     _next: float = 0.0
 
     def progress(self) -> None:
-        """Sends what is due. A registry that is not there costs nothing but this report.
+        """Send progress if due. An unreachable registry costs only this report.
 
         Raises:
-            Refused, Malformed: the registry takes no report of this run.
+            Refused, Malformed: the registry accepts no report of this run.
         """
         now, version = self.kit.now(), self.board.version
         if version == self.seen and now < self._next:
@@ -71,6 +76,6 @@ class Reporter:
         self._next, self.seen = self.kit.now() + wait, version
 
     def final(self) -> int:
-        """Sends the end until it is taken; returns an exit code as Agent does."""
+        """Send the final report until it is accepted; returns an exit code as Agent does."""
         report = self.board.wire(done=True)
         return Agent(lambda: report, self.send, self.kit.sleep, self.kit.now, random=self.kit.random).run()

@@ -1,4 +1,4 @@
-"""What can be done with any drive: overwriting it, and discarding where the drive then reads zeroes."""
+"""Methods for any drive: overwriting, and discarding where the drive then reads zeroes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from metal.probe.erase.samples import Promise
 
 OVERWRITE = "Overwrite"
 STEP = 64 * 1024 * 1024
-"""Bytes between two looks at the clock."""
+"""Bytes between two checks of the deadline."""
 DISCARDED = 1024 * 1024 * 1024
-"""Bytes of one discard: some drives work minutes on a terabyte, and nobody can end that."""
+"""Bytes of one discard; some drives take minutes for a terabyte, and a discard cannot be interrupted."""
 
 
 def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
-    """Discard, where all of the drives know it, and overwriting. Both are Clear, whatever the medium."""
+    """Discard, where all of the drives support it, and overwriting. Both are Clear for every medium."""
     deadline = by_size(drives)
     methods = [Method(OVERWRITE, CLEAR, Promise.ZEROES, lambda course: _overwrite(kit, drives, course), deadline)]
     limits = [kit.host.number(f"/sys/block/{drive.name}/queue/discard_max_bytes") for drive in drives]

@@ -1,4 +1,4 @@
-"""The task: the policy, and the drives that the inventory knows."""
+"""The task of an erasure: the policy, and the drives of the inventory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from metal.probe.erase.plan import POLICIES
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be erased, and how well."""
+    """The policy and the known drives."""
 
     policy: str = CLEAR
     drives: tuple[Drive, ...] = ()
-    """Those of the inventory; fields may be empty. Drives that it does not know are erased as well."""
+    """The drives of the inventory; fields may be empty. Other drives are erased as well."""
 
     def missing(self, found: Sequence[Drive]) -> list[Drive]:
         """Drives of the inventory that are not among those found."""
         return [listed for listed in self.drives if not any(same(listed, drive) for drive in found)]
 
     def place(self, found: Sequence[Drive]) -> None:
-        """Gives drives what only the inventory knows: their slot, and whether one may be a volume of others."""
+        """Add what only the inventory has: the slot, and whether a drive may be a volume of other drives."""
         for drive in found:
             listed = next((each for each in self.drives if same(each, drive)), None)
             if listed is not None:
@@ -43,10 +43,10 @@ def same(listed: Drive, found: Drive) -> bool:
 
 
 def read(path: Path) -> Task:
-    """The task in a file.
+    """Read the task from a file.
 
     Raises:
-        ValueError: it is none; the text names the field.
+        ValueError: the task is not valid; the text names the field.
         OSError: the file cannot be read.
     """
     try:

@@ -1,4 +1,11 @@
-"""Erases the drives of one unit: frees them, tries its methods in order, and believes none without proof."""
+"""Erases the drives of one unit.
+
+Mounts and other users of the drives are removed first, and both ends of each drive are zeroed, so that nothing boots
+from it if the run is interrupted. Then the methods of the plan are tried in order: each is applied with a deadline and
+verified by reading back (`samples`) through every path. The first verified method of sufficient class ends the work;
+a weaker one is kept as the best result, and its record says what the policy still requires. Every failure becomes the
+result of its drive, never an exception of the thread.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +25,10 @@ from metal.probe.erase.runner import ToolFailed
 from metal.probe.erase.samples import Finding, Samples, places
 
 EDGE = 16 * 1024 * 1024
-"""Bytes at both ends of a drive where partition tables, file systems and RAID metadata sign."""
+"""Bytes at both ends of a drive that hold the signatures of partition tables, file systems and RAID metadata."""
 PROTECTED = (errno.EROFS, errno.EACCES, errno.EPERM)
 ATTEMPTS = 10
-"""To open a drive that udev may just be looking at, a second apart."""
+"""Attempts, a second apart, to open a drive that udev may have open."""
 
 log = logging.getLogger("metalprobe")
 
@@ -44,15 +51,15 @@ class Worker:
         return [record.drive for record in self.records]
 
     def run(self) -> None:
-        """Erases; whatever happens, every drive has a result afterwards."""
+        """Erase; every drive has a result afterwards."""
         self._tell(result=RUNNING, started=self.kit.wall())
         try:
             self._erase()
         except Blocked as blocked:
             self._end(blocked.result, str(blocked))
-        except Exception as failure:  # drives fail in ways nobody lists, and each has to be told of
+        except Exception as failure:  # drives fail in unforeseen ways, and each failure must be reported
             log.exception("%s", self._names())
-            self._end(FAILED, f"the erasure broke off: {_words(failure)}")
+            self._end(FAILED, f"the erasure was interrupted: {_words(failure)}")
 
     def _erase(self) -> None:
         for drive in self.drives:
@@ -74,14 +81,14 @@ class Worker:
         return None
 
     def _prepare(self, drive: Drive) -> None:
-        """Takes the fingerprint, and makes the drive forget what it would boot, should this be cut off."""
+        """Keep digests of the content, and zero both ends so that nothing boots from an interrupted erasure."""
         protected = f"/sys/block/{drive.name}"
         if self.kit.host.number(f"{protected}/force_ro"):
             self._unprotect(drive)
         if self.kit.host.number(f"{protected}/ro"):
             device.make_writable(self.kit.host.path(drive.path))
             if self.kit.host.number(f"{protected}/ro"):
-                raise Blocked(READ_ONLY, "the drive is write-protected; take the protection away, or the drive out")
+                raise Blocked(READ_ONLY, "the drive is write-protected; remove the write protection or the drive")
         with self._open(drive) as opened:
             if opened.opal_locked():
                 raise Blocked(LOCKED, "TCG Opal locks the drive; revert it with the PSID on its label, or replace it")
@@ -104,14 +111,14 @@ class Worker:
                 return self.kit.device(drive.path)
             except OSError as failure:
                 if failure.errno in PROTECTED:
-                    raise Blocked(READ_ONLY, f"the drive takes no writes: {_words(failure)}") from failure
+                    raise Blocked(READ_ONLY, f"writes to the drive fail: {_words(failure)}") from failure
                 if failure.errno != errno.EBUSY:
                     raise
             self.kit.sleep(1)
         raise Blocked(FAILED, "; ".join(["the drive is in use, and could not be freed", *self._busy]))
 
     def _attempt(self, method: Method) -> str:
-        """Applies a method and looks at what it has done; returns a sentence when it did not do."""
+        """Apply a method and verify it; returns a sentence when it failed."""
         log.info("%s: %s", self._names(), method.name)
         self._tell(method=method.name, percent=0.0, seconds_left=method.estimate, samples_read=0, samples_differ=0)
         try:
@@ -129,11 +136,15 @@ class Worker:
                 samples.mark(opened)
             except OSError as failure:
                 if failure.errno in PROTECTED:
-                    raise Blocked(READ_ONLY, f"the drive takes no writes: {_words(failure)}") from failure
-                log.warning("%s cannot be marked, its proof is the fingerprint alone: %s", drive.name, failure)
+                    raise Blocked(READ_ONLY, f"writes to the drive fail: {_words(failure)}") from failure
+                log.warning(
+                    "no marker can be written to %s, verification relies on the previous content alone: %s",
+                    drive.name,
+                    failure,
+                )
                 return
             if samples.swallowed(opened):
-                raise Blocked(READ_ONLY, "the drive says that it has written, and does not keep what was written")
+                raise Blocked(READ_ONLY, "the drive reports successful writes but does not store them")
         for path in drive.paths:
             with self.kit.device(path) as second:
                 if not samples.marked(second):
@@ -144,7 +155,7 @@ class Worker:
         self._tell(percent=min(percent, 99.0), **fields)
 
     def _prove(self, method: Method) -> str:
-        """Reads back through every path; returns a sentence when something is left."""
+        """Read back through every path; returns a sentence when data is left."""
         sentences = []
         for record in self.records:
             findings = [self._look(record.drive, path, method) for path in (record.drive.path, *record.drive.paths)]
@@ -160,7 +171,7 @@ class Worker:
             return self._samples[drive.name].check(opened, method.promise, unreadable=method.unreadable)
 
     def _clean_ends(self) -> str:
-        """Leaves no random bytes of a discarded key where somebody could take them for a signature."""
+        """Zero both ends, because random bytes after a cryptographic erase could look like a signature."""
         for drive in self.drives:
             with self._open(drive) as opened:
                 _wipe(opened)
@@ -176,15 +187,15 @@ class Worker:
         self._end(result, "; ".join(parts), reached=method.reaches)
 
     def _owed(self, method: Method, offer: Offer) -> str:
-        """What is still owed although a method did what it promises."""
+        """What the policy still requires after a verified method."""
         if offer.kept and not method.whole:
             return offer.kept
         if self.policy != PURGE:
             return ""
         if method.reaches != PURGE:
             purging = any(each.reaches == PURGE for each in offer.methods)
-            why = offer.frozen or ("what would purge did not do" if purging else "the drive offers nothing that purges")
-            return f"the policy asks for Purge, and {method.name} is the best that did: {why}"
+            why = offer.frozen or ("the Purge methods failed" if purging else "the drive supports no Purge method")
+            return f"the policy requires Purge, but the best method that succeeded is {method.name}: {why}"
         return "" if method.whole else offer.hidden
 
     def _end(self, result: str, message: str, reached: str = "") -> None:
@@ -201,7 +212,7 @@ class Worker:
 
 
 def _wipe(opened: Device) -> None:
-    """Zeroes where signatures are."""
+    """Zero both ends of a drive, which hold signatures."""
     size = opened.size()
     edge = min(EDGE, size)
     opened.zero(0, edge)

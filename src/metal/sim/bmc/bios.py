@@ -1,4 +1,4 @@
-"""The BIOS of a simulated machine: what its BMC takes for it, and what it does as the machine starts."""
+"""BIOS settings of a simulated machine: changes are accepted by its BMC and applied when the machine starts."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from metal.sim.machine.machine import Machine
 from metal.sim.machine.state import BIOS_DEFAULTS
 
 
-def ask_for_defaults(machine: Machine) -> None:
+def reset_to_defaults(machine: Machine) -> None:
     """Bios.ResetBios. Raises Refusal."""
-    _require_willing(machine)
+    _require_writable(machine)
     if not machine.faults.forgets_bios:
         machine.state.bios.reset_pending = True
         machine.changed()
 
 
-def ask_for(machine: Machine, body: dict[str, Any]) -> None:
+def apply_settings(machine: Machine, body: dict[str, Any]) -> None:
     """A PATCH of the settings object. Raises Refusal."""
-    _require_willing(machine)
+    _require_writable(machine)
     for name in body:
         if name not in ("Attributes", "@Redfish.SettingsApplyTime"):
             raise errors.unknown_property(name)
@@ -30,10 +30,10 @@ def ask_for(machine: Machine, body: dict[str, Any]) -> None:
         if not isinstance(value, str):
             raise errors.bad_value(f"Attributes/{name}", value)
     if not machine.faults.forgets_bios:
-        machine.state.bios.coming |= wanted
+        machine.state.bios.pending |= wanted
         machine.changed()
 
 
-def _require_willing(machine: Machine) -> None:
+def _require_writable(machine: Machine) -> None:
     if machine.faults.refuses_bios:
         raise errors.Refusal(400, "OperationNotAllowed", "The BIOS cannot be changed.")

@@ -13,16 +13,16 @@ from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Unreachable
 
 _MOST = 8
-"""Subscriptions that one BMC holds."""
+"""Subscriptions that one BMC accepts."""
 _TRIES, _PAUSE = 3, 5.0
-"""How often a delivery is tried, and the seconds between."""
+"""Attempts for each delivery, and the seconds between them."""
 _KNOWN = frozenset(
     {"Destination", "Context", "Protocol", "SubscriptionType", "EventFormatType", "DeliveryRetryPolicy", "EventTypes"}
 )
 
 
 class SimEvents:
-    """Who wants to hear of this machine. A restart of the simulator forgets them, as a factory reset does."""
+    """The event subscriptions of one BMC, kept in memory: a restart of the simulator removes them."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -39,12 +39,12 @@ class SimEvents:
         return [tree.subscription(identifier, held) for identifier, held in self._held.items()]
 
     def find(self, identifier: str) -> dict[str, Any] | None:
-        """One of them."""
+        """One subscription by its id."""
         held = self._held.get(identifier)
         return tree.subscription(identifier, held) if held is not None else None
 
     def add(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Subscribe. Raises Refusal: 400 for a destination that is none, or that has subscribed already."""
+        """Subscribe. Raises Refusal with 400 for an invalid destination or an existing subscription."""
         for name in body:
             if name not in _KNOWN:
                 raise errors.unknown_property(name)
@@ -63,11 +63,11 @@ class SimEvents:
         self._held.pop(identifier, None)
 
     def clear(self) -> None:
-        """A factory reset."""
+        """Remove all subscriptions, as a factory reset does."""
         self._held.clear()
 
     def send(self, message_id: str, message: str) -> None:
-        """Tell every subscriber, in the background."""
+        """Deliver an event to every subscriber in the background."""
         if self._machine.faults.loses_events or self._machine.faults.dead:
             return
         for held in self._held.values():
@@ -76,7 +76,7 @@ class SimEvents:
             task.add_done_callback(self._sending.discard)
 
     async def stop(self) -> None:
-        """Deliver nothing more."""
+        """Cancel pending deliveries."""
         for task in self._sending:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from metal.sim.bmc.model import SimBMC
+from metal.sim.bmc.redfish_service import SimBMC
 
 _BACKLOG = 16
 _SOCKETS_EACH = 8
@@ -16,7 +16,7 @@ _LARGEST_BODY = 1 << 20
 
 
 class BMCServer:
-    """Listens for BMCs by address. `start`, in the end `stop`."""
+    """Listens on the address of each BMC. Call `start`, and `stop` at the end."""
 
     def __init__(self, bmcs: Mapping[str, SimBMC], port: int, *, tls: ssl.SSLContext | None = None) -> None:
         self._bmcs, self._port, self._tls = bmcs, port, tls
@@ -27,7 +27,7 @@ class BMCServer:
         return f"<BMCServer {len(self._bmcs)} BMCs on port {self._port}>"
 
     async def start(self) -> None:
-        """Listen everywhere. Raises OSError with the address that is taken."""
+        """Listen on all addresses. Raises OSError with an address in use."""
         allow_files(len(self._bmcs) * _SOCKETS_EACH)
         self._web = web.Server(self._handle, access_log=None, keepalive_timeout=300.0)
         loop = asyncio.get_running_loop()
@@ -83,7 +83,7 @@ def _listener(address: str, port: int) -> socket.socket:
 
 
 def allow_files(wanted: int) -> None:
-    """Let this process open that many files beside the usual ones, as far as it is allowed to."""
+    """Raise the limit of open files by this number, up to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = hard == resource.RLIM_INFINITY
     target = wanted + 1024 if unlimited else min(hard, wanted + 1024)

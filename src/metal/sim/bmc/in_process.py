@@ -1,12 +1,12 @@
-"""The way to a simulated BMC without sockets, for virtual time: the Redfish client's Transport."""
+"""A Redfish transport to a simulated BMC without sockets, for tests in virtual time."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 from metal.redfish.errors import BMCCertificateChanged, BMCTimeout, BMCUnreachable
 from metal.redfish.transport import Response, Transport
-from metal.sim.bmc.model import SimBMC
+from metal.sim.bmc.redfish_service import SimBMC
 
 
 class SimTransport:
@@ -27,7 +27,7 @@ class SimTransport:
             raise BMCUnreachable(f"The connection to {self._name} was closed on our side.")
         bmc = self._bmc
         if bmc is None or bmc.unreachable:
-            raise BMCUnreachable(f"No connection to {self._name}: nobody is there.")
+            raise BMCUnreachable(f"No connection to {self._name}: no BMC has this address.")
         if self._pin and self._pin != bmc.certificate:
             raise BMCCertificateChanged(self._name, self._pin, bmc.certificate)
         delay = bmc.delay()
@@ -43,7 +43,7 @@ class SimTransport:
 
 
 def transport_factory(bmcs: Mapping[str, SimBMC]) -> Callable[[BMCEndpoint], Transport]:
-    """For RedfishPool: the transport to the BMC at an access's address."""
+    """For RedfishPool: creates the transport to the BMC at an endpoint's address."""
 
     def make(access: BMCEndpoint) -> Transport:
         return SimTransport(bmcs.get(access.address), access)

@@ -1,4 +1,4 @@
-"""How long a BMC takes to answer: lognormal, as measured delays mostly are, cut off far out."""
+"""Response times of a BMC: lognormal, as most measured latencies are, with an upper bound."""
 
 import math
 import random
@@ -9,7 +9,7 @@ _MOST = 8.0
 
 @dataclass(frozen=True)
 class Latency:
-    """Delays in seconds around a median; never more than eight times as much."""
+    """Delays in seconds around a median, at most eight times the median."""
 
     median: float
     spread: float = 0.4

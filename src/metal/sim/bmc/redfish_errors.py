@@ -1,4 +1,4 @@
-"""Error answers as a BMC words them (DSP0266, error responses; message registry Base)."""
+"""Redfish error responses (DSP0266, error responses; message registry Base)."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ _JSON = {"content-type": "application/json"}
 
 
 class Refusal(Exception):
-    """An answer of 4xx or 5xx."""
+    """A response of 4xx or 5xx."""
 
     def __init__(self, status: int, message_id: str, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ def not_offered(method: str, *allowed: str) -> Refusal:
 
 
 def malformed() -> Refusal:
-    """400 for a body that is no JSON object."""
+    """400 for a body that is not a JSON object."""
     return Refusal(400, "MalformedJSON", "The request body was not a JSON object.")
 
 

@@ -1,4 +1,4 @@
-"""The Redfish resources of a simulated BMC (DSP0268), made from the machine's state whenever they are asked for."""
+"""The Redfish resources of a simulated BMC (DSP0268), built from the machine's state on each request."""
 
 from collections.abc import Callable
 from typing import Any
@@ -124,7 +124,7 @@ def _boot(machine: Machine) -> JSON:
 
 
 def manager(machine: Machine) -> JSON:
-    """The BMC itself."""
+    """The manager."""
     identity = machine.identity
     return {
         **_head(MANAGER, "Manager.v1_19_0.Manager", "1", "Manager"),
@@ -223,7 +223,7 @@ def interfaces(machine: Machine) -> list[JSON]:
 
 
 def bios(machine: Machine) -> JSON:
-    """BIOS attributes as they are."""
+    """The current BIOS attributes."""
     state = machine.state.bios
     return {
         **_head(BIOS, "Bios.v1_2_2.Bios", "Bios", "BIOS"),
@@ -239,16 +239,16 @@ def bios(machine: Machine) -> JSON:
 
 
 def bios_settings(machine: Machine) -> JSON:
-    """BIOS attributes as they will be."""
+    """The BIOS attributes after the next start."""
     state = machine.state.bios
     return {
-        **_head(BIOS_SETTINGS, "Bios.v1_2_2.Bios", "Settings", "BIOS settings to come"),
-        "Attributes": {**state.attributes, **state.coming},
+        **_head(BIOS_SETTINGS, "Bios.v1_2_2.Bios", "Settings", "BIOS settings"),
+        "Attributes": {**state.attributes, **state.pending},
     }
 
 
 def session(identifier: str, user: str) -> JSON:
-    """A login, without its token."""
+    """A session, without its token."""
     return {
         **_head(f"{SESSIONS}/{identifier}", "Session.v1_7_0.Session", identifier, "Session"),
         "UserName": user,
@@ -290,7 +290,7 @@ def collection(path: str, kind: str, members: list[JSON], *, expand: bool) -> JS
 
 
 def find(machine: Machine, path: str, *, expand: bool = False) -> JSON | None:
-    """The resource at a path without a slash at its end; None when there is none. Sessions are not known here."""
+    """The resource at a path without a trailing slash; None when there is none. Sessions are not included."""
     if path in SINGLE:
         single: JSON = SINGLE[path](machine)
         return single

@@ -1,4 +1,4 @@
-"""Who may talk to a simulated BMC: Redfish sessions and basic authentication (DSP0266)."""
+"""Authentication at a simulated BMC: Redfish sessions and basic authentication (DSP0266)."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ class Session:
 
 
 class Sessions:
-    """The logins of one BMC. A repr shows no token."""
+    """The sessions of one BMC. The repr has no token."""
 
     def __init__(self, options: Options, rng: random.Random) -> None:
         self._options, self._rng = options, rng
@@ -37,7 +37,7 @@ class Sessions:
 
     @property
     def ids(self) -> list[str]:
-        """Identifiers of the live ones."""
+        """Identifiers of the sessions that are not expired."""
         self._expire()
         return [session.id for session in self._by_token.values()]
 
@@ -66,11 +66,11 @@ class Sessions:
         return next((session for session in self._by_token.values() if session.id == identifier), None)
 
     def clear(self) -> None:
-        """The BMC restarted."""
+        """End all sessions, as a restart does."""
         self._by_token.clear()
 
     def allows(self, headers: Mapping[str, str]) -> bool:
-        """Whether these headers (names in lower case) carry a live token or the right basic credentials."""
+        """Whether these headers (names in lower case) have a valid token or valid basic credentials."""
         session = self._by_token.get(headers.get("x-auth-token", ""))
         if session is not None and self._now() - session.used_at <= self._options.session_timeout:
             session.used_at = self._now()

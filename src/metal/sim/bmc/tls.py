@@ -1,4 +1,4 @@
-"""Certificates of a fleet: one authority made when it starts, and one certificate that names every BMC's address."""
+"""Certificates of a fleet: a CA created at start, and one certificate that names every BMC's address."""
 
 import ssl
 import tempfile
@@ -17,7 +17,7 @@ _SKEW = timedelta(hours=1)
 
 
 def context(addresses: Iterable[str], now: datetime) -> tuple[ssl.SSLContext, str]:
-    """What BMCs listen with, and the authority's certificate (PEM) that clients have to trust."""
+    """The TLS context of all BMCs, and the CA certificate (PEM) that clients have to trust."""
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer, subject = _name("simulated BMCs' authority"), _name("simulated BMC")
     authority = (

@@ -1,4 +1,4 @@
-"""The boot server's Images out of an ImageStore, at once and without sockets: for virtual time."""
+"""Images for the boot server from an ImageStore, without downloads and sockets, for tests in virtual time."""
 
 import asyncio
 import hashlib
@@ -18,22 +18,22 @@ from metal.sim.images.registry import ImageStore
 
 
 class LocalImages:
-    """Implements metal.boot.images.Images. Every registry name leads to the same store."""
+    """Implements metal.boot.images.Images. Every registry name refers to the same store."""
 
     def __init__(self, store: ImageStore | None = None, architecture: str = "amd64") -> None:
         self.store = store or ImageStore()
         self._architecture = architecture
         self.failure: ImageError | None = None
-        """How the registry fails, for whatever is not known yet."""
+        """The error that every resolve of a new reference raises."""
         self.delay = 0.0
-        """Seconds that the registry takes to answer."""
+        """Seconds that a resolve takes."""
         self._folder: Path | None = None
 
     def __repr__(self) -> str:
         return f"<LocalImages {self.store!r}>"
 
     async def start(self) -> None:
-        """Put the blobs into files."""
+        """Write the blobs to files."""
         self._folder = Path(tempfile.mkdtemp(prefix="sim-images-"))
         for digest, content in self.store.blobs.items():
             self._path(digest).write_bytes(content)
@@ -45,7 +45,7 @@ class LocalImages:
             self._folder = None
 
     async def resolve(self, reference: str) -> Image:
-        """Look a reference up. Raises ImageError."""
+        """Resolve a reference. Raises ImageError."""
         await asyncio.sleep(self.delay)
         if self.failure is not None:
             raise self.failure
@@ -62,12 +62,12 @@ class LocalImages:
         return Image(wanted.pinned(digest), parts, line)
 
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
-        """Everything is here."""
+        """Every blob is available."""
         total = sum(blob.size for blob in image.parts.blobs)
         return Progress(total, total, complete=True)
 
     def keep(self, owner: str, digests: Collection[str]) -> bool:
-        """Everything is here."""
+        """Every blob is available."""
         return all(digest in self.store.blobs for digest in digests)
 
     def release(self, owner: str) -> None:
@@ -80,7 +80,7 @@ class LocalImages:
         return self._path(blob.digest)
 
     def use(self, digest: str) -> AbstractContextManager[None]:
-        """Files stay until the end."""
+        """No effect: files are never removed."""
         return _kept()
 
     def _document(self, repository: str, name: str) -> tuple[str, Document]:

@@ -1,4 +1,4 @@
-"""Images that simulated machines boot, and a small OCI registry that has them (distribution-spec 1.1, read only)."""
+"""Images for simulated machines, and a read-only OCI registry that serves them (distribution-spec 1.1)."""
 
 import hashlib
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ NAMES = ("probe", "demo")
 
 @dataclass(frozen=True)
 class FakeImage:
-    """A kernel and a RAM disk that no real machine would boot, with true digests."""
+    """A kernel and a RAM disk with arbitrary content and true digests."""
 
     repository: str
     kernel: bytes = field(repr=False)
@@ -49,7 +49,7 @@ class ImageStore:
         return f"<ImageStore {len(self.blobs)} blobs>"
 
     def add(self, image: FakeImage) -> str:
-        """Keep an image as index, manifest, config and layers; returns the index's digest."""
+        """Store an image as index, manifest, config and layers; returns the index's digest."""
         config = self._blob(msgspec.json.encode({"commandLine": image.command_line}), CONFIG)
         layers = [self._blob(image.kernel, KERNEL), self._blob(image.initrd, INITRAMFS)]
         manifest = self._manifest(
@@ -73,7 +73,7 @@ class ImageStore:
 
 
 class ImageRegistry:
-    """Serves a store on loopback over http. `start`, in the end `stop`."""
+    """Serves a store on loopback over http. Call `start`, and `stop` at the end."""
 
     def __init__(self, store: ImageStore | None = None, *, host: str = "127.0.0.1", port: int = DEFAULT_PORT) -> None:
         self.store = store or ImageStore()
@@ -85,7 +85,7 @@ class ImageRegistry:
 
     @property
     def name(self) -> str:
-        """host:port, as references begin."""
+        """host:port, the registry part of references."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -94,7 +94,7 @@ class ImageRegistry:
         return f"{self.name}/probe:latest"
 
     async def start(self) -> None:
-        """Listen; port 0 takes a free one. Raises OSError."""
+        """Listen; port 0 selects a free one. Raises OSError."""
         app = web.Application()
         app.router.add_get("/v2/", self._base)
         app.router.add_get("/v2/{repository:.+}/manifests/{name}", self._manifests)

@@ -1,4 +1,9 @@
-"""What must hold in every history of a fleet, whatever went wrong. Each check raises InvariantViolation."""
+"""Invariants: what must hold in every history of a fleet, under every fault.
+
+`world` replays a history and keeps the objects and machines as they were before each entry; each other module checks
+one group of invariants over that replay and raises InvariantViolation with the entries that led to it. `check_all`
+runs every check. May import `metal.sim.history`, `metal.api` and `metal.controllers`.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -7,9 +12,9 @@ from metal.sim.invariants.binding import check_eligible, check_kept, check_ready
 from metal.sim.invariants.claims import check_one_claim, check_one_network_boot, check_untouched
 from metal.sim.invariants.data import check_disks_are_clean, check_sanitized
 from metal.sim.invariants.identity import check_discovered, check_one_machine, check_strangers
-from metal.sim.invariants.life import check_available_is_off, check_waits
 from metal.sim.invariants.power import check_power_after_configuration
 from metal.sim.invariants.secrets import check_secrets
+from metal.sim.invariants.waits import check_available_is_off, check_waits
 from metal.sim.invariants.world import InvariantViolation
 
 CHECKS: tuple[Callable[[History], None], ...] = (
@@ -28,7 +33,7 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_discovered,
     check_strangers,
 )
-"""All checks that need nothing but a history."""
+"""All checks that need only a history."""
 
 __all__ = [
     "CHECKS",
@@ -53,7 +58,7 @@ __all__ = [
 
 
 def check_all(history: History, secrets: Iterable[str] = ()) -> None:
-    """Every check over a history that has machines and objects. Raises InvariantViolation at the first that fails."""
+    """Run every check over a history. Raises InvariantViolation at the first that fails."""
     for check in CHECKS:
         check(history)
     check_secrets(history, secrets)

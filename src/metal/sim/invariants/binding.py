@@ -1,4 +1,4 @@
-"""A claim gets a server that it may have, and is told that it is ready only when it is."""
+"""A claim is bound only to an eligible server, and is Ready only after its own boot."""
 
 from datetime import datetime, timedelta
 
@@ -6,25 +6,25 @@ from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.controllers.claim.matching import blocking_taints
 from metal.kube.meta.conditions import is_true
-from metal.sim.history import Change, History
+from metal.sim.history import History, ObjectChange
 from metal.sim.invariants.world import World, replay, violation
 
 _WATCHES = timedelta(seconds=1)
-"""How much later than a claim's a server's change may be written down: each kind has a watch of its own."""
+"""Tolerance for the order of changes of claims and servers, which are recorded by separate watches."""
 
 
 def check_eligible(history: History) -> None:
-    """A server is taken only while it is Available and off, and no cordon, taint or maintenance keeps it."""
+    """A server is bound only while it is Available and off, without cordon, untolerated taint or maintenance."""
     lived: set[str] = set()
     for entry, world in replay(history):
-        if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+        if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is None:
             continue
         old, ref = world.servers.get(entry.name), entry.obj.spec.server_claim_ref
         lived |= {entry.name} if entry.obj.status.state else set()
         if old is None or ref is None or old.spec.server_claim_ref is not None:
             continue
         if not old.status.state and entry.name in lived:
-            continue  # it lost its status, and goes back to its claim
+            continue  # it lost its status, and is bound to its own claim again
         problem = _forbidden(old, world.claims.get((ref.namespace, ref.name)))
         if problem:
             text = f"claim {ref.namespace}/{ref.name} took server {entry.name} although {problem}"
@@ -46,10 +46,10 @@ def _forbidden(server: Server, claim: ServerClaim | None) -> str:
 
 
 def check_kept(history: History) -> None:
-    """A server lets go of its tenant only once the tenant's claim is gone or going."""
+    """A server loses its tenant only after the tenant's claim is deleted or being deleted."""
     gone = _goings(history)
     for entry, world in replay(history):
-        if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+        if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is None:
             continue
         old = world.servers.get(entry.name)
         if old is None or entry.obj.spec.server_claim_ref == old.spec.server_claim_ref:
@@ -64,10 +64,10 @@ def check_kept(history: History) -> None:
 
 
 def _goings(history: History) -> dict[str, datetime]:
-    """By claim UID, when it began to go."""
+    """By claim UID, when its deletion began."""
     found: dict[str, datetime] = {}
     for entry, world in replay(history):
-        if not isinstance(entry, Change) or entry.kind != "ServerClaim":
+        if not isinstance(entry, ObjectChange) or entry.kind != "ServerClaim":
             continue
         old = world.claims.get((entry.namespace, entry.name))
         if entry.obj is not None and entry.obj.metadata.deletion_timestamp:
@@ -78,10 +78,10 @@ def _goings(history: History) -> dict[str, datetime]:
 
 
 def check_ready(history: History) -> None:
-    """A claim is Ready only when its own boot is written down on its server, and the last one that it asked for."""
+    """A claim is Ready only when its server's status has the latest boot that the claim requested."""
     booted = _boots(history)
     for entry, world in replay(history):
-        if not isinstance(entry, Change) or entry.kind != "ServerClaim" or entry.obj is None:
+        if not isinstance(entry, ObjectChange) or entry.kind != "ServerClaim" or entry.obj is None:
             continue
         claim: ServerClaim = entry.obj
         if not is_true(claim.status.conditions, "Ready") or _was_ready(world, entry):
@@ -91,20 +91,20 @@ def check_ready(history: History) -> None:
         if not before:
             raise violation(history, entry, f"claim {entry.name} was Ready before it had booted", server=named)
         if _was_looked_at(claim) and claim.spec.boot_generation > max(before):
-            text = f"claim {entry.name} was Ready before the boot {claim.spec.boot_generation} that it asks for"
+            text = f"claim {entry.name} was Ready before the boot {claim.spec.boot_generation} that it requests"
             raise violation(history, entry, text, server=named)
 
 
 def _was_looked_at(claim: ServerClaim) -> bool:
-    """False while its status tells of an older version of it."""
+    """False while the status is for an older generation."""
     return claim.status.observed_generation == claim.metadata.generation
 
 
 def _boots(history: History) -> dict[str, list[tuple[datetime, int]]]:
-    """By claim UID, when its boots were written down, and which of them."""
+    """By claim UID, when its boots were recorded, with their boot generation."""
     found: dict[str, list[tuple[datetime, int]]] = {}
     for entry in history:
-        if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
+        if isinstance(entry, ObjectChange) and entry.kind == "Server" and entry.obj is not None:
             boot = entry.obj.status.claim_boot
             if boot is None or boot.booted_at is None:
                 continue
@@ -114,6 +114,6 @@ def _boots(history: History) -> dict[str, list[tuple[datetime, int]]]:
     return found
 
 
-def _was_ready(world: World, entry: Change) -> bool:
+def _was_ready(world: World, entry: ObjectChange) -> bool:
     old = world.claims.get((entry.namespace, entry.name))
     return old is not None and is_true(old.status.conditions, "Ready")

@@ -1,18 +1,18 @@
-"""A claim has its server for itself: nobody else holds it, powers it, or gives it another system."""
+"""A claimed server belongs to one claim: nothing else holds it, powers it, or boots another system on it."""
 
 from datetime import datetime
 
 from metal.api.boot_window import BootWindow, Purpose
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
-from metal.sim.history import Change, Happening, History
+from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import LONG_AGO, PASS, STARTS, STOPS, Entry, World, replay, violation
 
 
 def check_one_claim(history: History) -> None:
     """A server is held by one claim at a time, and a claim holds one server."""
     for entry, world in replay(history):
-        if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
+        if isinstance(entry, ObjectChange) and entry.kind == "Server" and entry.obj is not None:
             problem = _handed_over(world.servers.get(entry.name), entry.obj) or _second_server(world, entry.obj)
             if problem:
                 raise violation(history, entry, problem, server=entry.name, machine=entry.obj.uuid)
@@ -45,18 +45,18 @@ def _second_server(world: World, new: Server) -> str:
 
 
 def check_untouched(history: History) -> None:
-    """A claimed server is powered and imaged by its claim, its clean-up or a maintenance, and by nothing else.
+    """A claimed server is powered and imaged only by its claim, its Cleanup or a maintenance.
 
-    A pass of the controller that began before the claim changed may still act, for as long as a pass may take.
+    A reconcile that began before the claim changed may still act until its deadline.
     """
     changed: dict[tuple[str, str], datetime] = {}
     for entry, world in replay(history):
-        if isinstance(entry, Change):
+        if isinstance(entry, ObjectChange):
             if entry.kind == "ServerClaim":
                 changed[entry.namespace, entry.name] = entry.at
             continue
         server = world.server(entry.machine)
-        if server is None or server.spec.server_claim_ref is None or _is_told(server):
+        if server is None or server.spec.server_claim_ref is None or _is_requested(server):
             continue
         ref = server.spec.server_claim_ref
         under_way = entry.at - changed.get((ref.namespace, ref.name), LONG_AGO) < PASS
@@ -67,8 +67,8 @@ def check_untouched(history: History) -> None:
             raise violation(history, entry, f"{problem} ({name})", server=name, machine=entry.machine)
 
 
-def _is_told(server: Server) -> bool:
-    """True while an approved maintenance has the server, or somebody asked for a reset or for parking."""
+def _is_requested(server: Server) -> bool:
+    """True while an approved maintenance has the server, or a reset or parking was requested."""
     status = server.status
     if server.spec.server_maintenance_ref is not None or status.state == State.MAINTENANCE:
         return True
@@ -76,7 +76,7 @@ def _is_told(server: Server) -> bool:
     return (asked is not None and asked.asked_at is not None) or (request is not None and request.reason == "parking")
 
 
-def _power_problem(entry: Happening, server: Server, world: World) -> str:
+def _power_problem(entry: MachineEvent, server: Server, world: World) -> str:
     if entry.what != "reset":
         return ""
     kind, claim = str(entry.details["type"]), world.claim(server)
@@ -84,29 +84,29 @@ def _power_problem(entry: Happening, server: Server, world: World) -> str:
     if starts and _is_sanitization(server, claim):
         return ""
     if starts and (claim is None or claim.spec.power == "Off" or server.status.state != State.RESERVED):
-        return f"{kind} reached a claimed server in state {server.status.state} whose claim does not want power"
+        return f"{kind} reached a claimed server in state {server.status.state} whose claim does not request power"
     stops = kind in STOPS or (kind == "PushPowerButton" and not starts)
     if stops and claim is not None and not _may_stop(claim, server):
-        return f"{kind} reached a claimed server whose claim wants power and has booted"
+        return f"{kind} reached a claimed server whose claim requests power and has booted"
     return ""
 
 
 def _is_sanitization(server: Server, claim: ServerClaim | None) -> bool:
-    """The drives are about to be erased, and the tenant whose they were is gone."""
+    """The server is in a sanitization boot, and the claim of its tenant is deleted."""
     window, tenant = server.status.boot_window, server.status.tenant
     begun = window is not None and window.purpose == Purpose.SANITIZATION
     return begun and server.status.state == State.CLEANUP and (claim is None or claim.metadata.uid != tenant)
 
 
 def _may_stop(claim: ServerClaim, server: Server) -> bool:
-    """The claim wants it off, or a network boot of it is owed or under way, or its last tenant is not gone yet."""
+    """The claim requests power off, a network boot is pending or in progress, or the last tenant remains."""
     boot, window = server.status.claim_boot, server.status.boot_window
     owed = boot is None or boot.booted_at is None or claim.spec.boot_generation > boot.boot_generation
     begun = window is not None and boot is not None and window.boot_generation > boot.boot_generation
     return claim.spec.power == "Off" or owed or begun or server.status.tenant not in ("", claim.metadata.uid)
 
 
-def _image_problem(entry: Happening, server: Server, world: World) -> str:
+def _image_problem(entry: MachineEvent, server: Server, world: World) -> str:
     if entry.what != "os" or entry.details.get("source") != "network":
         return ""
     if server.status.state not in (State.RESERVED, State.ERROR):
@@ -123,21 +123,21 @@ def _image_problem(entry: Happening, server: Server, world: World) -> str:
 
 
 def check_one_network_boot(history: History) -> None:
-    """A tenant's system comes over the network once for each claim, and once more for each time that the claim asks.
+    """A tenant's system is booted from the network once for each claim, and once for each reboot generation.
 
-    Afterwards the machine boots its disk.
+    Otherwise the machine boots its disk.
     """
     booted: dict[str, int] = {}
     asked: dict[str, set[int]] = {}
     for entry, world in replay(history):
-        if isinstance(entry, Change) and entry.kind == "ServerClaim" and entry.obj is not None:
+        if isinstance(entry, ObjectChange) and entry.kind == "ServerClaim" and entry.obj is not None:
             asked.setdefault(entry.obj.metadata.uid, set()).add(entry.obj.spec.boot_generation)
         window = _tenants_boot(entry, world)
         if window is None:
             continue
         problem = _unasked(window, booted, asked)
         if problem:
-            server = world.server(entry.machine) if isinstance(entry, Happening) else None
+            server = world.server(entry.machine) if isinstance(entry, MachineEvent) else None
             name = server.metadata.name if server is not None else ""
             machine = server.uuid if server is not None else ""
             raise violation(history, entry, f"{problem} on {name}", server=name, machine=machine)
@@ -145,8 +145,8 @@ def check_one_network_boot(history: History) -> None:
 
 
 def _tenants_boot(entry: Entry, world: World) -> BootWindow | None:
-    """The boot window by which a tenant's system has come over the network, if that is what happened."""
-    if not isinstance(entry, Happening) or entry.what != "os" or entry.details.get("kind") != "tenant":
+    """The boot window of a tenant's system that this entry boots from the network."""
+    if not isinstance(entry, MachineEvent) or entry.what != "os" or entry.details.get("kind") != "tenant":
         return None
     server = world.server(entry.machine)
     window = server.status.boot_window if server is not None else None
@@ -160,5 +160,5 @@ def _unasked(window: BootWindow, booted: dict[str, int], asked: dict[str, set[in
     if uid in booted and number <= booted[uid]:
         return f"claim {uid} was imaged a second time (boot generation {number})"
     if uid in booted and number not in asked.get(uid, set()):
-        return f"claim {uid} was imaged for boot generation {number}, which it never asked for,"
+        return f"claim {uid} was imaged for boot generation {number}, which it never requested,"
     return ""

@@ -1,32 +1,35 @@
-"""A tenant's data: nobody gets a machine that may hold any, unless somebody said that this is how he wants it."""
+"""A tenant's data is erased before a server becomes Available, unless the policy or an administrator decided otherwise.
+
+"Dirty" means that a tenant's system has run since the last erasure. A machine stays dirty when its Server is deleted.
+"""
 
 from metal.api.boot_window import Purpose
 from metal.api.sanitization import EvidencePhase, Result, SanitizationEvidence
 from metal.api.server import Server, State
-from metal.sim.history import Change, Happening, History
+from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import Entry, World, became_available, replay, violation
 
 _SYSTEMS = ("tenant", "disk")
-_SAID_SO = ("None", "Accepted")
-"""What status.sanitization is when somebody decided that data may be left."""
+_DATA_KEPT = ("None", "Accepted")
+"""Values of status.sanitization when data may remain by decision."""
 _ERASED = ("Clear", "Purge")
 
 
 def check_sanitized(history: History) -> None:
     """A machine that ran a tenant's system becomes Available only after a Cleanup with evidence, or policy None.
 
-    The evidence is of this server, signed, and says of every drive that it was erased.
+    The evidence is of this server, signed, and every drive in it was erased.
     """
     dirty: set[str] = set()
     cleaned: set[str] = set()
     for entry, world in replay(history):
-        if isinstance(entry, Happening) and _is_tenants(entry, world):
+        if isinstance(entry, MachineEvent) and _is_tenants(entry, world):
             dirty.add(entry.machine)
             cleaned.discard(entry.machine)
         gone = _deleted(entry, world)
         if gone is not None and (_was_left(gone) or not _problem(gone, world)):
             dirty.discard(gone.uuid)
-        if isinstance(entry, Change) and entry.kind == "Server" and entry.obj is not None:
+        if isinstance(entry, ObjectChange) and entry.kind == "Server" and entry.obj is not None:
             if entry.obj.status.state == State.CLEANUP:
                 cleaned.add(entry.obj.uuid)
             server = became_available(entry, world)
@@ -36,10 +39,10 @@ def check_sanitized(history: History) -> None:
                 dirty.discard(server.uuid)
 
 
-def _is_tenants(entry: Happening, world: World) -> bool:
-    """True for a system that begins to run for a claim: its own, or the disk's while a claim has the server.
+def _is_tenants(entry: MachineEvent, world: World) -> bool:
+    """True for a system that starts for a claim: from its image, or from the disk while a claim has the server.
 
-    A maintenance's is none, nor is the disk's on a free server: whatever runs there was left on purpose, or by nobody.
+    A maintenance's system is none, nor is a system on the disk of a free server.
     """
     if entry.what != "os" or entry.details.get("kind") not in _SYSTEMS:
         return False
@@ -52,28 +55,28 @@ def _is_tenants(entry: Happening, world: World) -> bool:
 
 
 def _deleted(entry: Entry, world: World) -> Server | None:
-    """The Server whose object has just gone: what it owed or not, the next one of its machine has to know by itself."""
-    if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is not None:
+    """The Server whose object this entry deletes."""
+    if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is not None:
         return None
     return world.servers.get(entry.name)
 
 
 def _was_left(server: Server) -> bool:
-    """True when somebody has decided that data may be left on its disks."""
-    return server.status.sanitization in _SAID_SO or server.status.sanitization_policy == _SAID_SO[0]
+    """True when data may remain on its disks by decision."""
+    return server.status.sanitization in _DATA_KEPT or server.status.sanitization_policy == _DATA_KEPT[0]
 
 
 def _problem(server: Server, world: World) -> str:
     became = server.status.sanitization
-    if became in _SAID_SO:
+    if became in _DATA_KEPT:
         return ""
     if became not in _ERASED:
         return f"without evidence of sanitization or the policy None (status.sanitization is {became!r})"
     evidence = world.evidence.get(server.status.sanitization_evidence)
-    return "without the evidence that it names" if evidence is None else _doubt(evidence, server)
+    return "without the evidence that it names" if evidence is None else _evidence_problem(evidence, server)
 
 
-def _doubt(evidence: SanitizationEvidence, server: Server) -> str:
+def _evidence_problem(evidence: SanitizationEvidence, server: Server) -> str:
     status, name = evidence.status, evidence.metadata.name
     if evidence.spec.server_ref.name != server.metadata.name or evidence.spec.system_uuid != server.uuid:
         return f"with the evidence {name} of another server"
@@ -85,20 +88,20 @@ def _doubt(evidence: SanitizationEvidence, server: Server) -> str:
 
 
 def check_disks_are_clean(history: History) -> None:
-    """A machine that becomes Available has nothing of a tenant on its disks, unless the policy was to leave it."""
+    """A machine that becomes Available has no tenant data on its disks, unless data may remain by decision."""
     marked: set[str] = set()
     for entry, world in replay(history):
-        if isinstance(entry, Happening) and entry.details.get("kind") == "tenant" and _is_tenants(entry, world):
+        if isinstance(entry, MachineEvent) and entry.details.get("kind") == "tenant" and _is_tenants(entry, world):
             marked.add(entry.machine)
-        if isinstance(entry, Happening) and entry.what == "disk" and entry.details.get("first"):
+        if isinstance(entry, MachineEvent) and entry.what == "disk" and entry.details.get("first"):
             marked.discard(entry.machine)
         gone = _deleted(entry, world)
         if gone is not None and _was_left(gone):
             marked.discard(gone.uuid)
         server = became_available(entry, world)
         if server is not None and server.uuid in marked:
-            said_so = server.status.sanitization in _SAID_SO
-            _require(history, entry, server, "" if said_so else "with a tenant's data on its disks")
+            kept = server.status.sanitization in _DATA_KEPT
+            _require(history, entry, server, "" if kept else "with a tenant's data on its disks")
             marked.discard(server.uuid)
 
 

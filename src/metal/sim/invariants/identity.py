@@ -1,21 +1,21 @@
-"""A Server is one machine for ever, and what one machine may fetch no other one gets."""
+"""A Server name belongs to one machine for ever, and each machine is served only its own boot."""
 
 import re
 
 from metal.api.server import Server, State
-from metal.sim.history import Change, Happening, History
+from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import Entry, replay, violation
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAY_COUNT = (200, 201, 500, 503)
-"""Answers to a report that may have been kept: where the API lost its answer, we could not say so to the machine."""
+"""Status codes after which a report may be stored: the API's answer may have been lost."""
 
 
 def check_one_machine(history: History) -> None:
-    """A name belongs to one UUID, also after its Server was deleted, and a UUID has one Server at a time."""
+    """A Server name belongs to one UUID, also after deletion, and a UUID has one Server at a time."""
     owners: dict[str, str] = {}
     for entry, world in replay(history):
-        if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+        if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is None:
             continue
         server: Server = entry.obj
         if owners.setdefault(entry.name, server.uuid) != server.uuid:
@@ -28,11 +28,11 @@ def check_one_machine(history: History) -> None:
 
 
 def check_discovered(history: History) -> None:
-    """A server leaves Discovery for Available only by a report that its machine sent since it was last switched on."""
+    """A server goes from Discovery to Available only after a report that its machine sent in its present boot."""
     switched_on: set[str] = set()
     reported: set[str] = set()
     for entry, world in replay(history):
-        if isinstance(entry, Happening):
+        if isinstance(entry, MachineEvent):
             _follow(entry, switched_on, reported)
             continue
         old = world.servers.get(entry.name) if entry.kind == "Server" else None
@@ -43,7 +43,7 @@ def check_discovered(history: History) -> None:
             raise violation(history, entry, text, server=entry.name, machine=entry.obj.uuid)
 
 
-def _follow(entry: Happening, switched_on: set[str], reported: set[str]) -> None:
+def _follow(entry: MachineEvent, switched_on: set[str], reported: set[str]) -> None:
     if entry.what == "power" and entry.details["state"] == "On":
         switched_on.add(entry.machine)
         reported.discard(entry.machine)
@@ -52,9 +52,9 @@ def _follow(entry: Happening, switched_on: set[str], reported: set[str]) -> None
 
 
 def check_strangers(history: History) -> None:
-    """A machine is answered for its own UUID only: nobody gets another one's script, token or Ignition."""
+    """A machine receives script, token and Ignition for its own UUID only."""
     for entry in history:
-        if not isinstance(entry, Happening) or entry.what != "fetch" or entry.details["status"] != 200:
+        if not isinstance(entry, MachineEvent) or entry.what != "fetch" or entry.details["status"] != 200:
             continue
         asked = _UUID.search(str(entry.details["path"]))
         if asked is not None and asked[0] != entry.machine:
@@ -62,5 +62,5 @@ def check_strangers(history: History) -> None:
 
 
 def _served(history: History, entry: Entry, asked: str) -> Exception:
-    machine = entry.machine if isinstance(entry, Happening) else ""
+    machine = entry.machine if isinstance(entry, MachineEvent) else ""
     return violation(history, entry, f"machine {machine} got what is served to {asked}", machine=machine)

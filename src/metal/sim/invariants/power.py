@@ -1,24 +1,24 @@
-"""Power for a network boot comes only when everything that the machine will ask for is ready."""
+"""A machine is powered on for a network boot only when everything that it will fetch is ready."""
 
 from datetime import datetime
 
 from metal.api.server import Server, State
-from metal.sim.history import Change, Happening, History
+from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import LONG_AGO, PASS, STARTS, World, replay, violation
 
 
 def check_power_after_configuration(history: History) -> None:
-    """A machine is switched on for a network boot only once its boot configuration is Ready.
+    """A machine is powered on for a network boot only after its boot configuration is Ready.
 
-    A pass of the controller that began while it was may still act, for as long as a pass may take.
+    A reconcile that began while it was Ready may still act until its deadline.
     """
     ready: dict[tuple[str, str], datetime] = {}
     for entry, world in replay(history):
-        if isinstance(entry, Change) and entry.kind == "ServerBootConfiguration":
+        if isinstance(entry, ObjectChange) and entry.kind == "ServerBootConfiguration":
             before = world.configs.get((entry.namespace, entry.name))
             if before is not None and before.status.state == "Ready":
                 ready[entry.namespace, entry.name] = entry.at
-        if not isinstance(entry, Happening) or entry.what != "reset" or entry.details["type"] not in STARTS:
+        if not isinstance(entry, MachineEvent) or entry.what != "reset" or entry.details["type"] not in STARTS:
             continue
         server = world.server(entry.machine)
         if server is None or not _boots_from_network(server) or _ready(server, world):

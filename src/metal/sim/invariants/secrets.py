@@ -1,20 +1,20 @@
-"""Passwords and tokens live in Secrets and BMCSecrets, and nowhere else."""
+"""Passwords and tokens appear in Secrets and BMCSecrets only."""
 
 import base64
 from collections.abc import Iterable
 
 import msgspec
 
-from metal.sim.history import Change, Happening, History
+from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import Entry, InvariantViolation
 
 HOMES = ("Secret", "BMCSecret")
 _SHORTEST = 6
-"""Characters; anything shorter is found by chance."""
+"""Minimum length in characters; shorter texts would match by chance."""
 
 
 def check_secrets(history: History, secrets: Iterable[str]) -> None:
-    """None of these texts, plain or in base64, is in any object but Secrets and BMCSecrets, nor in the history."""
+    """None of these texts, plain or in base64, is in the history or in objects other than Secrets and BMCSecrets."""
     known = {form for secret in secrets if len(secret) >= _SHORTEST for form in _forms(secret)}
     if not known:
         return
@@ -29,7 +29,7 @@ def _forms(secret: str) -> tuple[str, str]:
 
 
 def _text(entry: Entry) -> str:
-    if isinstance(entry, Happening):
+    if isinstance(entry, MachineEvent):
         return str(entry)
     if entry.obj is None or entry.kind in HOMES:
         return ""
@@ -37,6 +37,6 @@ def _text(entry: Entry) -> str:
 
 
 def _name(entry: Entry) -> str:
-    if isinstance(entry, Change):
+    if isinstance(entry, ObjectChange):
         return f"{entry.kind} {entry.namespace}/{entry.name}" if entry.namespace else f"{entry.kind} {entry.name}"
     return f"the history of machine {entry.machine}"

@@ -1,4 +1,4 @@
-"""Replays a history: at each entry, what the objects and machines were just before."""
+"""Replays a history: each entry with the objects and machines as they were just before it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,23 +10,23 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.common import ObjectRef
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server, State
-from metal.sim.history import Change, Happening, History
+from metal.sim.history import History, MachineEvent, ObjectChange
 
 K = TypeVar("K")
 V = TypeVar("V")
-Entry = Happening | Change
+Entry = MachineEvent | ObjectChange
 STARTS = frozenset({"On", "ForceOn", "GracefulRestart", "ForceRestart", "PowerCycle"})
 """Reset types that end with the power on."""
 STOPS = frozenset({"ForceOff", "GracefulShutdown"})
 """Reset types that end with the power off."""
 PASS = timedelta(seconds=60)
-"""Longest that one pass of a controller over one object takes: its deadline. What it has read may be so old."""
+"""Deadline of one reconcile, and so the greatest age of what it has read."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _TOLD = 25
 
 
 class InvariantViolation(AssertionError):
-    """Something that must never happen did. str() tells what, and what led to it."""
+    """An invariant does not hold. str() has the violation and the entries that led to it."""
 
 
 @dataclass
@@ -38,19 +38,19 @@ class World:
     configs: dict[tuple[str, str], ServerBootConfiguration] = field(default_factory=dict)
     evidence: dict[str, SanitizationEvidence] = field(default_factory=dict)
     windows: dict[str, BootWindow] = field(default_factory=dict)
-    """The last network boot of each machine, by its UUID; also of one whose Server is gone."""
+    """The last boot window of each machine by UUID, also after its Server was deleted."""
     power: dict[str, str] = field(default_factory=dict)
-    """Power by the machine's UUID, as it truly was."""
+    """The true power state of each machine by UUID."""
 
     def server(self, uuid: str) -> Server | None:
         """The Server of a machine."""
         return next((server for server in self.servers.values() if server.uuid == uuid), None)
 
     def claim(self, server: Server) -> ServerClaim | None:
-        """The claim that holds a server, unless it is gone or going, or has another server.
+        """The claim that holds a server, unless it is deleted or being deleted, or is bound to another server.
 
-        A leader that was cut off while it bound a claim may have its request arrive after its heir has bound that claim
-        elsewhere. What it wrote then holds nothing, and is undone.
+        A request of a former leader may arrive after its successor has bound the claim to another server. Such a
+        claimRef has no effect and is removed.
         """
         ref = server.spec.server_claim_ref
         claim = self.claims.get((ref.namespace, ref.name)) if ref else None
@@ -64,8 +64,8 @@ class World:
         return self.configs.get((ref.namespace, ref.name)) if ref else None
 
     def apply(self, entry: Entry) -> None:
-        """Go on by one entry."""
-        if isinstance(entry, Happening):
+        """Apply one entry."""
+        if isinstance(entry, MachineEvent):
             if entry.what == "power":
                 self.power[entry.machine] = str(entry.details["state"])
             return
@@ -90,7 +90,10 @@ def _put(table: dict[K, V], key: K, obj: V | None) -> None:
 
 
 def replay(history: History) -> Iterator[tuple[Entry, World]]:
-    """Each entry with the world just before it."""
+    """Each entry with the world just before it.
+
+    The world is updated in place after each step.
+    """
     world = World()
     for entry in history:
         yield entry, world
@@ -98,8 +101,8 @@ def replay(history: History) -> Iterator[tuple[Entry, World]]:
 
 
 def became_available(entry: Entry, world: World) -> Server | None:
-    """The server whose version this is, when it is the first one in which it is Available."""
-    if not isinstance(entry, Change) or entry.kind != "Server" or entry.obj is None:
+    """The server of this entry, when the entry is its transition to Available."""
+    if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is None:
         return None
     server: Server = entry.obj
     old = world.servers.get(entry.name)
@@ -109,7 +112,7 @@ def became_available(entry: Entry, world: World) -> Server | None:
 
 
 def violation(history: History, entry: Entry, sentence: str, *, server: str = "", machine: str = "") -> Exception:
-    """The exception: the sentence, and what led to it, of this server and machine alone."""
+    """The exception: the sentence, and the entries of this server and machine that led to it."""
     told: list[str] = []
     for one in history:
         if _concerns(one, server, machine):
@@ -117,17 +120,17 @@ def violation(history: History, entry: Entry, sentence: str, *, server: str = ""
         if one is entry:
             break
     story = "\n".join(f"  {line}" for line in told[-_TOLD:])
-    return InvariantViolation(f"{entry.at:%H:%M:%S}: {sentence}\nwhat led to it:\n{story}")
+    return InvariantViolation(f"{entry.at:%H:%M:%S}: {sentence}\npreceding entries:\n{story}")
 
 
 def _concerns(entry: Entry, server: str, machine: str) -> bool:
-    if isinstance(entry, Happening):
+    if isinstance(entry, MachineEvent):
         return entry.machine == machine
     return entry.kind == "ServerClaim" or entry.name == server
 
 
 def _line(entry: Entry) -> str:
-    if isinstance(entry, Happening):
+    if isinstance(entry, MachineEvent):
         return str(entry)
     status = getattr(entry.obj, "status", None)
     shown = getattr(status, "state", "") or getattr(status, "phase", "")

@@ -1,14 +1,21 @@
-"""What happens between power and a running system: POST, DHCP, iPXE, Ignition, the probe's report, or the disk."""
+"""The firmware and operating system of a simulated machine, from POST to a running system.
+
+After POST the boot override decides between network and disk. A network boot gets a DHCP lease, fetches and runs the
+boot server's iPXE scripts, downloads kernel and RAM disk, and fetches the Ignition. The Ignition decides what runs: the
+probe, which reports; the sanitizer, which erases (`eraser`); or a tenant's system, which leaves a marker on the disk
+and in the TPM. When the network boot fails the disk is booted. Each step checks the injected faults.
+"""
 
 import asyncio
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from metal.sim.machine import ipxe
 from metal.sim.machine.eraser import Eraser
+from metal.sim.machine.host import Host
 from metal.sim.machine.ignition import IgnitionError
 from metal.sim.machine.ipxe import Loaded
 from metal.sim.machine.network import AnswerLost, Reply, Unreachable
@@ -16,21 +23,18 @@ from metal.sim.machine.report import report
 from metal.sim.machine.state import OS, Disk, Override
 from metal.sim.machine.user_data import operating_system
 
-if TYPE_CHECKING:
-    from metal.sim.machine.machine import Machine
-
 _POST, _KERNEL, _SERVICES = 0.6, 0.25, 0.15
-"""How a boot's time is divided: before the network, until Ignition runs, until services run."""
+"""Fractions of Options.boot: before the network boot, until Ignition runs, until services run."""
 _DHCP = 30.0
-"""How long the firmware asks for an address."""
+"""Seconds that the firmware waits for a DHCP lease."""
 _RETRY_MOST = 8.0
 _FIRST_TRIES = 3
 
 
 class Firmware:
-    """Boots one machine. Nothing here ends but with the boot, a power change, or a system that runs."""
+    """Boots one machine; a power change cancels it."""
 
-    def __init__(self, machine: "Machine") -> None:
+    def __init__(self, machine: Host) -> None:
         self._machine = machine
 
     async def boot(self) -> None:
@@ -45,7 +49,7 @@ class Firmware:
             self._boot_disk()
 
     async def _boot_network(self) -> None:
-        """The disk comes next when the network has nothing."""
+        """Boots the disk when the network boot fails."""
         self._machine.state.netbooting = True
         loaded = await self._network_boot()
         if loaded is not None:
@@ -54,7 +58,7 @@ class Firmware:
             self._boot_disk()
 
     async def resume(self) -> None:
-        """Go on after a pause of the simulator: with the system that ran, or with the boot that was under way."""
+        """Continue after a restart of the simulator: the running system, or the boot in progress."""
         state = self._machine.state
         if state.os is not None:
             await self._run(state.os)
@@ -64,7 +68,7 @@ class Firmware:
             await self.boot()
 
     def _consume_override(self) -> bool:
-        """Whether this boot goes to the network; an override for one boot is used up by it."""
+        """Whether this is a network boot; a one-time override is cleared by it."""
         machine, override = self._machine, self._machine.state.override
         machine.state.netbooting = override.is_network and not machine.faults.boots_disk
         if override.enabled == "Once" and not machine.faults.ignores_once:
@@ -141,7 +145,7 @@ class Firmware:
         await self._run(system)
 
     async def _ignition(self, url: str) -> bytes:
-        """Ignition asks again for ever while the server says that it will work later. Raises IgnitionError."""
+        """Ignition retries without limit while the server answers 5xx or not at all. Raises IgnitionError."""
         delay = 0.5
         self._remember_secret(url)
         while True:
@@ -177,7 +181,7 @@ class Firmware:
             await self._report(system)
 
     async def _report(self, system: OS) -> None:
-        """As metalprobe does: try again with growing pauses, unless told that it is pointless."""
+        """As metalprobe does: retry with backoff, until accepted or refused."""
         machine, delay = self._machine, 1.0
         data = report(machine.identity, machine.hardware, machine.site.clock(), machine.drives)
         while True:
@@ -188,11 +192,11 @@ class Firmware:
             delay = min(_RETRY_MOST, delay * 2)
         system.reported = True
         if machine.faults.reports_twice:
-            for problems in ([], ["something else"]):
+            for problems in ([], ["a different report"]):
                 await self._send(system, {**data, "problems": problems})
 
     async def _send(self, system: OS, data: dict[str, Any]) -> int:
-        """The status of the answer, 0 for none."""
+        """The status of the response, 0 for none."""
         machine = self._machine
         uuid = machine.neighbour if machine.faults.reports_other else system.uuid
         headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}

@@ -1,20 +1,18 @@
-"""What metalprobe does after a tenant: erases the machine's drives, side by side, and tells the registry of it."""
+"""The simulated `metalprobe sanitize`: erases all drives of a machine concurrently and reports to the registry."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from metal.sim.machine.hardware import Disk as Drive
+from metal.sim.machine.host import Host
 from metal.sim.machine.network import AnswerLost, Unreachable
 from metal.sim.machine.report import drive_name
 from metal.sim.machine.state import OS, Disk
 
-if TYPE_CHECKING:
-    from metal.sim.machine.machine import Machine
-
 _STEPS = 4
-"""Into so many steps an erasure is divided; after each one there is a report."""
+"""Steps of an erasure; each is followed by a report."""
 _SAMPLES = 64
 _SLOW = 100
 _RETRY_MOST = 8.0
@@ -27,7 +25,7 @@ _METHODS = {
 class Eraser:
     """One erasure. It ends with the final report, or with the power."""
 
-    def __init__(self, machine: "Machine", system: OS) -> None:
+    def __init__(self, machine: Host, system: OS) -> None:
         self._machine, self._system = machine, system
         task: dict[str, Any] = msgspec.json.decode(system.task)
         self._policy: str = task["policy"]
@@ -37,7 +35,7 @@ class Eraser:
         self._drives = [_entry(disk, numbers[disk.serial]) for disk in machine.drives]
 
     async def run(self) -> None:
-        """Erase, and say so until it is heard."""
+        """Erase, and report until the final report is accepted or refused."""
         machine = self._machine
         for drive in self._drives:
             drive.update(result="Running", startedAt=_stamp(machine.site.clock()))
@@ -47,13 +45,13 @@ class Eraser:
             await machine.pause(seconds / _STEPS)
             if machine.faults.power_loss_in_sanitization and step > _STEPS // 2:
                 machine.lose_power()
-                await machine.pause(0)  # where this ends
+                await machine.pause(0)  # the task is cancelled here
             for drive in self._drives:
                 drive["percent"] = 100 * step // _STEPS
             if step < _STEPS:
                 await self._send(done=False)
         self._finish()
-        await self._tell()
+        await self._send_final()
 
     def _finish(self) -> None:
         first = self._machine.hardware.disks[0].serial
@@ -68,17 +66,19 @@ class Eraser:
         method, reached = _METHODS[self._policy]
         drive.update(method=method, samplesRead=_SAMPLES)
         if is_first and machine.faults.dying_drive:
-            drive.update(result="Failed", percent=50, samplesRead=0, message="input/output error while it was erased")
+            drive.update(result="Failed", percent=50, samplesRead=0, message="input/output error during the erasure")
         elif is_first and machine.faults.lying_drive:
-            drive.update(result="Failed", samplesDiffer=_SAMPLES, message="it says that it is erased, and is not")
+            drive.update(
+                result="Failed", samplesDiffer=_SAMPLES, message="the drive reports success and keeps its data"
+            )
         else:
             drive.update({"result": "Succeeded", "class": reached})
             if is_first:
                 machine.state.disk = Disk()
             machine.note("disk", drive=drive["name"], erased=method, first=is_first)
 
-    async def _tell(self) -> None:
-        """The final report is sent until it is heard; whoever refuses it will not change his mind."""
+    async def _send_final(self) -> None:
+        """Sends the final report until it is accepted or refused."""
         delay = 1.0
         while True:
             status = await self._send(done=True)
@@ -121,7 +121,7 @@ def _entry(disk: Drive, number: int) -> dict[str, Any]:
 
 def _missing(listed: dict[str, Any]) -> dict[str, Any]:
     known = {name: listed[name] for name in ("name", "serialNumber", "wwn", "size", "slot")}
-    return {**known, "result": "Missing", "message": "it cannot be found"}
+    return {**known, "result": "Missing", "message": "the drive was not found"}
 
 
 def _stamp(at: datetime) -> str:

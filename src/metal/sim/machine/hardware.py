@@ -1,4 +1,4 @@
-"""The parts of a simulated machine, the same to its BMC and to the probe that runs on it."""
+"""The hardware of a simulated machine, as both its BMC and the probe report it."""
 
 import random
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What is built in. Sizes in bytes, memory in GiB for each module."""
+    """Installed hardware. Sizes in bytes, memory in GiB for each module."""
 
     model: str
     sku: str
@@ -36,12 +36,12 @@ class Hardware:
 
     @property
     def memory_gib(self) -> int:
-        """All modules together."""
+        """Total memory."""
         return self.dimm_gib * self.dimms
 
 
 def hardware(identity: Identity, rng: random.Random) -> Hardware:
-    """One of a few models, as in a real rack."""
+    """The hardware of one of a few models."""
     model, cpu, cores, dimm, sockets = rng.choice(_MODELS)
     count = rng.choice((1, 2))
     disks = tuple(

@@ -1,4 +1,4 @@
-"""Who a simulated machine is: everything follows from the fleet's seed and the machine's number.
+"""The identity of a simulated machine, derived from the fleet's seed and the machine's number.
 
 Addresses, all loopback, so that a fleet needs no setup on Linux and nothing leaves the host:
 
@@ -24,7 +24,7 @@ _NAMESPACE = uuid.UUID("9f0d8b1e-6a58-5d0e-9c1c-2f8f7f1f5c11")
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells one machine from all others. UUID in lower case, MACs in lower case with colons."""
+    """Identifiers and addresses of one machine. UUID in lower case, MACs in lower case with colons."""
 
     number: int
     name: str

@@ -14,12 +14,12 @@ _REGISTRY = "--registry-url"
 
 
 class IgnitionError(Exception):
-    """Ignition would stop here: the config is not what it should be."""
+    """The config is not valid, and Ignition would stop."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """The probe that a unit starts: to report, or with `task` (JSON) to erase."""
+    """The metalprobe command of a unit: a report, or with `task` (JSON) an erasure."""
 
     registry_url: str
     uuid: str
@@ -29,18 +29,18 @@ class Probe:
 
 @dataclass(frozen=True)
 class Config:
-    """What the config writes. Paths as keys."""
+    """Files and units of the config, by path and name."""
 
     files: dict[str, bytes] = field(repr=False)
     units: dict[str, str] = field(repr=False)
 
     @property
     def hostname(self) -> str:
-        """What /etc/hostname says."""
+        """Content of /etc/hostname."""
         return self.files.get("/etc/hostname", b"").decode("utf-8", "replace").strip()
 
     def probe(self) -> Probe | None:
-        """The probe, if a unit starts one. Raises IgnitionError when its command line makes no sense."""
+        """The probe, if a unit starts one. Raises IgnitionError for an invalid command line."""
         for text in self.units.values():
             for line in text.splitlines():
                 if line.startswith("ExecStart=") and _REGISTRY in line:
@@ -63,7 +63,7 @@ class Config:
 
 
 def read(raw: bytes) -> Config:
-    """The config. Raises IgnitionError."""
+    """Parse a config. Raises IgnitionError."""
     try:
         tree: Any = msgspec.json.decode(raw)
         version = tree["ignition"]["version"]
@@ -91,7 +91,7 @@ def _options(words: list[str]) -> dict[str, str]:
 def _contents(contents: dict[str, Any]) -> bytes:
     source = contents.get("source") or ""
     if not source.startswith("data:"):
-        return b""  # files from elsewhere are not fetched: nothing that machines do here depends on them
+        return b""  # remote files are not fetched: simulated machines do not use them
     head, _, tail = source.partition(",")
     plain = unquote_to_bytes(tail)
     try:

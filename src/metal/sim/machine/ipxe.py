@@ -1,4 +1,4 @@
-"""Runs the iPXE scripts that the boot server writes, and strictly nothing else (https://ipxe.org/scripting)."""
+"""An interpreter of the iPXE scripts that the boot server generates, strict about all others (ipxe.org/scripting)."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ _LONGEST_SLEEP = 4
 
 
 class ScriptError(Exception):
-    """The script has something in it that our generator never writes, or does not end."""
+    """The script contains something that the generator never writes, or does not end."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a script has loaded when it says `boot`."""
+    """Kernel, arguments and RAM disks that a script has loaded at `boot`."""
 
     kernel: bytes = field(repr=False)
     initrds: tuple[bytes, ...] = field(repr=False)
@@ -53,7 +53,7 @@ Fetch = Callable[[str], Awaitable[bytes | None]]
 
 
 def parse(text: str) -> Script:
-    """Read a script. Raises ScriptError with the line's number."""
+    """Parse a script. Raises ScriptError with the line number."""
     rows = text.split("\n")
     if rows[0] != "#!ipxe":
         raise ScriptError("line 1: an iPXE script begins with #!ipxe")
@@ -117,7 +117,7 @@ def _check_targets(script: Script) -> None:
 
 
 class Interpreter:
-    """One run of the firmware's iPXE. `settings` are what ${…} stands for."""
+    """One run of iPXE. `settings` are the values of ${…}."""
 
     def __init__(self, fetch: Fetch, settings: Mapping[str, str]) -> None:
         self._fetch, self._settings = fetch, settings
@@ -128,7 +128,7 @@ class Interpreter:
         self._left = _LONGEST_RUN
 
     async def run(self, text: str) -> Loaded | None:
-        """What the script boots; None when it gave up. Raises ScriptError."""
+        """What the script boots; None when it failed. Raises ScriptError."""
         script, at = parse(text), 0
         while at < len(script.lines):
             self._left -= 1

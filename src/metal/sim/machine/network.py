@@ -1,4 +1,4 @@
-"""How a machine's own requests travel: through routes in this process, or over sockets from the machine's address."""
+"""The network of simulated machines: in-process routes, or sockets bound to the machine's address."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl, urlsplit
 import aiohttp
 
 from metal.kube.client.errors import ApiError
-from metal.machine.boot_windows import Busy
-from metal.machineapi.http.answer import Answer
-from metal.machineapi.http.bodies import BodyTooLarge
+from metal.machine.boot_window_store import Busy
+from metal.machineapi.http.request_bodies import BodyTooLarge
+from metal.machineapi.http.response import Response
 from metal.machineapi.http.server import Request, Route
 
 Reply = tuple[int, Mapping[str, str], bytes]
@@ -18,11 +18,11 @@ Reply = tuple[int, Mapping[str, str], bytes]
 
 
 class Unreachable(Exception):
-    """Nobody answered."""
+    """No server answered."""
 
 
 class AnswerLost(Unreachable):
-    """The request arrived and had its effect; the answer, of this status, did not come back."""
+    """The request had its effect; the response, of this status, was lost."""
 
     def __init__(self, status: int) -> None:
         super().__init__("the answer was lost")
@@ -30,21 +30,21 @@ class AnswerLost(Unreachable):
 
 
 class Network(Protocol):
-    """What a machine is plugged into."""
+    """The network that a machine is connected to."""
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, source_ip: str, timeout: float = 30.0
     ) -> Reply:
-        """One request from this address. Raises Unreachable."""
+        """Send one request from this address. Raises Unreachable."""
         ...
 
     async def aclose(self) -> None:
-        """Unplug."""
+        """Close connections."""
         ...
 
 
 class SocketNetwork:
-    """Real sockets, bound to the machine's loopback address: the server sees the address that DHCP leased."""
+    """Sockets bound to the machine's loopback address, so that the server sees the leased address."""
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, source_ip: str, timeout: float = 30.0
@@ -66,19 +66,19 @@ class SocketNetwork:
 
 
 class InProcessNetwork:
-    """Straight into the services' routes, for virtual time. `mount` says which URLs lead where."""
+    """Calls the services' routes in this process, for tests in virtual time. `mount` maps URLs to routes."""
 
     def __init__(self) -> None:
         self._mounts: list[tuple[str, list[tuple[re.Pattern[str], Route]]]] = []
 
     def mount(self, base_url: str, routes: Iterable[Route]) -> None:
-        """URLs that begin with `base_url` go to these routes; a later mount of the same replaces the former."""
+        """Map URLs that begin with `base_url` to these routes; replaces an earlier mount of the same base."""
         compiled = [(_pattern(route.path), route) for route in routes]
         self._mounts = [(base, table) for base, table in self._mounts if base != base_url]
         self._mounts.append((base_url, compiled))
 
     def unmount_all(self) -> None:
-        """Nobody answers any more."""
+        """Remove all mounts; requests fail."""
         self._mounts.clear()
 
     async def request(
@@ -87,7 +87,7 @@ class InProcessNetwork:
         for base, table in self._mounts:
             if url.startswith(base + "/"):
                 return await self._route(table, method, url[len(base) :], headers, body, source_ip)
-        raise Unreachable(f"nobody listens at {urlsplit(url).netloc}")
+        raise Unreachable(f"no server listens at {urlsplit(url).netloc}")
 
     async def aclose(self) -> None:
         return
@@ -127,12 +127,12 @@ async def _answer(route: Route, request: Request) -> Reply:
     except (ApiError, Busy):
         return 503, {"retry-after": "2"}, b""
     content = _content(answer)
-    if answer.sent is not None:
-        await answer.sent()
+    if answer.on_sent is not None:
+        await answer.on_sent()
     return answer.status, {name.lower(): value for name, value in answer.headers.items()}, content
 
 
-def _content(answer: Answer) -> bytes:
+def _content(answer: Response) -> bytes:
     if answer.file is None:
         return answer.body
     with answer.file.use(), answer.file.path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What metalprobe would report of a simulated machine: the same hardware that its BMC shows."""
+"""The metalprobe report of a simulated machine, with the same hardware that its BMC reports."""
 
 from datetime import datetime
 from typing import Any
@@ -66,7 +66,7 @@ def _neighbor(identity: Identity) -> dict[str, Any]:
 
 
 def drive_name(number: int) -> str:
-    """What Linux calls the drive of this number."""
+    """The Linux name of the drive with this number."""
     return f"nvme{number}n1"
 
 

@@ -1,28 +1,28 @@
-"""What a machine would keep while nobody looks: it is saved, so that a restarted simulator finds it as it was."""
+"""The mutable state of a simulated machine, saved so that a restarted simulator continues with it."""
 
 import msgspec
 
 BIOS_DEFAULTS = {"ProcVirtualization": "Enabled", "Tpm2Operation": "NoAction", "TpmState": "PresentEnabled"}
-"""BIOS attributes as they come; HPE's names where the standard has none."""
+"""Default BIOS attributes, with HPE's names."""
 
 
 class OS(msgspec.Struct, kw_only=True):
-    """An operating system that runs. kind is probe, sanitizer, tenant, or disk."""
+    """A running operating system. `kind` is probe, sanitizer, tenant or disk."""
 
     kind: str
     image: str = ""
     """SHA-256 over kernel and RAM disk."""
     ignition: str = ""
-    """SHA-256 of the Ignition, empty where there was none."""
+    """SHA-256 of the Ignition, empty without one."""
     hostname: str = ""
-    """What the Ignition says."""
+    """Host name from the Ignition."""
     registry_url: str = ""
     uuid: str = ""
-    """The machine's UUID, as the probe was told."""
+    """The machine's UUID from the probe's command line."""
     token: str = ""
-    """The probe's report token: the machine's memory holds it, so the saved state does. Never in the history."""
+    """The probe's report token; part of the saved state, never of the history."""
     task: str = ""
-    """What a sanitizer was told to do: JSON, policy and drives."""
+    """The sanitizer's task in JSON: policy and drives."""
     reported: bool = False
 
     def __repr__(self) -> str:
@@ -30,7 +30,7 @@ class OS(msgspec.Struct, kw_only=True):
 
 
 class Disk(msgspec.Struct, kw_only=True):
-    """What is installed. marker stands for the tenant's data."""
+    """The installed system. `marker` represents the tenant's data."""
 
     image: str = ""
     marker: str = ""
@@ -46,21 +46,21 @@ class Override(msgspec.Struct, kw_only=True):
 
     @property
     def is_network(self) -> bool:
-        """Whether the next boot goes to the network."""
+        """Whether the next boot is a network boot."""
         return self.enabled in ("Once", "Continuous") and self.target in ("Pxe", "UefiHttp")
 
 
 class Bios(msgspec.Struct, kw_only=True):
-    """What a BIOS is set to, and what it is to do as the machine starts. tpm stands for what a tenant keeps in it."""
+    """BIOS attributes and pending changes. `tpm` represents the tenant's keys."""
 
     attributes: dict[str, str] = msgspec.field(default_factory=lambda: dict(BIOS_DEFAULTS))
-    coming: dict[str, str] = msgspec.field(default_factory=dict)
+    pending: dict[str, str] = msgspec.field(default_factory=dict, name="coming")
     reset_pending: bool = False
     tpm: str = ""
 
 
 class State(msgspec.Struct, kw_only=True):
-    """Everything that changes about a machine."""
+    """The mutable state of a machine."""
 
     power: str = "Off"
     override: Override = msgspec.field(default_factory=Override)
@@ -70,4 +70,4 @@ class State(msgspec.Struct, kw_only=True):
     disk: Disk = msgspec.field(default_factory=Disk)
     bios: Bios = msgspec.field(default_factory=Bios)
     netbooting: bool = False
-    """Whether a boot from the network is under way: it has used up its override."""
+    """Whether a network boot is in progress, which has cleared its override already."""

@@ -1,4 +1,4 @@
-"""Saves a fleet's state to a file and brings it back: machines are then as they were, also those that were booting."""
+"""Saves the state of a fleet to a file and loads it, including boots in progress."""
 
 import os
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from metal.sim.machine.state import State
 
 
 class Saved(msgspec.Struct, kw_only=True):
-    """The file: JSON, one entry for each machine by UUID."""
+    """The content of the file: JSON, one entry for each machine by UUID."""
 
     version: int = 1
     machines: dict[str, State] = msgspec.field(default_factory=dict)
 
 
 class Unreadable(Exception):
-    """The file holds no fleet. str() is a sentence that says what to do."""
+    """The file is not a saved fleet. str() says what to do."""
 
 
 def save(path: Path, machines: Iterable[Machine]) -> None:
-    """Replace the file at once; mode 0600, because probes that run hold tokens. Raises OSError."""
+    """Replace the file atomically; mode 0600, because it contains report tokens. Raises OSError."""
     saved = Saved(machines={machine.identity.uuid: machine.state for machine in machines})
     new = path.with_name(path.name + ".new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -32,7 +32,7 @@ def save(path: Path, machines: Iterable[Machine]) -> None:
 
 
 def load(path: Path, machines: Iterable[Machine]) -> None:
-    """Give each machine its saved state; one that the file does not know stays as it is. Raises Unreadable."""
+    """Give each machine its saved state; machines that are not in the file remain unchanged. Raises Unreadable."""
     try:
         saved = msgspec.json.decode(path.read_bytes(), type=Saved)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a system does with its Ignition: report or erase, when a metalprobe unit says so, or be a tenant's."""
+"""Decides by its Ignition what a booted system is: a probe, a sanitizer, or a tenant's system."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from metal.sim.machine.state import OS
 
 
 def operating_system(ignition: bytes | None, image: str) -> OS:
-    """What runs from this image with this Ignition. Raises IgnitionError."""
+    """The system that runs from this image with this Ignition. Raises IgnitionError."""
     if ignition is None:
         return OS(kind="tenant", image=image)
     config = read(ignition)

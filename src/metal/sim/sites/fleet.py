@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from metal.api.kinds import Kinds
-from metal.bmc.protocols import BMCEndpoint
+from metal.bmc.pool import BMCEndpoint
 from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock, system_clock
@@ -18,40 +18,41 @@ from metal.redfish.transport import Transport
 from metal.sim.bmc import tls
 from metal.sim.bmc.http import BMCServer
 from metal.sim.bmc.in_process import transport_factory
-from metal.sim.bmc.model import SimBMC
+from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.history import History
 from metal.sim.machine import store
+from metal.sim.machine.host import Site
 from metal.sim.machine.identity import BMC_OUI, identity
-from metal.sim.machine.machine import Machine, Site
+from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Network, SocketNetwork
 from metal.sim.options import Options
 from metal.sim.sites.leases import Leases
 
 _log = structlog.get_logger(__name__)
 RENEWAL = 60.0
-"""Seconds between two renewals of the BMCs' leases: a deleted Endpoint comes back this late."""
+"""Seconds between two renewals of the BMCs' leases, and thus until a deleted Endpoint is created again."""
 
 
 @dataclass
 class FleetSettings:
-    """What a fleet is connected to."""
+    """The services that a fleet uses."""
 
     boot_url: str = "http://127.0.0.1:8082"
-    """Base URL of the boot server, as DHCP would hand it out."""
+    """Base URL of the boot server, as DHCP offers it."""
     network: Network = field(default_factory=SocketNetwork)
-    """How machines reach it."""
+    """Network over which machines reach it."""
     clock: Clock = system_clock
     """Wall clock of the history."""
     changed: Callable[[], None] = lambda: None
-    """Called whenever something about a machine is worth saving."""
+    """Called after each change of a machine that should be saved."""
     offset: int = 0
     """Number of the first machine."""
     history_limit: int | None = 100_000
-    """Entries of history that are kept."""
+    """Most entries kept in the history."""
 
 
 class Fleet:
-    """N machines. In process use `transport_factory`, over sockets `serve`. Then `start`, and `stop` in the end."""
+    """N machines. Use `transport_factory` in process, or `serve` over sockets; then `start`, and `stop` at the end."""
 
     def __init__(
         self, n: int, *, seed: int = 0, options: Options | None = None, settings: FleetSettings | None = None
@@ -82,11 +83,11 @@ class Fleet:
 
     @property
     def requests(self) -> int:
-        """Requests that all BMCs have had."""
+        """Requests to all BMCs so far."""
         return sum(bmc.requests.total() for bmc in self.bmcs.values())
 
     def mac_prefixes_yaml(self) -> str:
-        """The entry that a control plane's MAC prefix file needs to know these BMCs."""
+        """The entry for these BMCs in a control plane's MAC prefix file."""
         options = self.options
         return (
             "macPrefixes:\n"
@@ -111,11 +112,11 @@ class Fleet:
             machine.faults.switch(fault)
 
     def save(self, path: Path) -> None:
-        """Write what every machine is like. Raises OSError."""
+        """Save the state of all machines. Raises OSError."""
         store.save(path, self.machines)
 
     def load(self, path: Path) -> None:
-        """Make machines what they were when saved, before `start`. Raises store.Unreadable."""
+        """Load the state of all machines; call before `start`. Raises store.Unreadable."""
         store.load(path, self.machines)
 
     async def serve(self) -> None:
@@ -127,19 +128,19 @@ class Fleet:
         await self._server.start()
 
     async def start(self) -> None:
-        """Machines go on with what they were doing."""
+        """Let machines continue their activities."""
         for machine in self.machines:
             machine.resume()
 
     async def announce(self, client: Client, kinds: Kinds) -> None:
-        """BMCs get their leases, now and again from time to time; hosts get theirs when they boot. Raises ApiError."""
+        """Report the BMCs' leases now and at intervals; hosts get theirs when they boot. Raises ApiError."""
         self._leases = Leases(client, kinds)
         await self._leases.announce(self._bmc_leases())
         await self._stop_renewing()
         self._renewing = asyncio.create_task(self._renew(self._leases), name="sim leases")
 
     async def stop(self) -> None:
-        """Freeze the machines as they are and close the sockets."""
+        """Stop all machines, keeping their state, and close the sockets."""
         await self._stop_renewing()
         for machine in self.machines:
             await machine.stop()

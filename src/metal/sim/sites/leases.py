@@ -1,4 +1,4 @@
-"""The simulated DHCP server as far as the control plane hears of it: each lease becomes an Endpoint, as by the hook."""
+"""The simulated DHCP server: reports each lease as an Endpoint, as the lease hook of a real one does."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _RETRY = 2.0
 
 
 class Leases:
-    """Reports leases. One that is known already costs no request, a new one costs one."""
+    """Reports leases. A known lease costs no request, a new one costs one."""
 
     def __init__(self, client: Client, kinds: Kinds) -> None:
         self._client, self._kinds = client, kinds
@@ -28,30 +28,30 @@ class Leases:
         return f"<Leases {len(self._known)} known>"
 
     async def refresh(self) -> None:
-        """Learn which leases the control plane knows of. Raises ApiError."""
+        """Read the existing Endpoints. Raises ApiError."""
         found: dict[str, str] = {}
         for endpoint in (await self._client.list(self._kinds.endpoint)).items:
             try:
                 found[canonical_mac(endpoint.spec.mac_address)] = endpoint.spec.ip or ""
             except ValueError:
-                continue  # somebody's broken Endpoint is nobody's lease
+                continue  # an Endpoint with an invalid MAC address is not a lease
         self._known, self._taken = found, set(found.values())
 
     async def announce(self, leases: Iterable[tuple[str, str]]) -> None:
-        """Report many, several at a time; returns when all are known. Raises ApiError when the first list fails."""
+        """Report many leases concurrently; returns when all exist. Raises ApiError when the first list fails."""
         await self.refresh()
         async with asyncio.TaskGroup() as group:
             for mac, ip in leases:
-                group.create_task(self._insist(mac, ip))
+                group.create_task(self._report_until_accepted(mac, ip))
 
     async def give(self, mac: str, ip: str) -> None:
-        """Report one. A control plane that does not answer misses it, as it would with a real DHCP server's hook."""
+        """Report one lease, without retry, as the hook of a real DHCP server does."""
         try:
             await self._give(canonical_mac(mac), ip)
         except ApiError as exc:
             _log.warning("lease not reported", mac=mac, ip=ip, error=str(exc))
 
-    async def _insist(self, mac: str, ip: str) -> None:
+    async def _report_until_accepted(self, mac: str, ip: str) -> None:
         mac = canonical_mac(mac)
         while True:
             try:

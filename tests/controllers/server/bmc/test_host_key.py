@@ -21,6 +21,10 @@ async def said(w: World, status: str) -> Any:
     return await w.until_true(lambda s: ("HostKeyTrusted", status) in [(c.type, c.status) for c in s.status.conditions])
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "A refused SSH host key of an inline `spec.bmc` is a condition of the Server until it is accepted.",
+)
 async def test_a_refused_host_key_is_a_condition_until_it_is_accepted() -> None:
     """What status says was refused is trusted then; each step is an Event."""
     async with world() as w:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from metal.api.inventory import Inventory, Part
 from metal.api.server import Processor, ServerStatus
-from metal.bmc.protocols import Drive, PowerState, Storage
+from metal.bmc.inventory import Drive, Storage
+from metal.bmc.power import PowerState
 from metal.controllers.server.bmc.inventory import differences, labels
 from metal.kube.meta import conditions
 from tests.controllers.server.steps import condition, maintain
@@ -30,6 +31,9 @@ async def rediscover(w: World) -> None:
     await w.discover()
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory", "A discovered server has labels of its hardware that a claim's selector can use."
+)
 @pytest.mark.looptime
 async def test_a_discovered_server_has_labels_of_what_it_is_made_of() -> None:
     """A claim's selector finds it by them; people's own labels are left alone."""
@@ -46,6 +50,10 @@ async def test_a_discovered_server_has_labels_of_what_it_is_made_of() -> None:
     assert condition(server, "HardwareChanged") == ("False", "FirstInventory")
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "An exchanged drive is named by serial number and slot in a condition and an Event.",
+)
 @pytest.mark.looptime
 async def test_a_drive_that_was_exchanged_is_named_by_serial_number_and_slot() -> None:
     """In a condition, in an Event and in the labels; the next discovery that finds no difference says so."""

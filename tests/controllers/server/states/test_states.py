@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.bmc.errors import BMCTimeout
-from metal.bmc.protocols import PowerState, ResetType
-from metal.controllers.server.operations.resets import RESETS
+from metal.bmc.power import PowerState, ResetType
+from metal.controllers.server.operations import RESETS
 from metal.kube.client.errors import ApiError, Conflict, NotFound
+from metal.machine import boot_window
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import maintain, operate, retry
 from tests.controllers.world import KINDS, World, world
@@ -229,6 +229,9 @@ class Walk:
         assert self.w.passes() - passes < 30, self.log
 
 
+@pytest.mark.behaviour(
+    "Server: errors and deletion", "Under random faults all invariants hold, and everything comes to rest afterwards."
+)
 @pytest.mark.parametrize("seed", range(7))
 async def test_whatever_happens_the_invariants_hold_and_everything_comes_to_rest(seed: int) -> None:
     """One claim at a time, one boot each, no foreign hand on a tenant's machine, every wait named and bounded."""

@@ -6,10 +6,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow
+from metal.bmc.boot import BootOverride
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported, BMCServerError, BMCTimeout
-from metal.bmc.protocols import BootOverride, PowerState
+from metal.bmc.power import PowerState
+from metal.machine import boot_window
 from tests.controllers.server.steps import claimed_and_booted, condition, retry
 from tests.controllers.world import KINDS, world
 
@@ -82,6 +83,7 @@ async def test_a_contested_boot_leaves_no_deadline_of_the_boot_before() -> None:
     assert server.status.wait.until == server.status.boot_window.expires_at
 
 
+@pytest.mark.behaviour("Server: network boot", "A clock that was set back does not keep a boot window open.")
 async def test_a_clock_that_was_set_back_does_not_keep_a_window_open() -> None:
     """A window never lasts longer than a boot may take, whatever the clock said when it was opened."""
     async with world(discovery_timeout=100.0) as w:
@@ -163,6 +165,7 @@ async def test_a_bmc_that_shows_a_running_machine_as_off_does_not_fail_its_boot(
     assert w.bmc.network_boots == 1
 
 
+@pytest.mark.behaviour("Server: power and resets", "A BMC without graceful shutdown has the power cut at once.")
 async def test_a_bmc_without_graceful_shutdown_has_the_power_cut_at_once() -> None:
     """What cannot be asked for is not waited for."""
     async with world() as w:
@@ -200,6 +203,9 @@ async def test_a_boot_order_that_the_bmc_refuses_costs_nobody_his_machine() -> N
     assert off.status.state == "Reserved"
 
 
+@pytest.mark.behaviour(
+    "Server: power and resets", "The boot order is sorted by priority and written only when it differs."
+)
 async def test_boot_order_is_sorted_and_written_only_when_it_differs() -> None:
     """Lower priority first; a second look writes nothing."""
     async with world() as w:
@@ -211,6 +217,7 @@ async def test_boot_order_is_sorted_and_written_only_when_it_differs() -> None:
     assert [c for c in w.bmc.calls if c.startswith("set_boot_order")] == ["set_boot_order A,B"]
 
 
+@pytest.mark.behaviour("Server: power and resets", "The location LED is set and read back.")
 @pytest.mark.parametrize(("deaf", "expected"), [(False, ("True", "Applied")), (True, ("False", "NotTaken"))])
 async def test_the_location_led_is_applied_and_read_back(deaf: bool, expected: tuple[str, str]) -> None:
     """Status shows what the BMC shows, not what was asked for."""

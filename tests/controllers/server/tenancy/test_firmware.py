@@ -51,6 +51,9 @@ async def test_the_other_action_is_the_other_request() -> None:
     assert told(proof) == [("ResetBIOS", "Succeeded")]
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A machine without a firmware reset is held back only with `sanitization.firmwareRequired`."
+)
 @pytest.mark.parametrize("required", [True, False])
 async def test_a_machine_that_cannot_do_it_is_held_back_only_where_it_is_required(required: bool) -> None:
     """Evidence says NotSupported either way; accepting what is owed is a way out."""

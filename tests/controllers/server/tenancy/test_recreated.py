@@ -9,7 +9,7 @@ import pytest
 from metal.api.meta import ObjectMeta
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
-from metal.evidence import owed
+from metal.evidence import outstanding
 from metal.machine.uuids import spellings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
 from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_erasing, disks, erasing, released
@@ -60,6 +60,9 @@ async def after_half_a_boot(w: World) -> None:
     await w.until("Cleanup")
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "Data that a deleted Server left is erased before the new Server of that machine is discovered."
+)
 @pytest.mark.parametrize("begin", [in_cleanup, while_it_is_erased, in_maintenance, after_half_a_boot])
 async def test_what_a_deleted_server_owes_is_done_before_anything_else(
     begin: Callable[[World], Awaitable[None]],
@@ -97,7 +100,7 @@ async def test_a_drive_that_went_with_the_deleted_server_is_owed() -> None:
         await w.erase()
         server = await w.until("Error", within=900)
     assert server.status.failure is not None
-    assert "serial-sda) was there at discovery and is missing" in server.status.failure.message
+    assert "serial-sda) was present at discovery and is missing" in server.status.failure.message
 
 
 async def test_what_was_done_is_not_done_again() -> None:
@@ -114,6 +117,9 @@ async def test_what_was_done_is_not_done_again() -> None:
     assert len(evidence) == 2
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A Server that is created again gets its machine back unerased when its claim still exists."
+)
 async def test_a_claim_that_is_still_there_has_its_machine_back_unerased() -> None:
     """Also one whose boot nobody has written down: it counts as booted, and its disk is left alone."""
     async with world(**ERASE) as w:
@@ -163,9 +169,9 @@ async def test_leaving_it_twice_is_leaving_it_once() -> None:
     async with world(**ERASE) as w:
         await in_cleanup(w)
         server: Server = await w.server()
-        first = await owed.leave(w.client, KINDS, server, server.uuid, "Clear")
-        again = await owed.leave(w.client, KINDS, server, server.uuid, "Clear")
-        found = await owed.find(w.client, KINDS, server.uuid)
+        first = await outstanding.create(w.client, KINDS, server, server.uuid, "Clear")
+        again = await outstanding.create(w.client, KINDS, server, server.uuid, "Clear")
+        found = await outstanding.find(w.client, KINDS, server.uuid)
     assert first.metadata.uid == again.metadata.uid
     assert [one.metadata.uid for one in found] == [first.metadata.uid]
 
@@ -223,7 +229,7 @@ async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() ->
         other = msgspec.structs.replace(
             server, status=status, metadata=msgspec.structs.replace(server.metadata, uid="another")
         )
-        await owed.leave(w.client, KINDS, other, server.uuid, "Purge")
+        await outstanding.create(w.client, KINDS, other, server.uuid, "Purge")
         await made_anew(w)
         again = await w.until("Cleanup")
     assert again.status.sanitization_policy == "Purge"
@@ -236,7 +242,7 @@ async def test_a_server_that_was_there_before_the_other_was_deleted_does_not_bec
         await w.add_server()
         await w.until("Discovery")
         former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
-        await owed.leave(w.client, KINDS, former, former.uuid, "Clear")
+        await outstanding.create(w.client, KINDS, former, former.uuid, "Clear")
         await w.boot_probe()
         server = await w.until("Cleanup")
     assert server.status.sanitization_policy == "Clear"
@@ -248,7 +254,7 @@ async def test_the_other_spelling_of_a_uuid_is_the_same_machine() -> None:
         await w.add_server(uuid=OTHER)
         await w.until_true(lambda s: bool(s.status.state))
         former = msgspec.structs.replace(await w.server(), metadata=ObjectMeta(name="s0", uid="former"))
-        await owed.leave(w.client, KINDS, former, min(spellings(OTHER)), "Clear")
+        await outstanding.create(w.client, KINDS, former, min(spellings(OTHER)), "Clear")
         await w.client.delete(KINDS.server, "s1")
         await w.until_gone(KINDS.server, "s1")
         await w.client.delete(KINDS.bmc_secret, "s1-secret")

@@ -75,6 +75,7 @@ def _is_open(server: Server, generation: int) -> bool:
     return window is not None and window.phase == Phase.OPEN and window.boot_generation == generation
 
 
+@pytest.mark.behaviour("ServerClaim", "A raised `spec.bootGeneration` boots the current image over the network once.")
 async def test_a_raised_number_boots_the_present_image_over_the_network_once() -> None:
     """Shut down gracefully, booted in a window of its own, written down, and Ready again: with what the claim says."""
     async with world() as w:
@@ -106,6 +107,9 @@ async def test_the_number_of_a_new_claim_is_answered_by_its_first_boot() -> None
     assert w.bmc.network_boots == FIRST
 
 
+@pytest.mark.behaviour(
+    "Server: network boot", "Only a higher `spec.bootGeneration` of the claim boots the network again."
+)
 async def test_nothing_but_a_higher_number_boots_the_network_again() -> None:
     """Changed image, labels, power off and on, lost power, a lower number and the same again, another manager."""
     async with world(**QUICK) as w:
@@ -194,6 +198,9 @@ async def test_what_is_withdrawn_before_it_began_never_happened() -> None:
     assert "NetworkBootWithdrawn" in told
 
 
+@pytest.mark.behaviour(
+    "Server: network boot", "A `spec.bootGeneration` that is withdrawn during its boot ends in a boot from the disk."
+)
 async def test_what_is_withdrawn_while_it_boots_ends_and_the_machine_comes_from_its_disk() -> None:
     """Nothing of that boot is served any more; off, no override, on."""
     async with world() as w:
@@ -294,6 +301,7 @@ async def test_a_number_raised_as_the_boot_succeeds_is_another_boot() -> None:
     assert w.bmc.network_boots == FIRST + 2
 
 
+@pytest.mark.behaviour("Server: network boot", "A lost status never repeats a boot.")
 @pytest.mark.parametrize("lost", [("server",), ("server", "claim")], ids="-and-".join)
 async def test_a_lost_status_never_repeats_a_boot(lost: tuple[str, ...]) -> None:
     """Nobody knows which boots the claim had: they count as had, all that it ever asked for."""
@@ -332,6 +340,7 @@ async def test_an_older_copy_of_the_servers_status_never_repeats_a_boot() -> Non
     assert w.bmc.writes() == []
 
 
+@pytest.mark.behaviour("Server: network boot", "With CRDs that drop `bootGeneration` nothing is booted again.")
 async def test_with_crds_that_drop_the_number_nothing_is_booted() -> None:
     """The boot would be forgotten as soon as it was had, and had again for ever."""
     async with world() as w:
@@ -358,6 +367,7 @@ def _without_the_numbers(crd: dict[str, Any]) -> dict[str, Any]:
     return crd
 
 
+@pytest.mark.behaviour("Server: network boot", "An outdated cached claim neither starts nor ends a boot.")
 @pytest.mark.parametrize("begun_for", [0, 1])
 async def test_an_old_copy_of_the_claim_begins_and_ends_nothing(begun_for: int) -> None:
     """The API is asked before a system is shut down, and before a boot is given up."""
@@ -443,6 +453,7 @@ async def test_a_claim_deleted_while_it_boots_again_is_cleaned_up() -> None:
     assert w.bmc.power == "Off"
 
 
+@pytest.mark.behaviour("Server: network boot", "A manager killed at any write executes a `spec.bootGeneration` once.")
 @pytest.mark.parametrize("number", range(0, 36, 2))
 async def test_a_manager_killed_at_any_write_answers_a_number_once(number: int) -> None:
     """Before or after each write to the API or to the BMC; never from the disk in between, never a second time."""

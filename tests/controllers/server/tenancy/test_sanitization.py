@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from metal.api import boot_window
 from metal.api.core import CONFIG_MAP, SECRET
 from metal.api.server import Server
 from metal.evidence.keys import public_keys
 from metal.evidence.signing import verify
+from metal.machine import boot_window
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain, retry
 from tests.controllers.world import KINDS, NS, World, world
@@ -85,6 +85,9 @@ async def test_erased_off_signed_forgotten_available() -> None:
     assert w.bmc.network_boots == 3
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A server whose claim still exists is not erased; it returns to its claim without a boot."
+)
 async def test_nothing_of_a_claim_that_is_still_there_is_erased() -> None:
     """Whatever led to Cleanup by mistake: the machine is given back to its tenant, and was not booted."""
     async with world(**ERASE) as w:
@@ -133,7 +136,7 @@ async def test_a_drive_that_is_missing_in_the_report_is_owed() -> None:
         server = await w.until("Error")
     assert server.status.failure is not None
     assert server.status.failure.reason == "SanitizationOwed"
-    assert "drive sda (serial serial-sda) was there at discovery and is missing" in server.status.failure.message
+    assert "drive sda (serial serial-sda) was present at discovery and is missing" in server.status.failure.message
     assert "accept-owed-sanitization" in server.status.failure.message
 
 
@@ -144,7 +147,7 @@ async def test_clear_is_not_enough_where_purge_is_called_for() -> None:
         await w.erase()
         server = await w.until("Error")
     assert server.status.failure is not None
-    assert "reached Clear where Purge is called for" in server.status.failure.message
+    assert "reached Clear where Purge is required" in server.status.failure.message
 
 
 async def test_a_server_of_before_is_measured_by_what_its_inventory_says() -> None:
@@ -159,7 +162,7 @@ async def test_a_server_of_before_is_measured_by_what_its_inventory_says() -> No
         await w.erase()
         server = await w.until("Error")
     assert server.status.failure is not None
-    assert "drive sdb (serial serial-sdb) was there at discovery and is missing" in server.status.failure.message
+    assert "drive sdb (serial serial-sdb) was present at discovery and is missing" in server.status.failure.message
 
 
 async def test_a_server_that_is_deleted_leaves_no_evidence_that_runs_for_ever() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from metal.api.core import CONFIG_MAP
-from metal.bmc.protocols import Drive, Storage, Volume
+from metal.bmc.inventory import Drive, Storage, Volume
 from metal.evidence.keys import public_keys
 from metal.evidence.signing import verify
 from tests.controllers.server.steps import claimed_and_booted, retry
@@ -32,6 +32,9 @@ async def erased(w: World, *drives: Drive) -> None:
     await begin_erasing(w)
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "Drives of a volume that was overwritten whole count as erased; the evidence holds the volume."
+)
 async def test_the_drives_of_an_overwritten_volume_owe_nothing() -> None:
     """The BMC is asked once, with the machine on; the signed evidence has the volume with its drives."""
     async with world(**ERASE) as w:

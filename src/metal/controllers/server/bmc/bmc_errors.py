@@ -12,13 +12,17 @@ from metal.bmc.errors import (
     BMCNotSupported,
     BMCTLSError,
 )  # fmt: skip
+from metal.controllers.server.reasons import ConditionType, Reason, WaitFor, of_bmc
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states.traits import BMCUse, traits_of
 from metal.kube.controller.controller import Requeue
 
 _MENDABLE = (BMCAuthError, BMCTLSError)
 """Permanent for the client, but a changed Secret or certificate mends them: they get the time of an unreachable BMC."""
 _REFUSALS = (BMCNotSupported, BMCBadRequest, BMCForbidden)
-"""The BMC is there, and does not do what a maintenance asks for."""
+"""The BMC is there, and does not do what is asked of it."""
+REFUSED = tuple(kind.reason for kind in _REFUSALS)
+"""Reasons of the failures that these become."""
 
 
 class NoAccess(BMCError):
@@ -32,7 +36,7 @@ class NoAccess(BMCError):
 class InvalidSpec(BMCError):
     """The Server's spec names no machine that could exist."""
 
-    reason = "InvalidSpec"
+    reason = Reason.INVALID_SPEC.value
     permanent = True
 
 
@@ -50,48 +54,52 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
         _unreachable(scope, reason, message)
     if scope.status.state == State.ERROR:
         return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
-    away = not isinstance(exc, _REFUSALS)
-    if scope.status.state == State.MAINTENANCE and away:  # whoever maintains the machine may well have taken it
-        return scope.wait("Maintenance", f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
+    if _may_be_away(scope) and not isinstance(exc, _REFUSALS):
+        return scope.wait(WaitFor.MAINTENANCE, f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
     if hopeless:
         return scope.fail(reason, f"{message}. Waiting cannot mend that: change it")
-    since = scope.find_condition("BMCReachable")
+    since = scope.find_condition(ConditionType.BMC_REACHABLE)
     begun = since.last_transition_time if since and since.last_transition_time else scope.now
     if (scope.now - begun).total_seconds() >= scope.settings.bmc_timeout:
-        prefixed = reason if reason.startswith("BMC") else f"BMC{reason}"
-        return scope.fail(prefixed, f"{message}. The server goes on where it was as soon as its BMC answers")
+        return scope.fail(of_bmc(reason), f"{message}. The server goes on where it was as soon as its BMC answers")
     poll = max(scope.settings.bmc_retry, (isinstance(exc, BMCBusy) and exc.retry_after) or 0.0)
-    return scope.wait("BMC", f"the BMC to answer: {message}", deadline=scope.settings.bmc_timeout, poll=poll)
+    return scope.wait(WaitFor.BMC, f"the BMC to answer: {message}", poll=poll)
 
 
-def bmc_restarts(scope: Scope, name: str, until: datetime) -> Requeue:
+def _may_be_away(scope: Scope) -> bool:
+    """True in a state in which the BMC may have been unplugged on purpose."""
+    return traits_of(scope.status.state).bmc is BMCUse.OPTIONAL
+
+
+def await_restart(scope: Scope, name: str, until: datetime) -> Requeue:
     """Wait for the BMC to be back from its restart. That is an outage, and no failure."""
     scope.invalidate()
     if not was_unreachable(scope):
-        scope.condition("BMCReachable", False, "BMCRestarting", f"BMC {name} restarts")
-    poll = scope.settings.bmc_retry
-    if scope.status.state == State.MAINTENANCE:
-        return scope.wait("Maintenance", f"the maintenance to end; BMC {name} restarts", poll=poll)
-    return scope.wait("BMCRestart", f"BMC {name} to be back from its restart", until=until, poll=poll)
+        scope.condition(ConditionType.BMC_REACHABLE, False, "BMCRestarting", f"BMC {name} restarts")
+    if _may_be_away(scope):
+        return scope.wait(
+            WaitFor.MAINTENANCE, f"the maintenance to end; BMC {name} restarts", poll=scope.settings.bmc_retry
+        )
+    return scope.wait(WaitFor.BMC_RESTART, f"BMC {name} to be back from its restart", until=until)
 
 
 def _unreachable(scope: Scope, reason: str, message: str) -> None:
-    known = scope.find_condition("BMCReachable")
-    scope.condition("BMCReachable", False, reason, message)
+    known = scope.find_condition(ConditionType.BMC_REACHABLE)
+    scope.condition(ConditionType.BMC_REACHABLE, False, reason, message)
     if known is None or (known.status, known.reason) != ("False", reason):
         scope.record_event(reason, message, warning=True)
 
 
 def bmc_answered(scope: Scope) -> None:
     """The pass went through: the BMC is well."""
-    known = scope.find_condition("BMCReachable")
+    known = scope.find_condition(ConditionType.BMC_REACHABLE)
     if known is None or known.status != "True":
-        scope.condition("BMCReachable", True, "Connected", "the BMC answers")
+        scope.condition(ConditionType.BMC_REACHABLE, True, "Connected", "the BMC answers")
         if known is not None:
             scope.record_event("Connected", "the BMC answers again")
 
 
 def was_unreachable(scope: Scope) -> bool:
     """True in the first pass after an outage: what ran out meanwhile had no chance."""
-    known = scope.find_condition("BMCReachable")
+    known = scope.find_condition(ConditionType.BMC_REACHABLE)
     return known is not None and known.status == "False"

@@ -1,12 +1,24 @@
-"""Finds the Server's BMC and the system on it."""
+"""Finds the BMC of a Server and the system on it, and checks that the system is this Server's.
 
+The way to the BMC is a BMC object (`spec.bmcRef`) or `spec.bmc`; its address may come from an Endpoint, its credentials
+come from a BMCSecret. What is missing or does not fit is raised as `NoAccess` and becomes a condition of the Server.
+
+The system is the one with the Server's UUID (`identity.matches`); its path is kept in `spec.systemURI`. A BMC may
+number its systems differently after an update: `find_again` looks the system up by UUID when the path shows none or
+another one. `Scope.observe` and the inventory check the UUID of everything they read (`identity.require`), so that
+nothing is done to another machine under this Server's name.
+"""
+
+from metal.api.bmc import BMCSecret
+from metal.api.common import LocalRef
+from metal.api.endpoint import Endpoint
 from metal.api.server import State
-from metal.bmc.errors import BMCNotFound
-from metal.controllers.server.bmc.bmc_endpoint import endpoint_of
-from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, bmc_restarts
-from metal.controllers.server.identity import system as identity
+from metal.bmc.errors import BMCError, BMCNotFound
+from metal.bmc.pool import BMCEndpoint
+from metal.controllers.server import identity
+from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, await_restart, bmc_failed
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared.bmc_endpoint import Problem
+from metal.controllers.shared.bmc_endpoint import Problem, endpoint_for_bmc, endpoint_for_inline
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
@@ -17,7 +29,7 @@ async def run(scope: Scope) -> None:
     problem = identity.problem(scope.server)
     if problem:
         raise InvalidSpec(problem)
-    access = endpoint_of(scope)
+    access = _endpoint_of(scope)
     if isinstance(access, Problem):
         raise NoAccess(access.reason, access.message)
     try:
@@ -37,7 +49,7 @@ async def pause(scope: Scope) -> Requeue | None:
     until = bmc.status.restart.until
     if until is None or scope.now >= until or scope.status.state == State.ERROR:
         return None
-    return bmc_restarts(scope, bmc.metadata.name, until)
+    return await_restart(scope, bmc.metadata.name, until)
 
 
 async def find_system(scope: Scope) -> None:
@@ -48,3 +60,40 @@ async def find_system(scope: Scope) -> None:
     if scope.uri == found[0].uri:
         return
     await scope.patch({"spec": {"systemURI": found[0].uri}})
+
+
+async def find_again(scope: Scope, exc: BMCError) -> Requeue:
+    """Look up a system that is not where it was; `exc` is what its old path showed."""
+    before = scope.uri
+    try:
+        if before:
+            await find_system(scope)
+    except BMCError as error:
+        return bmc_failed(scope, exc if isinstance(error, BMCNotFound) else error)
+    if scope.uri == before:
+        return bmc_failed(scope, exc)
+    scope.record_event("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
+    return Requeue(0)
+
+
+def _endpoint_of(scope: Scope) -> BMCEndpoint | Problem:
+    """The access, or what is missing for one."""
+    deps, spec = scope.deps, scope.server.spec
+    if spec.bmc_ref is None:
+        inline = spec.bmc
+        endpoint = _endpoint(scope, inline.endpoint_ref if inline else None)
+        secret = _secret(scope, inline.bmc_secret_ref.name if inline else "")
+        return endpoint_for_inline(scope.server, endpoint, secret, deps.access_defaults)
+    bmc = deps.bmcs.get(Key(spec.bmc_ref.name))
+    if bmc is None:
+        return Problem("BMCNotFound", f"BMC {spec.bmc_ref.name} does not exist: create it or correct spec.bmcRef")
+    endpoint = _endpoint(scope, bmc.spec.endpoint_ref)
+    return endpoint_for_bmc(bmc, endpoint, _secret(scope, bmc.spec.bmc_secret_ref.name), deps.access_defaults)
+
+
+def _endpoint(scope: Scope, ref: LocalRef | None) -> Endpoint | None:
+    return scope.deps.endpoints.get(Key(ref.name)) if ref else None
+
+
+def _secret(scope: Scope, name: str) -> BMCSecret | None:
+    return scope.deps.secrets.get(Key(name)) if name else None

@@ -1,17 +1,18 @@
 """The SSH host key of the BMC in a Server's own spec.bmc: consoles write it; here is said what became of it."""
 
 from metal.api.bmc import Pin
+from metal.api.names import OPERATION
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared.host_key import ACCEPT, judged
+from metal.controllers.shared.host_key import ACCEPT, condition_of
 from metal.kube.controller.controller import Requeue
 
 
-async def judge(scope: Scope) -> Requeue | None:
+async def report(scope: Scope) -> Requeue | None:
     """Say whether the key is the pinned one."""
     pin = scope.status.ssh_host_key
     if pin is None:
         return None
-    type, trusted, reason, text = judged(pin, scope.name, "servers", scope.context.kinds.key("operation"))
+    type, trusted, reason, text = condition_of(pin, scope.name, "servers", scope.context.kinds.key(OPERATION))
     if scope.condition(type, trusted, reason, text):
         scope.record_event(reason, text, warning=not trusted)
     return None

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from metal.api.inventory import Inventory, Part
 from metal.api.server import Processor, ServerStatus
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.kube.meta.conditions import is_true
 
@@ -22,7 +23,7 @@ _TOLD = 900
 def record(scope: Scope) -> None:
     """Keep the inventory, and say how the server differs from its last one. What was read in part replaces nothing."""
     old = scope.status.inventory
-    if old is not None and not is_true(scope.status.conditions, "InventoryComplete"):
+    if old is not None and not is_true(scope.status.conditions, ConditionType.INVENTORY_COMPLETE):
         return
     new = snapshot(scope.status, scope.now)
     scope.set(inventory=new)

@@ -5,7 +5,7 @@ from typing import Any
 
 from metal.api.sanitization import RAIDVolume, VolumeDrive
 from metal.api.server import NetworkInterface, Processor, Storage, StorageDrive, StorageVolume
-from metal.bmc import protocols as bmc
+from metal.bmc import inventory as bmc
 from metal.machine.quantity import quantity
 
 

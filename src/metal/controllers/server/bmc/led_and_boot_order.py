@@ -17,7 +17,7 @@ async def apply(scope: Scope) -> None:
     except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
         scope.condition(_CONDITION, False, exc.reason, str(exc))
         return
-    await _judge(scope, led, changed=any(changed))
+    await _update_condition(scope, led, changed=any(changed))
 
 
 async def indicate(scope: Scope, led: str) -> None:
@@ -27,10 +27,10 @@ async def indicate(scope: Scope, led: str) -> None:
     except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
         scope.condition(_CONDITION, False, exc.reason, str(exc))
         return
-    await _judge(scope, led, changed=changed)
+    await _update_condition(scope, led, changed=changed)
 
 
-async def _judge(scope: Scope, led: str, *, changed: bool) -> None:
+async def _update_condition(scope: Scope, led: str, *, changed: bool) -> None:
     if changed:
         await scope.observe()
     if _led_differs(scope, led):

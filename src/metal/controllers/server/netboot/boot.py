@@ -1,76 +1,57 @@
-"""One network boot: window, override, power, and what became of it.
+"""One network boot of a Server, from a machine that is off to a boot that has succeeded and is proven.
 
-The window is written before anything reaches the BMC. A machine that boots from the network outside a window is served
-nothing, so that a lost override or a crash here never re-images anybody.
+In: a boot configuration that can be served, the purpose of the boot, and for a claim its UID and boot generation. Each
+pass calls `network_boot`, which makes one step and returns None once the boot counts.
+
+1. The machine is switched off, at once when nothing on it needs a shutdown.
+2. A boot window is written to `status.bootWindow`. The boot server serves scripts, images and Ignition only in an open
+   window, and advances the window's phase. A machine that boots from the network at any other time is served nothing,
+   so that a boot override that a BMC kept, or a manager that was killed here, never images a machine again.
+3. The BMC is told to boot from the network once, and the answer is read back; then the machine is switched on.
+4. As soon as the machine has fetched something, the override is read back and cleared: some BMCs ignore `Once`.
+5. The window succeeds, is contested by a second client, expires, or the machine goes off.
+
+Remembered: the window, and `status.bootAttempts`, the number of failed boots in a row. After a failure the window is
+closed, and the next boot starts after a pause (`BootRetry`) that doubles; after `boot_attempts` the server goes to
+Error. A window that belongs to another configuration, generation or claim is closed before the new boot starts.
+
+Outside of a network boot there must be no override: `clear_override` makes sure of it and keeps what a BMC refuses as a
+condition; `await_override` keeps a tenant's machine off that would start from the network instead of from its disk.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
 
-from metal.api import boot_window
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
-from metal.bmc.protocols import PowerState
-from metal.controllers.server.netboot import boot_verification
-from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
+from metal.bmc.errors import BMCBadRequest, BMCNotSupported
+from metal.bmc.power import PowerState
+from metal.bmc.systems import SystemInfo
+from metal.controllers.server import power
+from metal.controllers.server.netboot.progress import OPERATOR, Tenant, await_proof, belongs, is_unfinished
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
+from metal.machine import boot_window
 
 _LOOK = 5.0
 """Seconds until the first look at a power-on; what the machine fetches tells of it anyway."""
 
-_AWAITED: dict[str, str] = {
-    Purpose.DISCOVERY: "ProbeReport",
-    Purpose.MAINTENANCE: "MaintenanceBoot",
-    Purpose.SANITIZATION: "Sanitization",
+_AWAITED: dict[str, WaitFor] = {
+    Purpose.DISCOVERY: WaitFor.PROBE_REPORT,
+    Purpose.CLAIM: WaitFor.CLAIM_BOOT,
+    Purpose.MAINTENANCE: WaitFor.MAINTENANCE_BOOT,
+    Purpose.SANITIZATION: WaitFor.SANITIZATION,
 }
-"""Names of the wait for a boot, by its purpose; any other is a claim's."""
-
-
-@dataclass(frozen=True)
-class Tenant:
-    """For which claim a boot is, and which of its boots."""
-
-    claim_uid: str = ""
-    boot_generation: int = 0
-
-
-NOBODY = Tenant()
-"""A boot of the operator's own, or of a maintenance."""
-
-
-def tenant_of(window: BootWindow) -> Tenant:
-    """For whom a boot was begun."""
-    return Tenant(window.claim_uid, window.boot_generation)
-
-
-def belongs(window: BootWindow | None, config: ServerBootConfiguration, tenant: Tenant = NOBODY) -> bool:
-    """True when the window is a boot of this configuration as it is now (for this claim)."""
-    if window is None or window.config_uid != config.metadata.uid or tenant_of(window) != tenant:
-        return False
-    return window.config_generation in (0, config.metadata.generation)
-
-
-def has_succeeded(scope: Scope, config: ServerBootConfiguration) -> bool:
-    """True when the boot of this configuration is done."""
-    window = scope.status.boot_window
-    return window is not None and belongs(window, config) and window.phase == Phase.SUCCEEDED
-
-
-def is_unfinished(scope: Scope) -> bool:
-    """True when the last network boot began and never succeeded: the machine runs nothing worth a shutdown."""
-    window = scope.status.boot_window
-    if window is None or window.phase == Phase.SUCCEEDED:
-        return False
-    return scope.status.claim_boot is None or window.purpose == Purpose.SANITIZATION
+"""Name of the wait for a boot, by its purpose."""
+_OVERRIDE_CLEARED = "BootOverrideCleared"
+"""Condition: whether the BMC has dropped its network boot override."""
 
 
 async def network_boot(
-    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, tenant: Tenant = NOBODY, timeout: float,
+    scope: Scope, config: ServerBootConfiguration, purpose: Purpose, *, tenant: Tenant = OPERATOR, timeout: float,
     begin_within: float | None = None,
 ) -> Requeue | None:  # fmt: skip
     """One step of a network boot of `config`; None once the window has succeeded. Raises BMCError.
@@ -84,13 +65,13 @@ async def network_boot(
         return await _start(scope, config, purpose, tenant, timeout)
     if window.phase == Phase.SUCCEEDED:
         return await _succeeded(scope, window)
-    if _resting(scope):
-        return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
+    if _is_pausing(scope):
+        return scope.wait(WaitFor.BOOT_RETRY, _wait_text(scope), deadline=_pause(scope))
     if window.phase == Phase.CONTESTED:
         return _contested(scope, window)
     if window.phase == Phase.CLOSED:
         return await _start(scope, config, purpose, tenant, timeout)
-    window = _not_later(scope, window, timeout)
+    window = _limit_expiry(scope, window, timeout)
     if scope.now >= window.expires_at:
         return failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
     if begin_within is not None and _is_slow(scope, window, begin_within):
@@ -112,7 +93,7 @@ def _is_slow(scope: Scope, window: BootWindow, begin_within: float) -> bool:
     return waiting and scope.now >= window.opened_at + timedelta(seconds=begin_within)
 
 
-def _not_later(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
+def _limit_expiry(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
     """A clock that was set back must not keep a window open for longer than a boot may take."""
     latest = scope.now + timedelta(seconds=timeout)
     if window.expires_at > latest:
@@ -172,7 +153,7 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if not asked:
         await scope.require_latest()
         override = await scope.connected().set_network_boot(scope.uri)
-        scope.note_override(override)
+        scope.record_override(override)
         if not override.is_network:
             return failed(scope, window, "the BMC did not take the network boot override")
     busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)
@@ -193,11 +174,11 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
         Phase.IGNITION_SERVED: "the probe's report",
     }[Phase(window.phase)]
     if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
-        awaited, poll = _erasure(scope), poll or scope.settings.sanitization_poll
-    return scope.wait(_AWAITED.get(window.purpose, "ClaimBoot"), awaited, until=window.expires_at, poll=poll)
+        awaited, poll = _erasure_text(scope), poll or scope.settings.sanitization_poll
+    return scope.wait(_AWAITED[window.purpose], awaited, until=window.expires_at, poll=poll)
 
 
-def _erasure(scope: Scope) -> str:
+def _erasure_text(scope: Scope) -> str:
     seen = scope.status.sanitization_progress
     return "the drives to be erased" + (f": {seen.percent} %, {seen.message}" if seen is not None else "")
 
@@ -211,7 +192,7 @@ async def _check_override(scope: Scope, window: BootWindow) -> None:
 
 async def _succeeded(scope: Scope, window: BootWindow) -> Requeue | None:
     await _check_override(scope, window)
-    doubt = boot_verification.await_proof(scope, window)
+    doubt = await_proof(scope, window)
     if doubt is None:
         scope.set(boot_attempts=0)
     return doubt
@@ -220,11 +201,11 @@ async def _succeeded(scope: Scope, window: BootWindow) -> Requeue | None:
 def _contested(scope: Scope, window: BootWindow) -> Requeue:
     if _give_up(scope, window):
         return scope.fail(
-            "BootContested",
+            Reason.BOOT_CONTESTED,
             f"{scope.status.boot_attempts} network boots in a row were asked for by more than one party. Find the "
             "other one on the boot network, or let the DHCP server report its leases",
         )
-    scope.no_wait()
+    scope.clear_wait()
     scope.record_event(
         "BootContested",
         "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
@@ -237,13 +218,13 @@ def failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
     """One attempt is over: a pause before the next one, or Error after the last."""
     if _give_up(scope, window):
         return scope.fail(
-            "NetworkBootFailed",
+            Reason.NETWORK_BOOT_FAILED,
             f"{scope.status.boot_attempts} network boots failed, the last because {why}. Look at the machine's console "
             "and DHCP",
         )
     scope.record_event("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
     scope.set(wait=None)
-    return scope.wait("BootRetry", _wait_text(scope), deadline=_pause(scope))
+    return scope.wait(WaitFor.BOOT_RETRY, _wait_text(scope), deadline=_pause(scope))
 
 
 def _give_up(scope: Scope, window: BootWindow) -> bool:
@@ -261,6 +242,58 @@ def _pause(scope: Scope) -> float:
     return scope.settings.boot_retry * 2.0 ** max(0, scope.status.boot_attempts - 1)
 
 
-def _resting(scope: Scope) -> bool:
+def _is_pausing(scope: Scope) -> bool:
     wait = scope.status.wait
-    return wait is not None and wait.for_ == "BootRetry" and not scope.overdue("BootRetry")
+    return wait is not None and wait.for_ == WaitFor.BOOT_RETRY and not scope.overdue(WaitFor.BOOT_RETRY)
+
+
+async def clear_override(scope: Scope, *, max_age: float | None = None) -> SystemInfo:
+    """Make sure that the next boot goes to the disk; returns the system as read before.
+
+    A BMC that keeps the override is a condition. Raises BMCError.
+    """
+    system = await scope.observe(max_age=max_age)
+    if not system.boot.is_network:
+        _say_cleared(scope)
+        return system
+    await scope.require_latest()
+    scope.invalidate()
+    if await _clear(scope):
+        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC had kept the network boot override")
+        return system
+    message = "the BMC keeps the network boot override; nothing is served to it"
+    known = scope.find_condition(_OVERRIDE_CLEARED)
+    if known is None or known.status != "False":
+        scope.record_event("OverrideKept", message, warning=True)
+    scope.condition(_OVERRIDE_CLEARED, False, "OverrideKept", message)
+    return system
+
+
+async def _clear(scope: Scope) -> bool:
+    try:
+        return not (await scope.connected().clear_boot_override(scope.uri)).is_network
+    except (BMCNotSupported, BMCBadRequest):  # it refuses every way there is
+        return False
+
+
+def _say_cleared(scope: Scope) -> None:
+    known = scope.find_condition(_OVERRIDE_CLEARED)
+    if known is not None and known.status != "True":
+        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC has dropped the network boot override")
+
+
+def is_override_kept(scope: Scope) -> bool:
+    """True when the BMC was last seen to keep the override although it was told to drop it."""
+    known = scope.find_condition(_OVERRIDE_CLEARED)
+    return known is not None and known.status == "False"
+
+
+def await_override(scope: Scope) -> Requeue:
+    """Switched on now, the machine would go to the network instead of to its tenant's disk."""
+    if scope.overdue(WaitFor.BOOT_OVERRIDE):
+        return scope.fail(
+            Reason.BOOT_OVERRIDE_KEPT,
+            "the BMC keeps the network boot override, so the claim's machine cannot be switched on without losing its "
+            "way to the disk. Clear the override at the BMC; the server then goes on by itself",
+        )
+    return scope.wait(WaitFor.BOOT_OVERRIDE, "the BMC to drop the network boot override", poll=30)

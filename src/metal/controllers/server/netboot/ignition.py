@@ -6,14 +6,13 @@ import json
 import re
 from typing import Any
 
+from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.sanitization import KnownDrive
 from metal.evidence.volumes import may_be_volume
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _URL = re.compile(r"https?://[A-Za-z0-9.\[\]:_~/-]+")
 PROBE_PATH = "/opt/metalprobe/metalprobe.pyz"
-TOKEN_PATH = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
-
 TASK_PATH = "/etc/metalprobe/sanitization.json"
 
 _UNIT = """[Unit]
@@ -59,7 +58,7 @@ def _unit(what: str, registry_url: str, uuid: str, *, command: str = "", more: s
     if not _URL.fullmatch(registry_url):
         raise ValueError(f"the registry URL {registry_url!r} is not a plain http or https URL")
     return _UNIT.format(
-        what=what, probe=PROBE_PATH, command=command, url=registry_url, uuid=uuid, token=TOKEN_PATH, more=more
+        what=what, probe=PROBE_PATH, command=command, url=registry_url, uuid=uuid, token=REPORT_TOKEN_FILE, more=more
     )
 
 

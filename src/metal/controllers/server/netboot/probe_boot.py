@@ -5,27 +5,34 @@ from typing import Any
 from metal.api.claim import ServerBootConfiguration
 from metal.api.core import SECRET
 from metal.api.kinds import Kinds
+from metal.api.names import FIELD_MANAGER
 from metal.controllers.server.netboot import ignition
 from metal.controllers.server.scope import Scope
-from metal.kube.client.errors import NotFound
+from metal.controllers.shared import boot_config
+from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import controller_reference
 from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns
 
-MANAGER = "metal-operator"
 _DIGEST = "ignition-digest"
+"""Annotation of the configuration: which Ignition it boots."""
+_TYPE, _INTERNAL = "type", "Internal"
+"""Annotation of the configuration: it is the probe's, not a claim's."""
 
 
-async def ask(scope: Scope, text: str) -> None:
+async def write(scope: Scope, text: str) -> None:
     """Write the configuration and its Ignition, and point the Server at it. Raises ApiError."""
-    deps, context, settings = scope.deps, scope.context, scope.settings
+    kinds = scope.context.kinds
     await _write_ignition(scope, text, [])  # first, so that the boot operator never sees it missing
-    config = await context.client.apply(context.kinds.boot_config, _config(scope, text), manager=MANAGER)
-    deps.configs.observe(config)
-    await _write_ignition(scope, text, [controller_reference(config, context.kinds.boot_config)])
-    ref = {"namespace": settings.namespace, "name": scope.name}
-    current = scope.server.spec.boot_configuration_ref
-    if current is None or (current.namespace, current.name) != (settings.namespace, scope.name):
-        await scope.patch({"spec": {"bootConfigurationRef": ref}})
+    config = await boot_config.apply(scope.context, scope.deps.configs, _config(scope, text))
+    await _write_ignition(scope, text, [controller_reference(config, kinds.boot_config)])
+    change = boot_config.reference(boot_config.CLAIM_REF, scope.server.spec.boot_configuration_ref, _key(scope))
+    if change:
+        await scope.patch(change)
+
+
+def _key(scope: Scope) -> Key:
+    """The configuration, its Secret and the Server have the same name."""
+    return Key(scope.name, scope.settings.namespace)
 
 
 def find(scope: Scope) -> ServerBootConfiguration | None:
@@ -36,7 +43,7 @@ def find(scope: Scope) -> ServerBootConfiguration | None:
 
 def is_internal(scope: Scope, config: ServerBootConfiguration) -> bool:
     """True for a configuration of ours, false for a claim's."""
-    internal = config.metadata.annotations.get(scope.context.kinds.key("type")) == "Internal"
+    internal = config.metadata.annotations.get(scope.context.kinds.key(_TYPE)) == _INTERNAL
     return internal and config.metadata.namespace == scope.settings.namespace
 
 
@@ -49,12 +56,7 @@ def is_current(scope: Scope, config: ServerBootConfiguration, text: str) -> bool
 async def drop(scope: Scope) -> None:
     """Delete the configuration; that it is gone already is no trouble. Raises ApiError."""
     config = find(scope)
-    if config is None:
-        return
-    kinds, meta = scope.context.kinds, config.metadata
-    try:
-        await scope.context.client.delete(kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)
-    except NotFound:
+    if config is not None and not await boot_config.drop(scope.context, config):
         scope.record_event("BootConfigurationGone", "the probe's boot configuration was deleted by somebody else")
 
 
@@ -65,29 +67,23 @@ async def _write_ignition(scope: Scope, text: str, owners: list[dict[str, Any]])
         # The Go operator wrote Butane under the same name, and said so in format.
         "data": {"ignition": ignition.base64_text(text), "format": ignition.base64_text("ignition")},
     }
-    await scope.context.client.apply(SECRET, secret, manager=MANAGER)
+    await scope.context.client.apply(SECRET, secret, manager=FIELD_MANAGER)
 
 
-def _config(scope: Scope, text: str) -> dict[str, object]:
+def _config(scope: Scope, text: str) -> dict[str, Any]:
     kinds, settings = scope.context.kinds, scope.settings
-    owner = controller_reference(scope.server, kinds.server)
-    return {
-        "metadata": {
-            "name": scope.name,
-            "namespace": settings.namespace,
-            "ownerReferences": [owner],
-            "annotations": {
-                kinds.key("type"): "Internal",
-                kinds.key("is-default-os-image"): "true",
-                kinds.key(_DIGEST): ignition.digest(text),
-            },
-        },
-        "spec": {
-            "serverRef": {"name": scope.name},
-            "image": settings.probe_image,
-            "ignitionSecretRef": {"name": scope.name},
-        },
+    annotations = {
+        kinds.key(_TYPE): _INTERNAL,
+        kinds.key("is-default-os-image"): "true",
+        kinds.key(_DIGEST): ignition.digest(text),
     }
+    spec = {
+        "serverRef": {"name": scope.name},
+        "image": settings.probe_image,
+        "ignitionSecretRef": {"name": scope.name},
+    }
+    owner = controller_reference(scope.server, kinds.server)
+    return boot_config.manifest(_key(scope), owner, spec, annotations)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

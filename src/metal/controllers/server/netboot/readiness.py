@@ -1,10 +1,9 @@
-"""Waits until the boot server has everything that a boot configuration asks for."""
+"""Waits until the boot server has everything that a boot configuration names: a local image, a valid Ignition."""
 
 from metal.api.claim import ServerBootConfiguration
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
-
-WAIT = "BootConfiguration"
 
 
 def is_ready(config: ServerBootConfiguration | None) -> bool:
@@ -19,17 +18,17 @@ def await_config(scope: Scope, config: ServerBootConfiguration) -> Requeue | Non
     if is_ready(config):
         return None
     name = f"{config.metadata.namespace}/{config.metadata.name}"
-    return await_change(scope, f"the boot configuration {name} to be ready: {_why(config)}")
+    return await_config_change(scope, f"the boot configuration {name} to be ready: {_why(config)}")
 
 
-def await_change(scope: Scope, awaited: str) -> Requeue:
+def await_config_change(scope: Scope, awaited: str) -> Requeue:
     """The wait for a boot configuration to be as it should, or Error past its deadline."""
-    deadline = scope.settings.boot_config_timeout
-    if scope.overdue(WAIT):
+    if scope.overdue(WaitFor.BOOT_CONFIGURATION):
         return scope.fail(
-            "BootConfigurationNotReady", f"{deadline:.0f} s were not enough for {awaited}. Correct what it names"
+            Reason.BOOT_CONFIGURATION_NOT_READY,
+            f"{scope.settings.boot_config_timeout:.0f} s were not enough for {awaited}. Correct what it names",
         )
-    return scope.wait(WAIT, awaited, deadline=deadline)
+    return scope.wait(WaitFor.BOOT_CONFIGURATION, awaited)
 
 
 def _why(config: ServerBootConfiguration) -> str:

@@ -1,20 +1,18 @@
 """Available: discovered, owing nothing, kept off, until a claim or a maintenance comes."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from metal.api.boot_window import Phase
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory, led_and_boot_order
 from metal.controllers.server.netboot import probe_boot
-from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
+from metal.controllers.server.netboot.boot import clear_override
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.kube.controller.controller import Requeue
-
-WAITS: Mapping[str, str] = {"PowerOff": "power_timeout"}
 
 
 async def run(scope: Scope) -> Requeue:
@@ -32,8 +30,8 @@ async def run(scope: Scope) -> Requeue:
         return busy
     await clear_override(scope)
     await led_and_boot_order.apply(scope)
-    scope.no_wait()
-    scope.condition("Ready", True, "Available", "the server can be claimed")
+    scope.clear_wait()
+    scope.condition(ConditionType.READY, True, "Available", "the server can be claimed")
     return Requeue(scope.context.jitter(scope.settings.resync))
 
 

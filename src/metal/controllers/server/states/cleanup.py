@@ -1,26 +1,18 @@
 """Cleanup: switches the machine off, erases what its tenant left to the policy, and forgets the claim."""
 
-from collections.abc import Mapping
-
 from metal.api.sanitization import Policy
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
-from metal.controllers.server.netboot import boot, probe_boot
-from metal.controllers.server.netboot.override import clear_override
-from metal.controllers.server.power import power
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
+from metal.controllers.server.netboot import probe_boot
+from metal.controllers.server.netboot.boot import clear_override
+from metal.controllers.server.netboot.progress import is_unfinished
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
 from metal.kube.controller.controller import Requeue
 
-WAITS: Mapping[str, str] = {
-    "PowerOff": "power_timeout",
-    "PowerOn": "power_timeout",
-    "BootConfiguration": "boot_config_timeout",
-    "BootConfirmation": "race_window",
-    "FirmwareReset": "power_timeout",
-    "Sanitization": "sanitization_timeout",
-}
 _ACCEPTED = "Accepted"
 
 
@@ -35,18 +27,18 @@ async def run(scope: Scope) -> Requeue:
         if busy is not None:
             return busy
     await clear_override(scope)
-    return await _forget(scope)
+    return await _release(scope)
 
 
 async def _switch_off(scope: Scope) -> Requeue | None:
     scope.close_window()
-    return await power.converge(scope, PowerState.OFF, "cleanup", force=boot.is_unfinished(scope))
+    return await power.converge(scope, PowerState.OFF, "cleanup", force=is_unfinished(scope))
 
 
 async def _sanitize(scope: Scope) -> Requeue | None:
     """None once it is decided, and written to the pending status, what became of the data."""
     if not scope.status.sanitization_policy:
-        sanitization_policy.note_policy(scope, None)
+        sanitization_policy.record_policy(scope, None)
     if scope.status.sanitization_policy == Policy.NONE:
         _decide(scope, "None", "PolicyNone", "the sanitization policy is None: the disks were left as the last tenant "
                 "left them")  # fmt: skip
@@ -59,13 +51,13 @@ async def _sanitize(scope: Scope) -> Requeue | None:
 
 def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done: bool = False) -> None:
     scope.set(sanitization=sanitization)
-    scope.condition("Sanitized", done, reason, message)
+    scope.condition(ConditionType.SANITIZED, done, reason, message)
 
 
-async def _forget(scope: Scope) -> Requeue:
+async def _release(scope: Scope) -> Requeue:
     """Whoever continues after a crash in here finds status.sanitization, and erases nothing again."""
     became = scope.status.sanitization
-    await recreated.settle(scope)
+    await recreated.settle_owed(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
         return scope.transition(

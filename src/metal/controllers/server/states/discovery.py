@@ -1,31 +1,24 @@
 """Discovery: boots the probe once its image is ready, and takes its report."""
 
-from collections.abc import Mapping
-
 import msgspec
 
+from metal.api import names
 from metal.api.boot_window import Purpose
 from metal.api.core import CONFIG_MAP
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory
 from metal.controllers.server.netboot import boot
+from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
-from metal.controllers.server.power import power
+from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission, Where
 from metal.machine.report import known_drives, memory, network_interfaces, storages
-
-WAITS: Mapping[str, str] = {
-    "BootConfiguration": "boot_config_timeout",
-    "ProbeReport": "discovery_timeout",
-    "BootConfirmation": "race_window",
-    "PowerOn": "power_timeout",
-    "PowerOff": "power_timeout",
-}
 
 
 async def run(scope: Scope) -> Requeue:
@@ -35,7 +28,7 @@ async def run(scope: Scope) -> Requeue:
         return scope.transition(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
     if config.spec.image != scope.settings.probe_image:
         return scope.transition(State.INITIAL, "the probe image is another one now; discovery starts again")
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
             return unready
@@ -45,7 +38,7 @@ async def run(scope: Scope) -> Requeue:
     try:
         report = await _report(scope)
     except (NotFound, KeyError, msgspec.DecodeError, msgspec.ValidationError) as exc:
-        return scope.fail("ReportLost", f"the probe's report cannot be read ({exc})")
+        return scope.fail(Reason.REPORT_LOST, f"the probe's report cannot be read ({exc})")
     status = scope.status
     scope.set(
         network_interfaces=network_interfaces(report),
@@ -60,17 +53,17 @@ async def run(scope: Scope) -> Requeue:
     if owing is not None:
         return owing
     inventory.record(scope)
-    scope.condition("Discovered", True, "ProbeReported", "the probe reported this machine's hardware")
+    scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", "the probe reported this machine's hardware")
     return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")
 
 
 async def _report(scope: Scope) -> dict[str, object]:
-    name = f"inventory-{scope.name}"
+    name = names.inventory_name(scope.name)
     stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
     window = scope.status.boot_window
-    if window is None or stored.metadata.annotations.get(scope.context.kinds.key("boot")) != window.id:
+    if window is None or stored.metadata.annotations.get(scope.context.kinds.key(names.REPORT_BOOT)) != window.id:
         raise KeyError(f"the ConfigMap {name} is not of this boot")
-    return msgspec.json.decode(stored.data["report.json"], type=dict[str, object])
+    return msgspec.json.decode(stored.data[names.REPORT_KEY], type=dict[str, object])
 
 
 def required_permissions() -> tuple[Permission, ...]:

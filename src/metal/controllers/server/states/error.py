@@ -1,21 +1,23 @@
 """Error: says what failed and what to do, until it is told to go on, a maintenance comes, or the cause is gone."""
 
-from collections.abc import Mapping
-
 from metal.api.server import Failure, State
-from metal.bmc.protocols import SystemInfo
-from metal.controllers.server.netboot import boot, readiness
+from metal.bmc.power import PowerState
+from metal.bmc.systems import SystemInfo
+from metal.controllers.server.bmc.bmc_errors import REFUSED
+from metal.controllers.server.netboot import readiness
+from metal.controllers.server.netboot.progress import belongs, tenant_of
+from metal.controllers.server.reasons import ConditionType, Reason, WaitFor, is_of_bmc
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import maintenance
+from metal.controllers.server.states.traits import traits_of
 from metal.controllers.server.tenancy import reimage
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.kube.controller.controller import Requeue
 
-WAITS: Mapping[str, str] = {"Repair": ""}
-_BY_SPEC = ("InvalidSpec", "NotSupported", "BadRequest", "Forbidden")
+_BY_SPEC = (Reason.INVALID_SPEC, *REFUSED)
 """Failures that a change of the Server's spec may mend."""
-_NOT_OURS = (State.PARKED, State.ERROR, "")
-"""Interrupted states that nothing can go on from."""
+_REACHED = {PowerState.ON: Reason.POWER_ON_TIMEOUT, PowerState.OFF: Reason.POWER_OFF_TIMEOUT}
+"""Failure that is over once the machine has this power."""
 
 
 async def run(scope: Scope) -> Requeue:
@@ -33,8 +35,8 @@ async def run(scope: Scope) -> Requeue:
     gone = _cause_gone(scope, failure, system)
     if gone:
         return _resume(scope, _interrupted(failure), gone)
-    scope.condition("Ready", False, failure.reason, failure.message)
-    return scope.wait("Repair", f"{failure.reason}: {failure.message}")
+    scope.condition(ConditionType.READY, False, failure.reason, failure.message)
+    return scope.wait(WaitFor.REPAIR, f"{failure.reason}: {failure.message}")
 
 
 def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
@@ -43,17 +45,18 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     config = scope.maintenance_config() if in_maintenance else scope.boot_config()
     if in_maintenance and maintenance.is_over(scope, failure.reason, system):
         return "the maintenance in which it failed is over"
-    if failure.reason.startswith("BMC"):
+    if is_of_bmc(failure.reason):
         return "the BMC answers again"
-    if failure.reason == "BootConfigurationNotReady" and (readiness.is_ready(config) or _other_probe(scope, failure)):
+    is_ready = readiness.is_ready(config) or _other_probe(scope, failure)
+    if failure.reason == Reason.BOOT_CONFIGURATION_NOT_READY and is_ready:
         return "the boot configuration is ready now"
-    if failure.reason == f"Power{system.power_state}Timeout":
+    if _REACHED.get(system.power_state) == failure.reason:
         return "the power reached what was asked for"
-    if failure.reason == "BootOverrideKept" and not system.boot.is_network:
+    if failure.reason == Reason.BOOT_OVERRIDE_KEPT and not system.boot.is_network:
         return "the network boot override is gone"
     window = scope.status.boot_window
-    if failure.reason == "NetworkBootFailed" and config is not None and window is not None:
-        return "" if boot.belongs(window, config, boot.tenant_of(window)) else "what is to be booted has changed"
+    if failure.reason == Reason.NETWORK_BOOT_FAILED and config is not None and window is not None:
+        return "" if belongs(window, config, tenant_of(window)) else "what is to be booted has changed"
     changed = scope.status.observed_generation != scope.server.metadata.generation
     return "the server's spec was changed" if failure.reason in _BY_SPEC and changed else ""
 
@@ -61,15 +64,13 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
 def _other_probe(scope: Scope, failure: Failure) -> bool:
     """True when discovery or cleanup would boot another image by now than the one that failed."""
     config = scope.boot_config()
-    return failure.state in (State.DISCOVERY, State.CLEANUP) and (
-        config is None or config.spec.image != scope.settings.probe_image
-    )
+    return traits_of(failure.state).boots_probe and (config is None or config.spec.image != scope.settings.probe_image)
 
 
 def resume_interrupted(scope: Scope) -> Requeue:
     """What operation=retry does: back to the interrupted state, with a fresh set of attempts and a fresh boot."""
     failure = scope.status.failure
-    if failure is None or failure.state in _NOT_OURS:
+    if failure is None or not failure.state or not traits_of(failure.state).resumable:
         return _resume(scope, start_over(scope), "retry was asked for")
     scope.close_window()
     state = _interrupted(failure)

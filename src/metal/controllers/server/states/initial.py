@@ -1,30 +1,27 @@
 """Initial: reads what the BMC knows of the machine and asks for the discovery boot."""
 
-from collections.abc import Mapping
-
 from metal.api.server import State
+from metal.controllers.server import identity
 from metal.controllers.server.bmc import inventory_summary
-from metal.controllers.server.identity import system
 from metal.controllers.server.netboot import ignition, probe_boot
+from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
-
-WAITS: Mapping[str, str] = {"BMC": "bmc_timeout"}
 
 
 async def run(scope: Scope) -> Requeue:
     """Inventory into status, discovery boot configuration and its Ignition into the API, then Discovery."""
     inventory = await scope.connected().inventory(scope.uri)
-    system.require(scope.server, inventory.system)
+    identity.require(scope.server, inventory.system)
     scope.set(**inventory_summary.of_inventory(inventory, scope.status.network_interfaces))
     if inventory.problems:
-        scope.condition("InventoryComplete", False, "PartlyRead", "; ".join(inventory.problems)[:1000])
+        scope.condition(ConditionType.INVENTORY_COMPLETE, False, "PartlyRead", "; ".join(inventory.problems)[:1000])
     else:
-        scope.condition("InventoryComplete", True, "Read", "the BMC's inventory was read")
+        scope.condition(ConditionType.INVENTORY_COMPLETE, True, "Read", "the BMC's inventory was read")
     try:
         text = ignition.discovery(scope.settings.probe_bundle, scope.settings.registry_url, scope.server.uuid)
     except ValueError as exc:
-        return scope.fail("InvalidSpec", str(exc))
-    await probe_boot.ask(scope, text)
+        return scope.fail(Reason.INVALID_SPEC, str(exc))
+    await probe_boot.write(scope, text)
     scope.set(boot_attempts=0, boot_window=None)  # a report of an earlier boot proves nothing now
     return scope.transition(State.DISCOVERY, "inventory read from the BMC; the discovery boot is being prepared")

@@ -1,46 +1,37 @@
 """Maintenance: does what the ServerMaintenance asks for that holds the server, then goes back to where it came from."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.interruption import Interruption
 from metal.api.maintenance import ServerMaintenance
+from metal.api.names import OPERATION
 from metal.api.server import State
-from metal.bmc.protocols import PowerState, SystemInfo
+from metal.bmc.power import PowerState
+from metal.bmc.systems import SystemInfo
+from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
+from metal.controllers.server.bmc.bmc_errors import REFUSED
 from metal.controllers.server.netboot import boot
-from metal.controllers.server.netboot.override import clear_override, is_kept
-from metal.controllers.server.netboot.readiness import await_change, await_config
-from metal.controllers.server.power import power
+from metal.controllers.server.netboot.progress import has_succeeded, record_success
+from metal.controllers.server.netboot.readiness import await_config, await_config_change
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states import reserved
+from metal.controllers.server.states.traits import traits_of
 from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import is_controlled_by
 
-WAITS: Mapping[str, str] = {
-    "Maintenance": "",
-    "BootConfiguration": "boot_config_timeout",
-    "MaintenanceBoot": "claim_boot_timeout",
-    "BootConfirmation": "race_window",
-    "BootOverride": "power_timeout",
-    "PowerOn": "power_timeout",
-    "PowerOff": "power_timeout",
-}
-_YIELDING = (State.DISCOVERY, State.AVAILABLE, State.RESERVED, State.RELEASED, State.ERROR)
-"""States that a maintenance interrupts. Initial touches nothing, and Cleanup owes something that comes first."""
-_OF_LEAVING = ("PowerOffTimeout", "NotSupported", "BadRequest", "Forbidden")
+_OF_LEAVING = (Reason.POWER_OFF_TIMEOUT, *REFUSED)
 """Failures that switching a machine off may end in."""
 
 
 async def enter(scope: Scope) -> Requeue | None:
     """Maintenance, when one holds the server and its state can be left."""
-    if scope.server.spec.server_maintenance_ref is None or scope.status.state not in _YIELDING:
+    if scope.server.spec.server_maintenance_ref is None or not _is_interruptible(scope):
         return None
     failure, state = scope.status.failure, scope.status.state
     if state == State.ERROR and failure is not None and failure.state == State.MAINTENANCE:
@@ -49,6 +40,10 @@ async def enter(scope: Scope) -> Requeue | None:
     known = failure.state if failed and failure is not None else state
     scope.set(interruption=Interruption(state=known, touched=failed))
     return scope.transition(State.MAINTENANCE, "a maintenance holds the server")
+
+
+def _is_interruptible(scope: Scope) -> bool:
+    return bool(scope.status.state) and traits_of(scope.status.state).interruptible
 
 
 def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
@@ -73,21 +68,21 @@ async def run(scope: Scope) -> Requeue:
     asked = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
     to_end = f"the maintenance {ref.namespace}/{ref.name} to end"
     if adoption.is_undecided(scope):
-        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+        retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
         return scope.wait(
-            "Maintenance", f"{to_end}, only watched, because another operator began it; to go on: {retry}"
+            WaitFor.MAINTENANCE, f"{to_end}, only watched, because another operator began it; to go on: {retry}"
         )
     if asked is not None and asked.metadata.deletion_timestamp is None:
-        _take_note(scope, asked, on=system.power_state is not PowerState.OFF)
-        busy = await _do(scope, asked)
+        _record_visit(scope, asked, on=system.power_state is not PowerState.OFF)
+        busy = await _carry_out(scope, asked)
         if busy is not None:
             return busy
-    return scope.wait("Maintenance", to_end)
+    return scope.wait(WaitFor.MAINTENANCE, to_end)
 
 
-def _take_note(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
+def _record_visit(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
     visit = scope.status.interruption or Interruption(touched=True)
-    led = visit.locator_led or _says(asked.spec.locator_led)
+    led = visit.locator_led or _is_set(asked.spec.locator_led)
     moves = on or bool(asked.spec.server_power == PowerState.ON or asked.spec.server_boot_configuration_template)
     fresh = msgspec.structs.replace(
         visit, maintenance_uid=asked.metadata.uid, touched=visit.touched or moves, locator_led=led
@@ -96,13 +91,13 @@ def _take_note(scope: Scope, asked: ServerMaintenance, *, on: bool) -> None:
         scope.set(interruption=fresh)
 
 
-def _says(led: str) -> bool:
+def _is_set(led: str) -> bool:
     return led not in ("", "Unknown")
 
 
-async def _do(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
+async def _carry_out(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     """LED, network boot and power, in this order; None once all is as asked for."""
-    if _says(asked.spec.locator_led):
+    if _is_set(asked.spec.locator_led):
         await led_and_boot_order.indicate(scope, asked.spec.locator_led)
     else:
         await _give_led_back(scope)
@@ -119,12 +114,12 @@ async def _do(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
 async def _boot(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     config = _config(scope, asked)
     if config is None:
-        return await_change(scope, "the maintenance's boot configuration")
-    if not boot.has_succeeded(scope, config):
+        return await_config_change(scope, "the maintenance's boot configuration")
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is None:
             claim = await find_claim(scope)  # a boot of the claim must not be forgotten over this one
-            unready = await reserved.note_success(scope, claim) if claim is not None else None
+            unready = await record_success(scope, claim) if claim is not None else None
         if unready is not None:
             return unready
     return await boot.network_boot(scope, config, Purpose.MAINTENANCE, timeout=scope.settings.claim_boot_timeout)
@@ -140,9 +135,9 @@ async def _power(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
         return None
     target = PowerState(asked.spec.server_power)
     if target is PowerState.ON and scope.status.tenant and scope.status.power_request is None:
-        system = await clear_override(scope)
-        if system.power_state is not PowerState.ON and is_kept(scope):
-            return reserved.await_override(scope)
+        system = await boot.clear_override(scope)
+        if system.power_state is not PowerState.ON and boot.is_override_kept(scope):
+            return boot.await_override(scope)
     return await power.converge(scope, target, "the maintenance's power")
 
 
@@ -155,7 +150,7 @@ async def _give_led_back(scope: Scope) -> None:
     visit, declared = scope.status.interruption, scope.server.spec.indicator_led
     if visit is None or not visit.locator_led:
         return
-    await led_and_boot_order.indicate(scope, declared if _says(declared) else "Off")
+    await led_and_boot_order.indicate(scope, declared if _is_set(declared) else "Off")
     scope.set(interruption=msgspec.structs.replace(visit, locator_led=False))
 
 

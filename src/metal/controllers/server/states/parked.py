@@ -1,22 +1,37 @@
-"""Parked: hands off, whoever owns the power, until the marker is gone. Until then the BMC is not even asked."""
+"""Parked: an administrator or another client has the machine's power, and the operator leaves machine and BMC alone.
 
-from collections.abc import Mapping
+In: the annotation operation=park or operation=unpark (`request`).
+
+Remembered: the annotation `parked: "true"`, which outlives a lost status. A server that has it is in Parked, whatever
+its status says (`hold`); removing it by hand unparks. `status.interruption` keeps the interrupted state.
+
+Parking (`park`) takes several passes: the machine is switched off, the boot override is cleared, and marker and
+operation change in one write. It waits (`ParkDeferred`) for a state whose traits say `parkable`, and for the end of a
+network boot.
+
+Unparking goes to Reserved for a claimed server, to Cleanup for what a tenant left, to Initial for one that was not
+discovered, else to Available; only the last needs the BMC, because the machine must be off before it can be claimed.
+"""
 
 from metal.api.interruption import Interruption
+from metal.api.names import OPERATION, PARK, PARKED, UNPARK
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
-from metal.controllers.server.power import power
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
+from metal.controllers.server.netboot.boot import clear_override
+from metal.controllers.server.netboot.progress import is_under_way, is_unfinished
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states.parking import is_marked
+from metal.controllers.server.states.traits import TRAITS, traits_of
+from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import assume_booted
 from metal.kube.controller.controller import Requeue
 
-WAITS: Mapping[str, str] = {"Unpark": "", "PowerOff": "power_timeout"}
 _CONDITION = "Parked"
-_UNDISCOVERED = (State.INITIAL, State.DISCOVERY)
+_PARKABLE = [state.value for state, traits in TRAITS.items() if traits.parkable]
 
 
-async def stand_down(scope: Scope) -> Requeue | None:
+async def hold(scope: Scope) -> Requeue | None:
     """Parked while the server has the marker, in whatever state its status says it is; else back to its life.
 
     None, with which the BMC is asked, for others and for a server that must be off before it can be claimed.
@@ -26,9 +41,9 @@ async def stand_down(scope: Scope) -> Requeue | None:
     if not is_marked(scope):
         state, message = _next(scope)
         return None if state is State.AVAILABLE else _resume(scope, state, message)
-    operation = scope.context.kinds.key("operation")
+    operation = scope.context.kinds.key(OPERATION)
     scope.condition(_CONDITION, True, "Parked", "the machine is left alone, whoever switches it")
-    return scope.wait("Unpark", f"somebody to say so: kubectl annotate servers {scope.name} {operation}=unpark")
+    return scope.wait(WaitFor.UNPARK, f"somebody to say so: kubectl annotate servers {scope.name} {operation}=unpark")
 
 
 async def run(scope: Scope) -> Requeue:
@@ -54,7 +69,7 @@ def _next(scope: Scope) -> tuple[State, str]:
         return State.RESERVED, "unparked; the claim has its server back"
     if scope.status.tenant:
         return State.CLEANUP, "unparked; its claim is gone, so the server is being cleaned up"
-    if visit is not None and visit.state in _UNDISCOVERED:
+    if visit is not None and visit.state and not traits_of(visit.state).discovered:
         return State.INITIAL, "unparked; it was not discovered yet"
     return State.AVAILABLE, "unparked; the server can be claimed"
 
@@ -66,3 +81,70 @@ def _resume(scope: Scope, state: State, message: str) -> Requeue:
     scope.condition(_CONDITION, False, "Unparked", "the server is looked after again")
     scope.record_event("Resumed", "unparked; the server is looked after again")
     return scope.transition(state, message)
+
+
+def is_marked(scope: Scope) -> bool:
+    """True while the server is to stay parked, whatever became of its status."""
+    return scope.server.metadata.annotations.get(scope.context.kinds.key(PARKED)) == "true"
+
+
+async def request(scope: Scope, operation: str) -> None:
+    """Unpark at once; park as soon as the state allows it, and an Event says when that is not now."""
+    if operation == UNPARK:
+        await _unpark(scope)
+    elif is_marked(scope):
+        await _write(scope)
+    elif why := _obstacle(scope):
+        _defer(scope, why)
+
+
+async def park(scope: Scope) -> Requeue | None:
+    """One step towards Parked when that is asked for and possible: off, gracefully first, then the marker.
+
+    Raises BMCError.
+    """
+    operation = scope.server.metadata.annotations.get(scope.context.kinds.key(OPERATION))
+    if operation != PARK or is_marked(scope) or _obstacle(scope):
+        return None
+    busy = await power.converge(scope, PowerState.OFF, "parking", force=is_unfinished(scope))
+    if busy is not None:
+        return busy
+    await clear_override(scope)
+    await scope.commit()
+    await _write(scope, parked="true")
+    return Requeue(0)
+
+
+async def _unpark(scope: Scope) -> None:
+    known = scope.find_condition(_CONDITION)
+    if is_marked(scope):
+        scope.record_event("Unparking", "somebody asked for it")
+        adoption.approve(scope)
+    elif scope.status.state != State.PARKED and known is not None and known.status == "False":
+        scope.condition(_CONDITION, False, "NotParked", "parking was called off")
+    await scope.commit()
+    await _write(scope)
+
+
+async def _write(scope: Scope, *, parked: str | None = None) -> None:
+    """Marker and operation change in one write. Without `parked` only unpark removes the marker."""
+    key = scope.context.kinds.key
+    changes: dict[str, str | None] = {key(OPERATION): None}
+    unparks = scope.server.metadata.annotations.get(key(OPERATION)) == UNPARK
+    if parked or unparks:
+        changes[key(PARKED)] = parked
+    await scope.patch({"metadata": {"annotations": changes}})
+
+
+def _obstacle(scope: Scope) -> str:
+    """Why the server cannot be parked now, or nothing."""
+    if not traits_of(scope.status.state).parkable:
+        return f"a server in {scope.status.state} is not parked; it will be in {', '.join(_PARKABLE)}"
+    return "a network boot is under way; it is parked afterwards" * is_under_way(scope)
+
+
+def _defer(scope: Scope, why: str) -> None:
+    known = scope.find_condition(_CONDITION)
+    if known is None or known.reason != "ParkDeferred":
+        scope.record_event("ParkDeferred", why, warning=True)
+    scope.condition(_CONDITION, False, "ParkDeferred", why)

@@ -1,14 +1,11 @@
 """Released: reclaim policy Retain keeps the server, off, until somebody removes its claim reference."""
 
-from collections.abc import Mapping
-
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
-from metal.controllers.server.power import power
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
-
-WAITS: Mapping[str, str] = {"PowerOff": "power_timeout", "Release": ""}
 
 
 async def run(scope: Scope) -> Requeue:
@@ -19,7 +16,7 @@ async def run(scope: Scope) -> Requeue:
     if scope.server.spec.server_claim_ref is not None and scope.server.spec.reclaim_policy != "Retain":
         return scope.transition(State.CLEANUP, "the reclaim policy is no longer Retain; the server is recycled")
     if scope.server.spec.server_claim_ref is not None:
-        return scope.wait("Release", "somebody to remove spec.serverClaimRef (reclaim policy Retain)")
+        return scope.wait(WaitFor.RELEASE, "somebody to remove spec.serverClaimRef (reclaim policy Retain)")
     scope.set(tenant="")
     await scope.commit()
     if scope.server.spec.boot_configuration_ref is not None:

@@ -1,31 +1,20 @@
 """Reserved: gives the claim its network boot, once unless it asks for more, and its power. Nothing else moves it."""
 
-from collections.abc import Mapping
-
-from metal.api.boot_window import Phase, Purpose
+from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
-from metal.api.server import ClaimBoot, State
-from metal.bmc.protocols import PowerState
+from metal.api.server import State
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc import led_and_boot_order
-from metal.controllers.server.netboot import boot, boot_verification
-from metal.controllers.server.netboot.boot_progress import has_booted, is_noted
-from metal.controllers.server.netboot.override import clear_override, is_kept
-from metal.controllers.server.netboot.readiness import await_change, await_config
-from metal.controllers.server.power import power
+from metal.controllers.server.netboot import boot
+from metal.controllers.server.netboot.progress import Tenant, has_booted, is_unfinished, record_success
+from metal.controllers.server.netboot.readiness import await_config, await_config_change
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import reimage, sanitization_policy
-from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, take_tenant
+from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_tenant
 from metal.kube.controller.controller import Requeue
-
-WAITS: Mapping[str, str] = {
-    "BootConfiguration": "boot_config_timeout",
-    "ClaimBoot": "claim_boot_timeout",
-    "BootConfirmation": "race_window",
-    "PowerOn": "power_timeout",
-    "PowerOff": "power_timeout",
-    "BootOverride": "power_timeout",
-}
 
 
 async def run(scope: Scope) -> Requeue:
@@ -34,11 +23,11 @@ async def run(scope: Scope) -> Requeue:
     if claim is None:
         return scope.transition(State.CLEANUP, "the claim is gone; the server is being cleaned up")
     if scope.status.tenant != claim.metadata.uid:
-        take_tenant(scope, claim)
-        sanitization_policy.note_policy(scope, claim)
+        record_tenant(scope, claim)
+        sanitization_policy.record_policy(scope, claim)
         await scope.commit()
-    sanitization_policy.note_policy(scope, claim)
-    doubt = await note_success(scope, claim)
+    sanitization_policy.record_policy(scope, claim)
+    doubt = await record_success(scope, claim)
     if doubt is not None:
         return doubt
     if not has_booted(scope):
@@ -47,33 +36,6 @@ async def run(scope: Scope) -> Requeue:
         return await _boot_again(scope, claim)
     busy = await reimage.withdraw(scope, claim)
     return busy if busy is not None else await _follow_power(scope, claim)
-
-
-async def note_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
-    """Write the claim's boot down before anything else is looked at: whatever changed since, it was had.
-
-    While it is in doubt whose boot it was, nothing is written down and nothing touches the machine: a contested boot
-    starts again, but once it counts as the tenant's, no request of anybody stops it.
-    """
-    window, booted = scope.status.boot_window, scope.status.claim_boot
-    if window is None or window.claim_uid != claim.metadata.uid or window.phase != Phase.SUCCEEDED:
-        return None
-    if is_noted(scope, window):
-        return None
-    doubt = boot_verification.await_proof(scope, window)
-    if doubt is not None:
-        return doubt
-    scope.set(
-        claim_boot=ClaimBoot(
-            claim_uid=window.claim_uid, image=window.image, ignition_secret=window.ignition_secret, booted_at=scope.now,
-            boot_generation=window.boot_generation,
-            requested_generation=booted.requested_generation if booted is not None else 0,
-        )
-    )  # fmt: skip
-    scope.record_event("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
-    scope.set(boot_attempts=0)
-    await scope.commit()
-    return None
 
 
 async def _boot_again(scope: Scope, claim: ServerClaim) -> Requeue:
@@ -86,13 +48,13 @@ async def _boot_again(scope: Scope, claim: ServerClaim) -> Requeue:
 async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
     config = claim_config(scope, claim)
     if config is None:
-        return await_change(scope, "the claim's boot configuration")
+        return await_config_change(scope, "the claim's boot configuration")
     if (config.spec.image, config.spec.ignition_secret_ref) != (claim.spec.image, claim.spec.ignition_secret_ref):
-        return await_change(scope, "the boot configuration to follow the claim")
+        return await_config_change(scope, "the boot configuration to follow the claim")
     unready = await_config(scope, config)
     if unready is not None:
         return unready
-    tenant = boot.Tenant(claim.metadata.uid, claim.spec.boot_generation)
+    tenant = Tenant(claim.metadata.uid, claim.spec.boot_generation)
     busy = await boot.network_boot(
         scope, config, Purpose.CLAIM, tenant=tenant, timeout=scope.settings.claim_boot_timeout
     )
@@ -101,39 +63,27 @@ async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
 
 async def _stay_off(scope: Scope, _: ServerClaim) -> Requeue:
     scope.close_window()
-    busy = await power.converge(scope, PowerState.OFF, "the claim wants it off", force=boot.is_unfinished(scope))
+    busy = await power.converge(scope, PowerState.OFF, "the claim wants it off", force=is_unfinished(scope))
     if busy is not None:
         return busy
-    return await _rest(scope, "off, as the claim wants; its network boot is still owed")
+    return await _settled(scope, "off, as the claim wants; its network boot is still owed")
 
 
 async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:
     """The tenant's machine comes back from its disk: an override that would send it to the network is removed first."""
     target = PowerState.OFF if claim.spec.power == "Off" else PowerState.ON
     if scope.status.power_request is None:
-        system = await clear_override(scope)
-        if target is PowerState.ON and system.power_state is not PowerState.ON and is_kept(scope):
-            return await_override(scope)
+        system = await boot.clear_override(scope)
+        if target is PowerState.ON and system.power_state is not PowerState.ON and boot.is_override_kept(scope):
+            return boot.await_override(scope)
     busy = await power.converge(scope, target, "the claim's power")
     if busy is not None:
         return busy
-    return await _rest(scope, f"{target.value}, as the claim wants")
+    return await _settled(scope, f"{target.value}, as the claim wants")
 
 
-def await_override(scope: Scope) -> Requeue:
-    """Switched on now, the machine would go to the network instead of to its tenant's disk."""
-    if scope.overdue("BootOverride"):
-        return scope.fail(
-            "BootOverrideKept",
-            "the BMC keeps the network boot override, so the claim's machine cannot be switched on without losing its "
-            "way to the disk. Clear the override at the BMC; the server then goes on by itself",
-        )
-    deadline = scope.settings.power_timeout
-    return scope.wait("BootOverride", "the BMC to drop the network boot override", deadline=deadline, poll=30)
-
-
-async def _rest(scope: Scope, text: str) -> Requeue:
+async def _settled(scope: Scope, text: str) -> Requeue:
     await led_and_boot_order.apply(scope)
-    scope.no_wait()
-    scope.condition("Ready", True, "Reserved", text)
+    scope.clear_wait()
+    scope.condition(ConditionType.READY, True, "Reserved", text)
     return Requeue(scope.context.jitter(scope.settings.resync))

@@ -1,21 +1,27 @@
-"""Servers whose status another operator wrote: a machine is not moved before it is what its state says.
+"""Adopts servers whose status another operator wrote: the machine is left alone until it is what its state says.
 
-The Go operator's status has no `since`, ours always has one. A machine that is not as its state says is left alone
-until somebody gives the word (operation=retry), because nobody here knows what it was in the middle of.
+In: a Server with `status.state` and without `status.since`. The Go operator does not write `since`; this one always
+does.
+
+`adopt` notes such a server once: it sets `since`, the condition `TakenOver` to False, and for a bound claim whose
+machine may have booted it records the boot as had, so that no network boot overwrites its disk. With CRDs of another
+operator the API drops these fields; then the server waits for `CustomResourceDefinitions` and nothing is done.
+
+`hold` compares the machine's power with what the next step of its state would make of it. When they agree, the server
+is adopted (`TakenOver` is True) and its state goes on. When they differ, what the other operator was doing is not
+known: the server waits for `TakeoverGoAhead` and is not touched until operation=retry. Maintenance, Parked and an Error
+of this operator need no such comparison, because they do not switch the machine.
 """
 
 from metal.api.claim import ServerClaim
+from metal.api.names import OPERATION
 from metal.api.server import ClaimBoot, State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
+from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states.traits import PowerOwner, traits_of
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.kube.controller.controller import Requeue
-
-WAIT = "TakeoverGoAhead"
-"""Name of the wait of a server that is left alone."""
-_CONDITION = "TakenOver"
-_UNTOUCHED = (State.INITIAL, State.DISCOVERY)
-"""States in which the machine is moved next, whatever its power is."""
 
 
 async def adopt(scope: Scope) -> Requeue | None:
@@ -28,20 +34,22 @@ async def adopt(scope: Scope) -> Requeue | None:
         uid, generation = claim.metadata.uid, claim.spec.boot_generation
         scope.set(tenant=uid, claim_boot=ClaimBoot(claim_uid=uid, booted_at=scope.now, boot_generation=generation))
         scope.condition(
-            "BootAssumed", True, "TakenOver",
+            ConditionType.BOOT_ASSUMED, True, "TakenOver",
             "another operator bound this claim; it counts as booted, so that nothing boots over its disk",
         )  # fmt: skip
-    scope.condition(_CONDITION, False, "Undecided", f"another operator left this server in {scope.status.state}")
+    scope.condition(
+        ConditionType.TAKEN_OVER, False, "Undecided", f"another operator left this server in {scope.status.state}"
+    )
     await scope.commit()
-    return pruned(scope) if scope.status.since is None else None
+    return await_crds(scope) if scope.status.since is None else None
 
 
-def pruned(scope: Scope) -> Requeue:
+def await_crds(scope: Scope) -> Requeue:
     """With the CRDs of another operator a boot would be forgotten while it is under way, and a tenant with it."""
     text = (
         "CRDs that know this operator's fields: the API drops what is written of this server. Apply them (config/crd)"
     )
-    return scope.wait("CustomResourceDefinitions", text)
+    return scope.wait(WaitFor.CUSTOM_RESOURCE_DEFINITIONS, text)
 
 
 def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
@@ -51,7 +59,7 @@ def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
 
 async def hold(scope: Scope) -> Requeue | None:
     """None for a server that may go on; else it is left alone, and says how it goes on. Raises BMCError."""
-    if not is_undecided(scope) or _has_own_way(scope):
+    if not is_undecided(scope) or _is_exempt(scope):
         return None
     system = await scope.observe()
     claim = await find_claim(scope)
@@ -63,10 +71,10 @@ async def hold(scope: Scope) -> Requeue | None:
         _settle(scope, "AsDeclared", f"power is {wanted.value}, as its state says")
         failed = scope.status.state == State.ERROR
         return scope.transition(State.RESERVED, "taken over from Error; the claim has its server") if failed else None
-    return _leave_alone(scope, system.power_state, wanted)
+    return _hold(scope, system.power_state, wanted)
 
 
-def _has_own_way(scope: Scope) -> bool:
+def _is_exempt(scope: Scope) -> bool:
     """A maintenance only watches the machine, Parked not even that; an Error of ours knows what it waits for."""
     if scope.status.state == State.PARKED:
         return True
@@ -81,37 +89,38 @@ def _is_claimed(scope: Scope) -> bool:
 
 def _wanted(scope: Scope, claim: ServerClaim | None) -> PowerState | None:
     """The power at which the next step leaves the machine as it is; None when there is no such step."""
-    if scope.status.state in _UNTOUCHED:
+    traits = traits_of(scope.status.state)
+    if not traits.discovered:
         return None
     if claim is None:
-        return None if scope.status.state in (State.ERROR, State.MAINTENANCE) else PowerState.OFF
+        return PowerState.OFF if traits.power in (PowerOwner.STATE, PowerOwner.CLAIM) else None
     if scope.status.claim_boot is None or claim.spec.power == PowerState.OFF:
         return PowerState.OFF
     return PowerState.ON
 
 
 def _settle(scope: Scope, reason: str, why: str) -> None:
-    scope.no_wait()
-    scope.condition(_CONDITION, True, reason, f"taken over from another operator: {why}")
+    scope.clear_wait()
+    scope.condition(ConditionType.TAKEN_OVER, True, reason, f"taken over from another operator: {why}")
 
 
-def _leave_alone(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue:
+def _hold(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue:
     doing = f"{power.value} although {wanted.value} is called for" if wanted else f"{power.value}"
     text = (
         f"the word to go on: another operator left this server in {scope.status.state}, and its machine is {doing}. It "
-        f"is left alone; to go on: kubectl annotate servers {scope.name} {scope.context.kinds.key('operation')}=retry"
+        f"is left alone; to go on: kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
     )
-    scope.condition(_CONDITION, False, "Undecided", text)
-    return scope.wait(WAIT, text)
+    scope.condition(ConditionType.TAKEN_OVER, False, "Undecided", text)
+    return scope.wait(WaitFor.TAKEOVER_GO_AHEAD, text)
 
 
 def is_undecided(scope: Scope) -> bool:
     """True for another operator's server that was not as its state says, until somebody gives the word."""
-    known = scope.find_condition(_CONDITION)
+    known = scope.find_condition(ConditionType.TAKEN_OVER)
     return known is not None and known.status == "False"
 
 
-def give_word(scope: Scope) -> bool:
+def approve(scope: Scope) -> bool:
     """Somebody wants this operator to go on with the server; False when that was clear before."""
     undecided = is_undecided(scope)
     if undecided:
@@ -119,9 +128,9 @@ def give_word(scope: Scope) -> bool:
     return undecided
 
 
-def go_ahead(scope: Scope) -> Requeue | None:
+def resume_adopted(scope: Scope) -> Requeue | None:
     """What operation=retry does for a server that is left alone: its state's next step, from the beginning."""
     parked = scope.status.state == State.PARKED
-    if not parked and give_word(scope) and scope.status.state == State.DISCOVERY:
+    if not parked and approve(scope) and scope.status.state == State.DISCOVERY:
         return scope.transition(State.INITIAL, "the word to go on was given; discovery starts from the beginning")
     return None

@@ -1,6 +1,12 @@
-"""The firmware after a tenant: the BMC is asked before the sanitization boot, which carries it out, and read back then.
+"""Resets the firmware after a tenant: the BMC is asked before the sanitization boot, which carries the reset out.
 
-One thing for each boot: a BIOS that goes back to its defaults may drop what else was to be done, and show none of it.
+In: what the server's label or the setting asks for, BIOS defaults or clearing the TPM; one of them for each boot,
+because a BIOS that returns to its defaults may drop what else was pending, and not show it.
+
+`prepare` writes `status.firmwareReset` before the BMC is asked, so that a manager that takes over knows of the request;
+asking twice has the same result. `finish` reads back, once the machine has started and is off again, whether the BMC
+still shows the reset as pending. The result goes into the evidence. It holds the server back only where the setting
+requires it.
 """
 
 import msgspec
@@ -14,12 +20,11 @@ from metal.bmc.errors import (
     BMCNotSupported,
     BMCServerError,
 )  # fmt: skip
+from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.kube.controller.controller import Requeue
 
-WAIT = "FirmwareReset"
-"""Name of the wait for the BMC to take what it is asked for."""
 _REFUSALS = (BMCBadRequest, BMCForbidden, BMCNotFound)
 _TRANSIENT = (BMCConflict, BMCServerError)
 _WORDS = {Firmware.CLEAR_TPM: "the clearing of the TPM", Firmware.RESET_BIOS: "the BIOS reset"}
@@ -45,9 +50,9 @@ async def prepare(scope: Scope) -> Requeue | None:
     except _REFUSALS as exc:
         _end(scope, FirmwareResult.FAILED, str(exc))
     except _TRANSIENT as exc:
-        if not scope.overdue(WAIT):
+        if not scope.overdue(WaitFor.FIRMWARE_RESET):
             text = f"the BMC to take {_WORDS[Firmware(reset.action)]}: {exc}"
-            return scope.wait(WAIT, text, deadline=scope.settings.power_timeout, poll=scope.settings.bmc_retry)
+            return scope.wait(WaitFor.FIRMWARE_RESET, text)
         _end(scope, FirmwareResult.FAILED, str(exc))
     await scope.commit()
     return None

@@ -1,6 +1,11 @@
-"""A Server object that was deleted and is made again: the machine is still its tenant's, or owes an erasure still.
+"""A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be owed.
 
-Erased is only what no living claim can have: where anybody might, the machine is left alone and a person decides.
+When a Server is deleted with a tenant's data on the machine, `record_owed` keeps whose it was and the policy in a
+SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `enter` decides its
+first state: Reserved when exactly one living claim may have it and fits; Cleanup when an erasure is owed and no claim
+can have it; Initial when nothing was left. Where several claims may have it, nothing is erased and the server waits for
+an administrator (`FormerTenant`). `before_available` asks again at the end of discovery, for Servers that existed
+before the other one was deleted. `settle_owed` closes what was kept, once a cleanup has erased the machine.
 """
 
 from contextlib import suppress
@@ -10,21 +15,20 @@ import structlog
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import Policy, SanitizationEvidence
 from metal.api.server import State
-from metal.controllers.server.identity import system
+from metal.controllers.server import identity
+from metal.controllers.server.reasons import ConditionType, Reason, WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.states.traits import traits_of
 from metal.controllers.server.tenancy import sanitization_policy
-from metal.controllers.server.tenancy.tenancy import BY_SERVER, assume_booted, find_claim
-from metal.evidence import owed
+from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
+from metal.controllers.shared.indexes import BY_SERVER
+from metal.evidence import outstanding
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.machine.uuids import spellings
 
 _log = structlog.get_logger(__name__)
-WAIT = "FormerTenant"
-"""Wait of a Server without state, and reason of an Error: nobody but a person knows whose machine it is."""
-_DISCOVERED = "Discovered"
-_CLAIMED = (State.RESERVED, State.CLEANUP)
 
 
 def _system(scope: Scope) -> str:
@@ -32,33 +36,45 @@ def _system(scope: Scope) -> str:
     return min(spellings(scope.server.uuid))
 
 
-async def leave_owed(scope: Scope) -> None:
+async def record_owed(scope: Scope) -> None:
     """The Server is being deleted: what its drives owe, and whose it was, is kept for the next one. Raises ApiError."""
-    claimed = scope.status.state in _CLAIMED and sanitization_policy.is_owed(scope)
-    if system.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
+    claimed = traits_of(scope.status.state).owed_when_deleted and sanitization_policy.is_owed(scope)
+    if identity.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
         return
     policy = scope.status.sanitization_policy or sanitization_policy.policy_for(scope, None)
     if policy == Policy.NONE and await find_claim(scope) is None:
         return
     policy = "" if policy == Policy.NONE else policy
-    evidence = await owed.leave(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
+    evidence = await outstanding.create(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
 
 
-async def begin(scope: Scope) -> Requeue:
-    """The first state of a Server that nobody's claim is written on. Raises ApiError."""
-    if system.problem(scope.server):
+async def enter(scope: Scope) -> Requeue | None:
+    """Give a Server without a state its first one; None for a Server that has one. Raises ApiError.
+
+    A claimed one (a restored backup) is Reserved, and counts as booted, so that nothing boots over its disk.
+    """
+    if scope.status.state:
+        return None
+    if scope.server.spec.server_claim_ref is not None:
+        assume_booted(scope)
+        return scope.transition(State.RESERVED, "claimed before its status was lost")
+    return await _enter_unclaimed(scope)
+
+
+async def _enter_unclaimed(scope: Scope) -> Requeue:
+    if identity.problem(scope.server):
         return scope.transition(State.INITIAL, "a new server")
-    left = await _left(scope)
+    left = await _kept_owed(scope)
     owners = await _owners(scope, left)
     if not owners:
         return (
-            _owe(scope, left)
+            _clean_up_first(scope, left)
             if any(one.spec.policy for one in left)
             else scope.transition(State.INITIAL, "a new server")
         )
     if len(owners) > 1 or not _fits(scope, owners[0], left):
-        return scope.wait(WAIT, _whose(owners, left))
+        return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, left))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
     await scope.patch({"spec": {"serverClaimRef": ref}})
     assume_booted(scope)
@@ -67,15 +83,15 @@ async def begin(scope: Scope) -> Requeue:
 
 async def before_available(scope: Scope) -> Requeue | None:
     """None when nothing is owed; a Server that was there before the other one was deleted has asked too early."""
-    left = [one for one in await _left(scope) if one.spec.policy]
+    left = [one for one in await _kept_owed(scope) if one.spec.policy]
     if not left:
         return None
     owners = await _owners(scope, left)
-    return scope.fail("FormerTenant", _whose(owners, left)) if owners else _owe(scope, left)
+    return scope.fail(Reason.FORMER_TENANT, _ambiguity(owners, left)) if owners else _clean_up_first(scope, left)
 
 
-async def _left(scope: Scope) -> list[SanitizationEvidence]:
-    return await owed.find(scope.context.client, scope.context.kinds, _system(scope))
+async def _kept_owed(scope: Scope) -> list[SanitizationEvidence]:
+    return await outstanding.find(scope.context.client, scope.context.kinds, _system(scope))
 
 
 async def _owners(scope: Scope, left: list[SanitizationEvidence]) -> list[ServerClaim]:
@@ -107,7 +123,7 @@ def _fits(scope: Scope, claim: ServerClaim, left: list[SanitizationEvidence]) ->
     )
 
 
-def _whose(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
+def _ambiguity(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
     claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
     evidence = ", ".join(one.metadata.name for one in left) or "none"
     return (
@@ -117,15 +133,15 @@ def _whose(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
     )
 
 
-def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
+def _clean_up_first(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
     policies = {one.spec.policy for one in left}
     policy = Policy.PURGE if Policy.PURGE in policies else Policy.CLEAR
-    known = tuple(dict.fromkeys((*scope.status.drives, *owed.drives(left))))
+    known = tuple(dict.fromkeys((*scope.status.drives, *outstanding.drives(left))))
     scope.set(
         tenant=left[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
         drives=known, boot_window=None, boot_attempts=0,
     )  # fmt: skip
-    scope.condition(_DISCOVERED, False, "ErasedFirst", "what the last tenant left is erased first")
+    scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "what the last tenant left is erased first")
     names = ", ".join(one.metadata.name for one in left)
     return scope.transition(
         State.CLEANUP, f"its Server was deleted before it was erased (SanitizationEvidence {names}); that comes first",
@@ -135,19 +151,19 @@ def _owe(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
 
 def is_undiscovered(scope: Scope) -> bool:
     """True for a server that was cleaned up before anybody has looked what it is made of."""
-    found = scope.find_condition(_DISCOVERED)
+    found = scope.find_condition(ConditionType.DISCOVERED)
     return found is not None and found.status == "False"
 
 
-async def settle(scope: Scope) -> None:
+async def settle_owed(scope: Scope) -> None:
     """The cleanup has come to its end, and with it what deleted Servers of this machine had left. Raises ApiError."""
-    if system.problem(scope.server):
+    if identity.problem(scope.server):
         return
     context, status = scope.context, scope.status
     became, proof = status.sanitization, status.sanitization_evidence
-    for left in await _left(scope):
+    for left in await _kept_owed(scope):
         if became not in (Policy.CLEAR, Policy.PURGE) and left.spec.claim_uid != status.tenant:
             continue  # nothing was erased, and this is another tenant's
         with suppress(KeyUnusable):  # then it stays owed: erased twice is better than never
             key = await scope.deps.keys.signing_key()
-            await owed.settle(context.client, context.kinds, left, became, proof, key, scope.now)
+            await outstanding.close(context.client, context.kinds, left, became, proof, key, scope.now)

@@ -1,6 +1,14 @@
-"""One more network boot of a claim's machine, because its owner asks for it: `spec.bootGeneration` was raised.
+"""One more network boot of a claim's machine, because its owner raised `spec.bootGeneration` of the claim.
 
-It is taken note of in status before anything is done for it, and may be withdrawn until it has succeeded.
+In: a claim that has booted and asks for a higher generation than any that was answered (`claim_boot.is_asked`).
+
+`accept` records the number in `status.claimBoot.requestedGeneration` before anything is done for it; the claim is read
+from the API, because an old copy of it could cost a tenant's system. Then the state Reserved boots as for the first
+time, and `netboot.progress` records the success with the number, which is never answered again.
+
+`withdraw` ends a request that the claim no longer makes, as long as it has not succeeded: a boot that has begun is
+stopped, the machine is switched off and then starts from its disk. `is_other` ends an Error of such a boot when the
+claim asks for another one, or for none.
 """
 
 import msgspec
@@ -10,16 +18,17 @@ from metal.api.claim import ServerClaim
 from metal.api.claim_boot import is_asked
 from metal.api.kinds import Kinds
 from metal.api.server import Failure
-from metal.bmc.protocols import PowerState
-from metal.controllers.server.netboot.boot_progress import is_noted
-from metal.controllers.server.power import power
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
+from metal.controllers.server.netboot.progress import is_recorded
+from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import adoption
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission
 
-_OF_BOOTS = ("NetworkBootFailed", "BootContested", "BootConfigurationNotReady")
+_OF_BOOTS = (Reason.NETWORK_BOOT_FAILED, Reason.BOOT_CONTESTED, Reason.BOOT_CONFIGURATION_NOT_READY)
 """Failures that end when nobody wants that boot any more."""
 _AGAIN = 1.0
 """Seconds until the cache should have the claim as it is."""
@@ -41,7 +50,7 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
     await scope.commit()
     noted = scope.status.claim_boot
     if noted is None or noted.requested_generation != wanted:
-        return adoption.pruned(scope)
+        return adoption.await_crds(scope)
     scope.record_event(
         "NetworkBootRequested",
         f"the claim {claim.metadata.namespace}/{claim.metadata.name} asks for network boot {wanted}: its system is "
@@ -91,7 +100,7 @@ async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
 def _has_begun(scope: Scope) -> bool:
     """What runs there is neither the system of before nor a new one."""
     window = scope.status.boot_window
-    return window is not None and window.purpose == Purpose.CLAIM and not is_noted(scope, window)
+    return window is not None and window.purpose == Purpose.CLAIM and not is_recorded(scope, window)
 
 
 def is_other(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:

@@ -1,4 +1,21 @@
-"""The sanitization boot: the probe erases the drives, and what it reports is judged, signed and kept."""
+"""Erases what a tenant left: a network boot of the probe, whose report is judged, signed and kept as evidence.
+
+In: a machine that is off, and the policy in `status.sanitizationPolicy`. Nothing starts while the claim still exists.
+
+1. The boot configuration with the erasing probe is written, and the BMC is asked to reset firmware settings
+   (`tenancy.firmware`), which the boot carries out.
+2. `netboot.boot` boots the probe. The registry stores its reports in a SanitizationEvidence named after the boot
+   window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot broke off is ended
+   with the verdict that it proves nothing.
+3. The time limit grows with the largest drive that was reported. A probe that has its Ignition and reports nothing for
+   `discovery_timeout` has failed, however large the drives are.
+4. After the final report, or when the time is over, the BMC is asked once which volumes hide drives that no report
+   shows; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written (`_conclude`).
+
+Out: `status.sanitization` when everything was erased. Otherwise the server goes to Error with `SanitizationOwed` and
+stays there until the drives are erased, or an administrator accepts it with operation=accept-owed-sanitization
+(`accept`), which the evidence keeps.
+"""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -7,16 +24,20 @@ import msgspec
 
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
+from metal.api.names import OPERATION
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
-from metal.bmc.protocols import PowerState
+from metal.bmc.power import PowerState
+from metal.controllers.server import power
 from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.netboot import boot, ignition, probe_boot
+from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
-from metal.controllers.server.power import power
+from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import firmware
 from metal.controllers.server.tenancy.tenancy import find_claim
+from metal.controllers.shared import transitions
 from metal.evidence import record
 from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
@@ -24,8 +45,6 @@ from metal.evidence.verdict import Verdict, judge, missing, with_firmware
 from metal.kube.controller.controller import Requeue
 from metal.machine.report import drives_in
 
-OWED = "SanitizationOwed"
-"""Reason of the Error in which a server waits that may hold a tenant's data still."""
 ACCEPT = "accept-owed-sanitization"
 """Operation that lets such a server go on all the same."""
 _UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
@@ -44,7 +63,7 @@ async def run(scope: Scope) -> Requeue | None:
         return _begin_again(scope)
     evidence = await _follow(scope)
     if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
-        window = _give_time(scope, window, evidence)
+        window = _extend_window(scope, window, evidence)
         if scope.now >= window.expires_at:
             return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not enough")
     if window is not None and evidence is None and _is_silent(scope, window):
@@ -84,11 +103,11 @@ async def _prepare(scope: Scope) -> Requeue | None:
             settings.probe_bundle, settings.registry_url, scope.server.uuid, status.sanitization_policy, status.drives
         )
     except ValueError as exc:
-        return scope.fail("InvalidSpec", str(exc))
+        return scope.fail(Reason.INVALID_SPEC, str(exc))
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
         await scope.require_latest()  # an old leader must not put this where a discovery is being booted by now
-        await probe_boot.ask(scope, text)
+        await probe_boot.write(scope, text)
     return None
 
 
@@ -102,7 +121,7 @@ def _begin_again(scope: Scope) -> Requeue:
 
 
 async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: SanitizationEvidence | None) -> Requeue | None:
-    if not boot.has_succeeded(scope, config):
+    if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
             return unready
@@ -116,7 +135,9 @@ async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: Sanitiz
         return busy
     if evidence is None or evidence.status.reported_at is None:
         scope.set(boot_window=None)
-        return scope.fail("EvidenceLost", "the evidence of a finished sanitization is gone. The drives are erased anew")
+        return scope.fail(
+            Reason.EVIDENCE_LOST, "the evidence of a finished sanitization is gone. The drives are erased anew"
+        )
     return await _conclude(scope, evidence)
 
 
@@ -157,7 +178,7 @@ async def _break_off(scope: Scope, name: str) -> None:
         await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, scope.now)
 
 
-def _give_time(scope: Scope, window: BootWindow, evidence: SanitizationEvidence) -> BootWindow:
+def _extend_window(scope: Scope, window: BootWindow, evidence: SanitizationEvidence) -> BootWindow:
     """A drive that nobody knew of may be larger than those that were."""
     until = window.opened_at + timedelta(seconds=timeout(scope, evidence))
     if until > window.expires_at:
@@ -166,7 +187,7 @@ def _give_time(scope: Scope, window: BootWindow, evidence: SanitizationEvidence)
     return window
 
 
-async def _see_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
+async def _read_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
     """Ask the BMC, once and with the machine still on, which volumes hold drives that no report has found.
 
     What a tenant did to the volumes counts, not what was inventoried before. Raises BMCError and ApiError.
@@ -177,11 +198,11 @@ async def _see_volumes(scope: Scope, evidence: SanitizationEvidence) -> Sanitiza
         return evidence
     found = await scope.connected().inventory(scope.uri)
     client, kinds = scope.context.client, scope.context.kinds
-    return await record.note_volumes(client, kinds, evidence, volumes(found.storages), found.problems, scope.now)
+    return await record.store_volumes(client, kinds, evidence, volumes(found.storages), found.problems, scope.now)
 
 
 async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Requeue | None:
-    evidence = await _see_volumes(scope, evidence)
+    evidence = await _read_volumes(scope, evidence)
     busy = await power.converge(scope, PowerState.OFF, "sanitization is over", force=bool(late))
     if busy is not None:
         return busy
@@ -192,14 +213,17 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
         try:
             key = await scope.deps.keys.signing_key()
         except KeyUnusable as exc:
-            return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
+            return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
         now = scope.now
         client, kinds = scope.context.client, scope.context.kinds
+        before = evidence.status
         evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
+        transitions.record(scope.context.metrics, kinds.evidence, evidence, before, evidence.status)
+        scope.context.metrics.count_sanitization(evidence)
     scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
     if verdict.owed:
-        return _owe(scope, evidence, verdict)
-    _say_erased(scope, evidence, verdict)
+        return _report_owed(scope, evidence, verdict)
+    _report_erased(scope, evidence, verdict)
     return None
 
 
@@ -208,26 +232,31 @@ def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Ve
     return judge(evidence.spec.policy, scope.status.drives, told.drives, volumes=told.volumes, late=late)
 
 
-def _owe(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
+def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
     told = "; ".join(verdict.owed)[:1500]
-    scope.condition("Sanitized", False, OWED, f"{told} (SanitizationEvidence {evidence.metadata.name})")
-    operation = f"{scope.context.kinds.key('operation')}={ACCEPT}"
+    scope.condition(
+        ConditionType.SANITIZED,
+        False,
+        Reason.SANITIZATION_OWED,
+        f"{told} (SanitizationEvidence {evidence.metadata.name})",
+    )
+    operation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT}"
     return scope.fail(
-        OWED,
+        Reason.SANITIZATION_OWED,
         f"{told}. Mend it, or take the drive out and destroy it; to go on without its erasure, which the evidence "
         f"keeps: kubectl annotate servers {scope.name} {operation}",
     )
 
 
-def _say_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
+def _report_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
     remarks = "".join(f"; {remark}" for remark in verdict.remarks)
-    count = len(verdict.left)
+    count = len(verdict.drives)
     message = (
         f"{count} drives were erased, {verdict.reached} at least{remarks[:1000]} " if count else "it has no drives "
     )
     message += f"(SanitizationEvidence {evidence.metadata.name})"
-    scope.condition("Sanitized", True, verdict.reached, message)
-    scope.set(sanitization=verdict.reached, drives=verdict.left)
+    scope.condition(ConditionType.SANITIZED, True, verdict.reached, message)
+    scope.set(sanitization=verdict.reached, drives=verdict.drives)
     scope.record_event("Sanitized", message)
 
 
@@ -238,7 +267,7 @@ def _hours(seconds: float) -> str:
 async def accept(scope: Scope) -> Requeue | None:
     """What operation=accept-owed-sanitization does; None when nothing is owed to be accepted. Raises ApiError."""
     failure = scope.status.failure
-    if scope.status.state != State.ERROR or failure is None or failure.reason != OWED:
+    if scope.status.state != State.ERROR or failure is None or failure.reason != Reason.SANITIZATION_OWED:
         return None
     context, name = scope.context, scope.status.sanitization_evidence
     evidence = await record.find(context.client, context.kinds, name)
@@ -246,13 +275,13 @@ async def accept(scope: Scope) -> Requeue | None:
         try:
             key = await scope.deps.keys.signing_key()
         except KeyUnusable as exc:
-            return scope.fail("SigningKeyUnusable", f"the evidence cannot be signed: {exc}")
+            return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
         evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
     if evidence is not None:  # with Retain nobody discovers it anew
-        scope.set(drives=_verdict(scope, evidence).left)
+        scope.set(drives=_verdict(scope, evidence).drives)
     scope.set(sanitization="Accepted")
     message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"
-    scope.condition("Sanitized", False, "LossAccepted", message[:2000])
+    scope.condition(ConditionType.SANITIZED, False, "LossAccepted", message[:2000])
     return scope.transition(
         State.CLEANUP, "what the erasure owes was accepted; the server is discovered anew", warning=True
     )

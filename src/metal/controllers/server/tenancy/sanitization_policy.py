@@ -5,6 +5,7 @@ from enum import StrEnum
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import Firmware, Policy
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.evidence.verdict import is_weaker
 
@@ -33,21 +34,21 @@ def _label(scope: Scope) -> str:
 
 
 def _known(scope: Scope, label: str, words: type[StrEnum]) -> str:
-    told = _told(scope, label)
+    told = _value(scope, label)
     return told if told in tuple(words) else ""
 
 
-def _told(scope: Scope, label: str) -> str:
+def _value(scope: Scope, label: str) -> str:
     return scope.server.metadata.labels.get(scope.context.kinds.key(label), "")
 
 
-def note_policy(scope: Scope, claim: ServerClaim | None) -> None:
+def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
     """Write down what is owed after this tenant: once the claim is gone, nobody else can tell."""
     scope.set(sanitization_policy=policy_for(scope, claim))
     wrong = [
-        f"the label {scope.context.kinds.key(label)} is {_told(scope, label)!r}, and ignored: write {', '.join(words)}"
+        f"the label {scope.context.kinds.key(label)} is {_value(scope, label)!r}, and ignored: write {', '.join(words)}"
         for label, words in ((LABEL, Policy), (FIRMWARE_LABEL, Firmware))
-        if _told(scope, label) and not _known(scope, label, words)
+        if _value(scope, label) and not _known(scope, label, words)
     ]
     if wrong:
         scope.condition("SanitizationPolicyValid", False, "InvalidLabel", "; ".join(wrong))
@@ -62,7 +63,7 @@ def is_owed(scope: Scope) -> bool:
     """
     if scope.status.sanitization:
         return False
-    return has_traces(scope) or (not scope.status.tenant and scope.find_condition("TakenOver") is not None)
+    return has_traces(scope) or (not scope.status.tenant and scope.find_condition(ConditionType.TAKEN_OVER) is not None)
 
 
 def has_traces(scope: Scope) -> bool:

@@ -5,13 +5,11 @@ import msgspec
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot
+from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission
-
-BY_SERVER = "server"
-"""Index of ServerClaims by the server that they name."""
 
 
 async def find_claim(scope: Scope) -> ServerClaim | None:
@@ -51,11 +49,14 @@ def assume_booted(scope: Scope) -> None:
     """A claimed server that lost its status: nobody knows whether it booted, so it counts as booted."""
     scope.set(claim_boot=ClaimBoot(booted_at=scope.now))
     scope.condition(
-        "BootAssumed", True, "StatusLost", "the status was lost; the claim counts as booted, so its disk is left alone"
+        ConditionType.BOOT_ASSUMED,
+        True,
+        "StatusLost",
+        "the status was lost; the claim counts as booted, so its disk is left alone",
     )
 
 
-def take_tenant(scope: Scope, claim: ServerClaim) -> None:
+def record_tenant(scope: Scope, claim: ServerClaim) -> None:
     """Write down whose traces the machine will carry, before it can carry any.
 
     A boot that is only assumed counts as the last one that the claim asked for.

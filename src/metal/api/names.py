@@ -1,0 +1,31 @@
+"""Names that one part writes and another reads: annotations, objects, and files on a machine that boots the probe.
+
+Annotations and labels stand here without the API group; `Kinds.key` adds it.
+"""
+
+OPERATION = "operation"
+"""Annotation of any kind: what an administrator asks the operator to do with the object."""
+IGNORE = "ignore"
+"""Operation that makes the operator leave the object alone, as long as the annotation stays."""
+PARK, UNPARK, RETRY = "park", "unpark", "retry"
+"""Operations of a Server."""
+PARKED = "parked"
+"""Annotation of a Server: "true" as long as it is parked. It outlives a lost status."""
+
+FIELD_MANAGER = "metal-operator"
+"""Field manager of what the controllers apply."""
+
+REPORT_BOOT = "boot"
+"""Annotation of the ConfigMap with a probe's report: id of the boot window that it belongs to."""
+REPORTED_AT = "reported-at"
+"""Annotation of that ConfigMap: when the report arrived."""
+REPORT_KEY = "report.json"
+"""Key of the report in that ConfigMap."""
+
+REPORT_TOKEN_FILE = "/etc/metalprobe/token"  # noqa: S105 - the path of the file, not a secret
+"""File on a machine that boots the probe: the token for its report."""
+
+
+def inventory_name(server: str) -> str:
+    """Name of the ConfigMap with the last report of a Server's probe."""
+    return f"inventory-{server}"

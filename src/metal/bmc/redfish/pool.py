@@ -1,0 +1,150 @@
+"""One Redfish client for each BMC, shared by all controllers.
+
+`get` takes a BMCEndpoint and returns the client that was created for its key, or a new one. The pool remembers the
+endpoint of each client: when the address, credentials or trust of a BMC change, the old client logs out in the
+background and a new one takes its place. Sharing one client keeps one session for each BMC and makes the client's
+limits (one write, two reads at a time) hold for all callers together. Nothing is sent until the first request.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+from prometheus_client import CollectorRegistry
+
+from metal.bmc import calls
+from metal.bmc.calls import RecordedBMC, Target
+from metal.bmc.metrics import Metrics
+from metal.bmc.pool import BMC, BMCEndpoint
+from metal.bmc.redfish.client import RedfishBMC
+from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
+from metal.redfish.tls import first_fingerprint
+
+TransportFactory = Callable[[BMCEndpoint], Transport]
+CertificateOf = Callable[[str, int], Awaitable[str]]
+"""SHA-256 of the certificate at an address and port."""
+CLOSE_DEADLINE = 1.8
+"""Seconds that closing everything may take; a process that receives SIGTERM has about two."""
+
+
+def http_transport(access: BMCEndpoint) -> Transport:
+    """The transport over real sockets for this access.
+
+    Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
+    """
+    return HTTPTransport(
+        access.address,
+        port=access.port,
+        scheme=access.scheme,
+        trust=Trust(access.verify, access.ca_pem, access.fingerprint),
+    )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    access: BMCEndpoint
+    client: RedfishClient
+    bmc: BMC
+
+
+class RedfishPool:
+    """Implements metal.bmc.pool.Pool. Connections and sessions are opened with the first request.
+
+    Args: permit raises when no BMC may be changed now; it is called right before each change, logins excepted.
+    registry, if given, gets the metrics of requests to BMCs.
+    """
+
+    def __init__(
+        self,
+        transport_factory: TransportFactory = http_transport,
+        *,
+        certificate_of: CertificateOf = first_fingerprint,
+        limits: Limits | None = None,
+        permit: Permit = lambda: None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self._make_transport, self._certificate_of = transport_factory, certificate_of
+        self._limits, self._permit = limits or Limits(), permit
+        self._entries: dict[str, _Entry] = {}
+        self._requests: dict[str, int] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._metrics = Metrics(registry or CollectorRegistry())
+        self._metrics.watch_sessions(lambda: sum(entry.client.session.is_open for entry in self._entries.values()))
+
+    def __repr__(self) -> str:
+        return f"<RedfishPool {len(self._entries)} BMCs {self.total_requests} requests>"
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """Requests sent so far by BMCEndpoint.key, including BMCs that were dropped since."""
+        return dict(self._requests)
+
+    @property
+    def total_requests(self) -> int:
+        """Requests sent so far."""
+        return sum(self._requests.values())
+
+    def get(self, access: BMCEndpoint) -> BMC:
+        """The client for this access; one for another access of the same key is logged out in the background.
+
+        Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
+        """
+        entry = self._entries.get(access.key)
+        if entry is not None and entry.access == access:
+            return entry.bmc
+        fresh = self._connect(access)
+        if entry is not None:
+            self._retire(entry)
+        self._entries[access.key] = fresh
+        return fresh.bmc
+
+    async def certificate(self, address: str, port: int) -> str:
+        """See Pool."""
+        return await self._certificate_of(address, port)
+
+    async def drop(self, key: str) -> None:
+        """Log out and forget the client; a later get creates a new one, which tries refused credentials again."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            await self._retire(entry)
+
+    async def aclose(self) -> None:
+        """Log out everywhere at once, within CLOSE_DEADLINE; sessions that do not answer end by their own timeout."""
+        for entry in self._entries.values():
+            self._retire(entry)
+        self._entries.clear()
+        if self._closing:
+            _, late = await asyncio.wait(self._closing, timeout=CLOSE_DEADLINE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _connect(self, access: BMCEndpoint) -> _Entry:
+        address = f"[{access.address}]" if ":" in access.address else access.address
+        target = Target(access.key, self._metrics)
+
+        def observe(method: str, outcome: str, seconds: float) -> None:
+            self._requests[access.key] = self._requests.get(access.key, 0) + 1
+            target.observe(method, outcome, seconds)
+
+        client = RedfishClient(
+            self._make_transport(access),
+            origin=f"{access.scheme}://{address}:{access.port}",
+            username=access.username,
+            password=access.password,
+            limits=self._limits,
+            observer=observe,
+            permit=self._permit_write,
+        )
+        return _Entry(access, client, cast("BMC", RecordedBMC(RedfishBMC(client), target)))
+
+    def _permit_write(self) -> None:
+        self._permit()
+        calls.note_write()
+
+    def _retire(self, entry: _Entry) -> asyncio.Task[None]:
+        task = asyncio.create_task(entry.client.aclose(), name=f"log out of {entry.access.key}")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return task

@@ -1,0 +1,153 @@
+"""The table of vendor facts: what a manufacturer, model or firmware does differently from the Redfish standard.
+
+A flow asks this table and contains no vendor names itself. Each row has a source that a reader can check and a test.
+Patterns are regular expressions, searched without regard to case; an empty pattern matches everything.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the patterns of a row are matched against; empty where the BMC reports nothing."""
+
+    manufacturer: str = ""
+    model: str = ""
+    firmware: str = ""
+
+
+@dataclass(frozen=True)
+class Quirks:
+    """Deviations from the standard, all off by default."""
+
+    repeat_boot_mode: bool = False
+    """A boot override without a mode resets the mode to the BMC's default, so UEFI is always sent with it."""
+    boot_in_settings: bool = False
+    """Boot overrides are accepted by the @Redfish.Settings object only, not by the system itself."""
+    no_expand: bool = False
+    """Expanded collections lack properties that the members themselves have."""
+
+
+NO_QUIRKS = Quirks()
+
+
+@dataclass(frozen=True)
+class TPMClear:
+    """The BIOS attribute that clears a TPM. Redfish (DSP0268) has no action for it."""
+
+    attribute: str
+    value: str
+    absent: tuple[str, str] = ("", "")
+    """Attribute and value by which this BIOS reports that the system has no TPM."""
+
+    def has_no_tpm(self, attributes: Mapping[str, Any]) -> bool:
+        """True when the BIOS reports that the system has no TPM."""
+        name, value = self.absent
+        return bool(name) and attributes.get(name) == value
+
+
+@dataclass(frozen=True)
+class Row:
+    """Facts about the machines that match all three patterns."""
+
+    source: str
+    manufacturer: str = ""
+    model: str = ""
+    firmware: str = ""
+    quirks: Quirks = NO_QUIRKS
+    tpm_clear: TPMClear | None = None
+    restart_command: str = ""
+    """SSH command that restarts the BMC."""
+
+
+_HPE_ABSENT = ("TpmState", "NotPresent")
+TABLE: tuple[Row, ...] = (
+    Row(
+        manufacturer=r"super\s*micro",
+        quirks=Quirks(repeat_boot_mode=True),
+        source="A PATCH without BootSourceOverrideMode resets the mode (DMTF/Redfishtool#106, metal-operator#607).",
+    ),
+    Row(
+        manufacturer=r"asrock",
+        quirks=Quirks(boot_in_settings=True),
+        source="AMI firmware moved boot properties to the FutureState resource (DMTF/Redfish-Tacklebox#144).",
+    ),
+    Row(
+        manufacturer=r"lenovo",
+        model=r"gb300",
+        quirks=Quirks(no_expand=True),
+        source="AMI firmware omits required properties from expanded members (nv-redfish#118).",
+    ),
+    Row(
+        manufacturer=r"\bdell\b",
+        restart_command="racreset",
+        source="metal-operator, SSH reset; RACADM command racreset.",
+    ),
+    Row(
+        manufacturer=r"\bhpe?\b|hewlett",
+        restart_command="cd /map1 && reset",
+        source="metal-operator, SSH reset; iLO's SMASH command line.",
+    ),
+    Row(
+        manufacturer=r"\blenovo\b",
+        restart_command="resetsp",
+        source="metal-operator, SSH reset; XCC command resetsp.",
+    ),
+    # The attribute names of TPM 2.0 at Dell, HPE and Lenovo are their own, so these rows need no manufacturer.
+    Row(tpm_clear=TPMClear("Tpm2Hierarchy", "Clear"), source="Dell BIOS attribute registry, TPM 2.0."),
+    Row(tpm_clear=TPMClear("TpmCommand", "Clear"), source="Dell BIOS attribute registry, TPM 1.2."),
+    Row(tpm_clear=TPMClear("Tpm2Operation", "Clear", _HPE_ABSENT), source="HPE BIOS attribute registry, TPM 2.0."),
+    Row(
+        manufacturer=r"^hp",
+        tpm_clear=TPMClear("TpmOperation", "Clear", _HPE_ABSENT),
+        source="HPE BIOS attribute registry, TPM 1.2.",
+    ),
+    Row(
+        manufacturer=r"nvidia",
+        tpm_clear=TPMClear("TpmOperation", "TPM Clear"),
+        source="NVIDIA DGX BIOS attribute registry.",
+    ),
+    Row(
+        tpm_clear=TPMClear("TrustedComputingGroup_DeviceOperation", "Clear"),
+        source="Lenovo BIOS attribute registry.",
+    ),
+)
+RESTARTABLE = "Dell, HPE and Lenovo"
+"""Manufacturers whose BMCs can be restarted over SSH, for messages."""
+
+
+def quirks_for(machine: Machine, table: tuple[Row, ...] = TABLE) -> Quirks:
+    """The quirks of all rows that match, combined."""
+    matching = [row.quirks for row in _matching(machine, table)]
+    return Quirks(**{f.name: any(getattr(quirks, f.name) for quirks in matching) for f in fields(Quirks)})
+
+
+def tpm_clear_for(machine: Machine, attributes: Mapping[str, Any]) -> TPMClear | None:
+    """The first row whose attribute this BIOS has; None where no row fits."""
+    known = (row.tpm_clear for row in _matching(machine, TABLE) if row.tpm_clear is not None)
+    return next((clear for clear in known if clear.attribute in attributes), None)
+
+
+def restart_command(manufacturer: str) -> str:
+    """The SSH command that restarts this manufacturer's BMCs; empty where none is known."""
+    matching = _matching(Machine(manufacturer), TABLE)
+    return next((row.restart_command for row in matching if row.restart_command), "")
+
+
+def _matching(machine: Machine, table: tuple[Row, ...]) -> Iterator[Row]:
+    return (row for row in table if _matches(row, machine))
+
+
+def _matches(row: Row, machine: Machine) -> bool:
+    return all(
+        re.search(pattern, value, re.IGNORECASE) is not None
+        for pattern, value in (
+            (row.manufacturer, machine.manufacturer),
+            (row.model, machine.model),
+            (row.firmware, machine.firmware),
+        )
+        if pattern
+    )

@@ -1,0 +1,97 @@
+"""Resolves the address, credentials and certificate policy of a BMC, and pauses requests that would fail again."""
+
+from metal.api.bmc import Refusal
+from metal.api.core import SECRET
+from metal.bmc.errors import BMCAuthError, BMCError
+from metal.controllers.bmc.check import report_failure
+from metal.controllers.bmc.scope import Scope
+from metal.controllers.bmc.trust import pin_certificate
+from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc
+from metal.kube.client.errors import NotFound
+from metal.kube.controller.controller import Requeue, Result
+from metal.kube.meta import permissions
+from metal.kube.meta.conditions import find, is_true
+
+
+async def resolve_endpoint(scope: Scope) -> Result | None:
+    """Resolve the endpoint. What is missing is reported in the condition Ready; its creation causes the next pass."""
+    await _read_ca(scope)
+    found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    _show_address(scope)
+    if isinstance(found, Problem) and found.reason == NOT_PINNED:
+        try:
+            await pin_certificate(scope)
+        except BMCError as exc:
+            return report_failure(scope, exc)
+        found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    if isinstance(found, Problem):
+        scope.state("Pending", found.message)
+        scope.report("Ready", False, found.reason, found.message)
+        return Requeue(scope.context.jitter(scope.deps.settings.interval))
+    scope.bmc_endpoint = scope.memo.bmc_endpoint = found
+    return None
+
+
+async def back_off(scope: Scope) -> Result | None:
+    """Send nothing shortly after a restart, nor with credentials that were refused a short time ago."""
+    settings = scope.deps.settings
+    reset = find(scope.status.conditions, "Reset")
+    if reset is not None and is_true(scope.status.conditions, "Reset"):
+        left = scope.seconds_left(reset.last_transition_time, settings.reset_wait)
+        if left:
+            return Requeue(left)
+    if scope.operation == "retry":
+        await scope.consume_operation()
+        scope.set(refused=None)
+    refused = _refusal(scope)
+    scope.set(refused=refused)
+    if refused is None:
+        return None
+    left = scope.seconds_left(refused.at, settings.credentials_rest)
+    if not left:
+        return None
+    name = scope.obj.spec.bmc_secret_ref.name
+    scope.state("Error", f"valid credentials in BMCSecret {name}")
+    return Requeue(scope.context.jitter(left) + 1)
+
+
+def _refusal(scope: Scope) -> Refusal | None:
+    """The refusal, if neither the BMC nor its credentials have changed since."""
+    refused, secret = scope.status.refused, scope.secret
+    ready = find(scope.status.conditions, "Ready")
+    if refused is None or secret is None or ready is None or ready.reason != BMCAuthError.reason:
+        return None
+    if ready.observed_generation != scope.obj.metadata.generation:
+        return None
+    now = Refusal(secret_uid=secret.metadata.uid, secret_generation=secret.metadata.generation, at=refused.at)
+    return now if now == refused or scope.memo.refused == scope.bmc_endpoint else None
+
+
+def _show_address(scope: Scope) -> None:
+    """Copy MAC and IP address of the Endpoint or of spec.access into the status."""
+    source = scope.endpoint.spec if scope.endpoint else scope.obj.spec.access
+    if source is None:
+        return
+    if scope.status.ip is not None and source.ip != scope.status.ip:
+        scope.set(refused=None)  # another device may have this address
+    scope.set(mac_address=source.mac_address, ip=source.ip or None)
+
+
+async def _read_ca(scope: Scope) -> None:
+    """Read the Secret that tls.caSecretRef names; all other readers use `defaults.authorities`."""
+    tls = scope.obj.spec.tls
+    if tls is None or tls.ca_secret_ref is None:
+        return
+    name, authorities = tls.ca_secret_ref.name, scope.deps.defaults.authorities
+    try:
+        secret = await scope.context.client.get(SECRET, name, scope.deps.settings.namespace)
+    except NotFound:
+        authorities.pop(name, None)
+        return
+    authorities[name] = secret.data.get("ca.crt", b"").decode(errors="replace")
+
+
+def required_permissions() -> tuple[permissions.Permission, ...]:
+    """Permissions of this module. tls.caSecretRef of a BMC names the Secret."""
+    why = "reads the CA certificates that tls.caSecretRef of a BMC names"
+    return (permissions.Permission(SECRET, ("get",), why, where=permissions.Where.HOME),)

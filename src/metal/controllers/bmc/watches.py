@@ -1,0 +1,95 @@
+"""Adds the BMC controller to a runtime: its informers, its indexes and the changes that cause a pass."""
+
+from collections.abc import Iterable
+
+from metal.api.bmc import BMC, BMCSecret
+from metal.api.endpoint import Endpoint
+from metal.api.server import Server
+from metal.bmc.pool import Pool
+from metal.bmc.shell import Shell
+from metal.bmc.ssh import SSHShell
+from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmc.reconciler import BMCReconciler
+from metal.controllers.bmc.scope import BY_ENDPOINT, BY_SECRET, BY_UUID, Deps
+from metal.controllers.bmc.settings import BMCSettings
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.predicates import spec_or_metadata_changed
+from metal.controllers.shared.scope import Context
+from metal.kube.client.discovery import Discovery
+from metal.kube.controller.controller import owner_keys
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.objects import Key, key_of
+
+
+def setup_bmcs(
+    context: Context,
+    runtime: Runtime,
+    pool: Pool,
+    defaults: BMCEndpointDefaults,
+    settings: BMCSettings,
+    *,
+    shell: Shell | None = None,
+    template: Template | None = None,
+) -> BMCReconciler:
+    """Add the BMC controller."""
+    kinds = context.kinds
+    deps = Deps(
+        context, settings, defaults, pool, shell or SSHShell(), bmcs=runtime.informer(kinds.bmc),
+        secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
+        servers=runtime.informer(kinds.server), discovery=Discovery(context.client), template=template,
+    )  # fmt: skip
+    deps.bmcs.add_index(BY_SECRET, _secret_name)
+    deps.bmcs.add_index(BY_ENDPOINT, _endpoint_name)
+    deps.servers.add_index(BY_UUID, _system_uuid)
+    reconciler = BMCReconciler(deps)
+    controller = runtime.controller(
+        "bmc", reconciler.reconcile, workers=settings.workers, deadline=settings.contact_timeout * 2 + 20
+    )
+    controller.watches(deps.bmcs, predicate=_needs_pass)
+    controller.watches(deps.secrets, lambda secret: _bmcs_of_secret(deps, secret), spec_or_metadata_changed)
+    controller.watches(deps.endpoints, lambda endpoint: _bmcs_of_endpoint(deps, endpoint), spec_or_metadata_changed)
+    controller.watches(deps.servers, owner_keys(kinds.bmc), _system_changed)
+    return reconciler
+
+
+def _secret_name(bmc: BMC) -> Iterable[str]:
+    return (bmc.spec.bmc_secret_ref.name,)
+
+
+def _endpoint_name(bmc: BMC) -> Iterable[str]:
+    return (bmc.spec.endpoint_ref.name,) if bmc.spec.endpoint_ref else ()
+
+
+def _system_uuid(server: Server) -> Iterable[str]:
+    return (server.uuid,) if server.uuid else ()
+
+
+def _bmcs_of_secret(deps: Deps, secret: BMCSecret) -> list[Key]:
+    return [key_of(bmc) for bmc in deps.bmcs.by_index(BY_SECRET, secret.metadata.name)]
+
+
+def _bmcs_of_endpoint(deps: Deps, endpoint: Endpoint) -> list[Key]:
+    return [key_of(bmc) for bmc in deps.bmcs.by_index(BY_ENDPOINT, endpoint.metadata.name)]
+
+
+def _needs_pass(old: BMC | None, new: BMC | None) -> bool:
+    """True unless only the status changed; `metalctl console` pins or refuses the host key in the status."""
+    return spec_or_metadata_changed(old, new) or (
+        old is not None and new is not None and _host_key(old) != _host_key(new)
+    )
+
+
+def _host_key(bmc: BMC) -> tuple[str, str]:
+    pin = bmc.status.ssh_host_key
+    return (pin.sha256, pin.refused) if pin is not None else ("", "")
+
+
+def _system_changed(old: Server | None, new: Server | None) -> bool:
+    """True when a Server was deleted or has another UUID: its system may need a new Server.
+
+    A new Server causes no pass: the BMC's own pass created it, or it was listed at the start, when each BMC gets a
+    pass.
+    """
+    if old is None:
+        return False
+    return new is None or old.uuid != new.uuid

@@ -1,0 +1,33 @@
+"""The dependencies of the Endpoint reconciler."""
+
+from dataclasses import dataclass
+
+from metal.api.bmc import BMC, BMCSecret
+from metal.api.endpoint import Endpoint
+from metal.bmc.pool import Pool
+from metal.controllers.endpoint.prefix_file import PrefixFile
+from metal.controllers.endpoint.settings import EndpointSettings
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.scope import Context, StatusScope
+from metal.kube.cache.informer import Informer
+
+BY_MAC = "mac-digits"
+"""Index of Endpoints by the digits of their MAC address."""
+BY_ACCESS_MAC = "access-mac"
+"""Index of BMCs by the digits of the MAC address in spec.access."""
+
+EndpointScope = StatusScope[Endpoint]
+
+
+@dataclass
+class EndpointDeps:
+    """What all passes share; created once."""
+
+    context: Context
+    settings: EndpointSettings
+    defaults: BMCEndpointDefaults
+    pool: Pool
+    prefixes: PrefixFile
+    endpoints: Informer[Endpoint]
+    bmcs: Informer[BMC]
+    secrets: Informer[BMCSecret]

@@ -1,0 +1,11 @@
+"""Settings of the ServerMaintenance reconciler: each with a meaning, a unit and the reason for its default."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MaintenanceSettings:
+    """How the ServerMaintenance reconciler behaves. Durations are in seconds."""
+
+    overdue: float = 28800.0
+    """How long a maintenance may hold a server before it is called overdue; repairs are done within a working day."""

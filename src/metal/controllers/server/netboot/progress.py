@@ -1,0 +1,148 @@
+"""How far the network boot of a Server has come, and whether it counts. No other module decides that.
+
+In: `status.bootWindow`, whose phase the boot server and the registry advance as the machine fetches and reports.
+
+A boot counts in three steps:
+
+1. It has *succeeded* when the window says so: the machine has fetched its Ignition, or the probe has reported.
+2. It is *proven* when the machine itself fetched the script (`await_proof`): the script went to an address that DHCP
+   leased to one of the machine's MAC addresses, or no second request for the script came within `race_window`.
+3. The boot of a claim is then *recorded* in `status.claimBoot` (`record_success`), in a write of its own, before the
+   server does anything else. From then on the claim *has booted* (`has_booted`), and its machine starts from its disk.
+
+A window belongs to one version of one boot configuration and one boot generation of one claim (`belongs`). A boot is
+*under way* from the opening of its window until its result is recorded: until then resets and parking wait.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from metal.api import claim_boot
+from metal.api.boot_window import BootWindow, Phase, Purpose
+from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.server import ClaimBoot, Server, State
+from metal.controllers.server.reasons import WaitFor
+from metal.controllers.server.scope import Scope
+from metal.kube.controller.controller import Requeue
+from metal.machine import directory
+from metal.machine.report import normal_mac
+
+BY_MAC = "mac"
+"""Index of Servers by their network cards."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """For which claim a boot is, and which of its boots."""
+
+    claim_uid: str = ""
+    boot_generation: int = 0
+
+
+OPERATOR = Tenant()
+"""A boot of the operator's own, or of a maintenance."""
+
+
+def tenant_of(window: BootWindow) -> Tenant:
+    """For whom a boot was begun."""
+    return Tenant(window.claim_uid, window.boot_generation)
+
+
+def belongs(window: BootWindow | None, config: ServerBootConfiguration, tenant: Tenant = OPERATOR) -> bool:
+    """True when the window is a boot of this configuration as it is now (for this claim)."""
+    if window is None or window.config_uid != config.metadata.uid or tenant_of(window) != tenant:
+        return False
+    return window.config_generation in (0, config.metadata.generation)
+
+
+def has_succeeded(scope: Scope, config: ServerBootConfiguration) -> bool:
+    """True when the boot of this configuration is done."""
+    window = scope.status.boot_window
+    return window is not None and belongs(window, config) and window.phase == Phase.SUCCEEDED
+
+
+def is_unfinished(scope: Scope) -> bool:
+    """True when the last network boot began and never succeeded: the machine runs nothing worth a shutdown."""
+    window = scope.status.boot_window
+    if window is None or window.phase == Phase.SUCCEEDED:
+        return False
+    return scope.status.claim_boot is None or window.purpose == Purpose.SANITIZATION
+
+
+def is_under_way(scope: Scope) -> bool:
+    """True while a network boot is served, or has succeeded and nobody has taken note of it yet."""
+    window = scope.status.boot_window
+    if window is None or window.phase in (Phase.CLOSED, Phase.CONTESTED):
+        return False
+    if window.phase != Phase.SUCCEEDED:
+        return True
+    if window.purpose == Purpose.CLAIM:
+        return not is_recorded(scope, window)
+    return window.purpose == Purpose.DISCOVERY and scope.status.state == State.DISCOVERY
+
+
+def is_recorded(scope: Scope, window: BootWindow) -> bool:
+    """True when the claim's boot that this window was for is written down as had."""
+    booted = scope.status.claim_boot
+    return booted is not None and booted.booted_at is not None and booted.boot_generation >= window.boot_generation
+
+
+def has_booted(scope: Scope) -> bool:
+    """True when the claim has had its network boot, and the machine starts from its disk."""
+    return claim_boot.has_booted(scope.status.claim_boot)
+
+
+async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
+    """Record the claim's boot before anything else is decided: whatever changed since, the boot has happened.
+
+    While it is in doubt whose boot it was, nothing is written down and nothing touches the machine: a contested boot
+    starts again, but once it counts as the tenant's, no request of anybody stops it.
+    """
+    window, booted = scope.status.boot_window, scope.status.claim_boot
+    if window is None or window.claim_uid != claim.metadata.uid or window.phase != Phase.SUCCEEDED:
+        return None
+    if is_recorded(scope, window):
+        return None
+    doubt = await_proof(scope, window)
+    if doubt is not None:
+        return doubt
+    scope.set(
+        claim_boot=ClaimBoot(
+            claim_uid=window.claim_uid, image=window.image, ignition_secret=window.ignition_secret, booted_at=scope.now,
+            boot_generation=window.boot_generation,
+            requested_generation=booted.requested_generation if booted is not None else 0,
+        )
+    )  # fmt: skip
+    scope.record_event("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
+    scope.set(boot_attempts=0)
+    await scope.commit()
+    return None
+
+
+def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
+    """None when the script of this boot went to an address of the machine, or nobody else claimed to be it for long.
+
+    Before, a second request for the script contests the boot (`boot_window.serve_script`), and it starts again.
+    """
+    if window.script_served_at is None or _is_leased(scope, window.client_address):
+        return None
+    until = window.script_served_at + timedelta(seconds=scope.settings.race_window)
+    if scope.now >= until:
+        return None
+    return scope.wait(
+        WaitFor.BOOT_CONFIRMATION,
+        f"proof that {window.client_address} is this machine: DHCP reported no lease of it, so another party's boot "
+        "cannot be told apart for a while (report the leases of hosts, too, and this wait is gone)",
+        until=until,
+    )
+
+
+def _is_leased(scope: Scope, address: str) -> bool:
+    found = (e for mac in mac_index(scope.server) for e in scope.deps.endpoints.by_index(directory.BY_MAC, mac))
+    return address in directory.addresses(found)
+
+
+def mac_index(server: Server) -> Iterable[str]:
+    """The MAC addresses of a server's network cards."""
+    return {mac for nic in server.status.network_interfaces if (mac := normal_mac(nic.mac_address))}

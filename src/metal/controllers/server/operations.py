@@ -1,0 +1,256 @@
+"""Operations: what an administrator asks for with the annotation metal.ironcore.dev/operation.
+
+In: the value of the annotation; `KNOWN` lists the values. `ignore` acts as long as it stays (see
+`finalize.is_ignored`). Every other operation is carried out or refused once, an Event says which, and the annotation is
+removed. The result is written before the annotation is removed: a manager that is killed in between may carry the
+operation out twice.
+
+A reset must not be carried out twice, so it takes more steps. The annotation becomes `status.operationRequest`; the
+annotation is removed; the time of the request to the BMC is written; only then the BMC is asked, in a pass that has
+reached it. A manager that finds a request with a time does not know whether the BMC got it: the Event is
+`OperationUnconfirmed` and the reset is dropped, never repeated. A BMC that is busy is asked three times. A request that
+could not reach the BMC within `power_timeout` is dropped, because a reset must not happen when it is no longer
+expected.
+
+`_refusal` lists the states in which a reset is refused; it is asked when the annotation is read, and once more before
+the BMC is asked.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+
+import msgspec
+
+from metal.api.claim import ServerClaim
+from metal.api.claim_boot import is_asked
+from metal.api.interruption import OperationRequest
+from metal.api.names import IGNORE, OPERATION, PARK, RETRY, UNPARK
+from metal.api.server import State
+from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCConflict, BMCError, BMCForbidden, BMCNotSupported
+from metal.bmc.power import PowerState, ResetType
+from metal.controllers.server import power
+from metal.controllers.server.bmc import host_key
+from metal.controllers.server.netboot.boot import clear_override, is_override_kept
+from metal.controllers.server.netboot.progress import has_booted, is_under_way
+from metal.controllers.server.scope import Scope
+from metal.controllers.server.states import error, parked
+from metal.controllers.server.states.traits import PowerOwner, traits_of
+from metal.controllers.server.tenancy import adoption, sanitization
+from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import Key
+
+RESETS: Mapping[str, ResetType] = {
+    "graceful-restart-server": ResetType.GRACEFUL_RESTART,
+    "hard-restart-server": ResetType.FORCE_RESTART,
+    "power-cycle-server": ResetType.POWER_CYCLE,
+    "force-off-server": ResetType.FORCE_OFF,
+    "force-on-server": ResetType.FORCE_ON,
+}
+_RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWER_CYCLE)
+_TRIES = 3
+"""How often a BMC that is busy is asked."""
+KNOWN = (IGNORE, RETRY, sanitization.ACCEPT, ACCEPT_HOST_KEY, PARK, UNPARK, *RESETS)
+"""Values of the annotation."""
+
+
+async def run(scope: Scope) -> Requeue | None:
+    """Carry out metal.ironcore.dev/operation, once. What is not known is refused with an Event and removed."""
+    annotation = scope.context.kinds.key(OPERATION)
+    wanted = scope.server.metadata.annotations.get(annotation)
+    if wanted is None:
+        return None
+    if wanted in (PARK, UNPARK):
+        await parked.request(scope, wanted)
+        return None
+    if wanted in RESETS and not parked.is_marked(scope):
+        await _accept_reset(scope, wanted)
+        return None
+    result = _retry(scope) if wanted == RETRY else None
+    if wanted == sanitization.ACCEPT:
+        result = await _accept_owed(scope)
+    if wanted == ACCEPT_HOST_KEY:
+        host_key.accept(scope)
+    _refuse(scope, wanted)
+    await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
+    await scope.patch({"metadata": {"annotations": {annotation: None}}})
+    return result
+
+
+def _retry(scope: Scope) -> Requeue | None:
+    if scope.status.state == State.ERROR:
+        adoption.resume_adopted(scope)
+        return error.resume_interrupted(scope)
+    return adoption.resume_adopted(scope)
+
+
+async def _accept_owed(scope: Scope) -> Requeue | None:
+    result = await sanitization.accept(scope)
+    if result is None:
+        scope.record_event(
+            "NothingOwed", f"operation {sanitization.ACCEPT} does nothing: no erasure is owed", warning=True
+        )
+    return result
+
+
+def _refuse(scope: Scope, wanted: str) -> None:
+    if wanted in RESETS:
+        scope.record_event("ParkedOperationDropped", f"{wanted} was not done: the server is parked", warning=True)
+    elif wanted not in KNOWN:
+        known = ", ".join(KNOWN)
+        scope.record_event(
+            "UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True
+        )
+
+
+async def _accept_reset(scope: Scope, operation: str) -> None:
+    """Take the operation from its annotation: refused with an Event, or written down to be done."""
+    why = _refusal(scope, operation)
+    if why:
+        scope.record_event("OperationRefused", f"{operation} was not done: {why}", warning=True)
+    elif not _is_written_down(scope, operation):
+        deadline = scope.now + timedelta(seconds=scope.settings.power_timeout)
+        scope.set(operation_request=OperationRequest(operation=operation, requested_at=scope.now, deadline=deadline))
+    await scope.commit()
+    await scope.patch({"metadata": {"annotations": {scope.context.kinds.key(OPERATION): None}}})
+
+
+def _is_written_down(scope: Scope, operation: str) -> bool:
+    """True when a process died before it could remove the annotation. What the BMC was asked had none any more."""
+    request = scope.status.operation_request
+    return request is not None and request.operation == operation and request.asked_at is None
+
+
+async def expire_reset(scope: Scope) -> Requeue | None:
+    """Drop a request that could not be carried out in its time: a reset must not come as a surprise."""
+    request = scope.status.operation_request
+    if request is not None and request.asked_at is None and request.deadline and scope.now >= request.deadline:
+        seconds = scope.settings.power_timeout
+        _drop(scope, "OperationFailed", f"the BMC could not be asked for it within {seconds:.0f} s; it is dropped")
+    return None
+
+
+async def perform_reset(scope: Scope) -> Requeue | None:
+    """Ask the BMC for the reset that is written down, if there is one. Raises BMCError while nothing was asked yet."""
+    request = scope.status.operation_request
+    if request is None:
+        return None
+    if request.asked_at is not None:
+        return _unknown(scope, "the manager ended while it asked the BMC")
+    system = await scope.observe(max_age=0.0)
+    kind = RESETS[request.operation]
+    why = _refusal(scope, request.operation)
+    if not why and kind in _RESTARTS and system.power_state is PowerState.OFF:
+        why = "the machine is off; force-on-server switches it on"
+    if not why and kind is not ResetType.FORCE_OFF:
+        why = await _from_disk(scope)
+    if why:
+        _drop(scope, "OperationRefused", why)
+        return None
+    request = msgspec.structs.replace(request, asked_at=scope.now, attempts=request.attempts + 1)
+    scope.set(operation_request=request)
+    await scope.commit()
+    return await _ask(scope, request, kind)
+
+
+async def _from_disk(scope: Scope) -> str:
+    """Why a start now would go to the network, or nothing once it goes to the disk. Raises BMCError."""
+    await clear_override(scope, max_age=0.0)
+    return (
+        "the BMC keeps its network boot override, so the machine would not come back from its disk"
+        * is_override_kept(scope)
+    )
+
+
+async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requeue:
+    scope.invalidate()
+    scope.memo.reset_at = asyncio.get_running_loop().time()
+    if kind is ResetType.FORCE_ON:
+        power.note_on(scope)
+    try:
+        await scope.connected().reset(scope.uri, kind)
+    except (BMCConflict, BMCBusy) as exc:
+        return _again(scope, request, exc)
+    except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
+        _drop(scope, "OperationFailed", str(exc))
+        return Requeue(0)
+    except BMCError as exc:
+        return _unknown(scope, str(exc))
+    _note_touched(scope)
+    scope.set(operation_request=None)
+    scope.record_event(
+        "OperationDone", f"{request.operation}: the BMC was asked for the reset {kind}{_after(scope, kind)}"
+    )
+    return Requeue(scope.settings.power_poll)
+
+
+def _again(scope: Scope, request: OperationRequest, exc: BMCError) -> Requeue:
+    if request.attempts >= _TRIES:
+        _drop(scope, "OperationFailed", f"the BMC refused it {request.attempts} times: {exc}")
+        return Requeue(0)
+    scope.set(operation_request=msgspec.structs.replace(request, asked_at=None))
+    return Requeue(scope.context.jitter(scope.settings.bmc_retry))
+
+
+def _unknown(scope: Scope, why: str) -> Requeue:
+    what = f"whether the BMC did it is not known ({why}); look at the machine, and annotate again if it is to be done"
+    _drop(scope, "OperationUnconfirmed", what)
+    _note_touched(scope)
+    return Requeue(scope.settings.power_poll)
+
+
+def _drop(scope: Scope, reason: str, why: str) -> None:
+    request = scope.status.operation_request
+    scope.set(operation_request=None)
+    scope.record_event(reason, f"{request.operation if request else 'a reset'}: {why}", warning=True)
+
+
+def _note_touched(scope: Scope) -> None:
+    visit = scope.status.interruption
+    if visit is not None:
+        scope.set(interruption=msgspec.structs.replace(visit, touched=True))
+
+
+def _after(scope: Scope, kind: ResetType) -> str:
+    if kind is ResetType.FORCE_OFF and scope.status.state == State.RESERVED and _claims_power(scope) == PowerState.ON:
+        return "; its claim wants it on, so it is switched on again"
+    return ""
+
+
+def _refusal(scope: Scope, operation: str) -> str:
+    """Why the state of the server forbids the reset, or nothing."""
+    failure = scope.status.failure
+    state = failure.state if scope.status.state == State.ERROR and failure is not None else scope.status.state
+    if is_under_way(scope):
+        return "a network boot is under way; wait until it is over"
+    if RESETS[operation] is ResetType.FORCE_OFF:
+        return ""
+    owner = traits_of(state).power
+    if owner is PowerOwner.MAINTENANCE:
+        return "the maintenance wants it off" * (_maintenance_power(scope) == PowerState.OFF)
+    if owner is not PowerOwner.CLAIM:
+        return f"a server in {state} is off or moved by its own state; only force-off-server is obeyed there"
+    if not has_booted(scope):
+        return "the claim's first boot is still owed, and comes over the network"
+    claim = _claim(scope)
+    if claim is not None and is_asked(claim, scope.status.claim_boot):
+        return "the claim asks for another network boot, which comes first"
+    return "its claim wants it off, or is gone" * (_claims_power(scope) != PowerState.ON)
+
+
+def _claims_power(scope: Scope) -> str:
+    claim = _claim(scope)
+    return claim.spec.power if claim is not None else ""
+
+
+def _claim(scope: Scope) -> ServerClaim | None:
+    ref = scope.server.spec.server_claim_ref
+    claim = scope.deps.claims.get(Key(ref.name, ref.namespace)) if ref is not None else None
+    return None if claim is None or claim.metadata.deletion_timestamp else claim
+
+
+def _maintenance_power(scope: Scope) -> str:
+    ref = scope.server.spec.server_maintenance_ref
+    found = scope.deps.maintenances.get(Key(ref.name, ref.namespace)) if ref is not None else None
+    return found.spec.server_power if found is not None else ""

@@ -1,0 +1,233 @@
+"""Brings the power of a machine to On or Off, and decides whether a reported Off can be believed.
+
+A power change takes seconds to minutes, and only the BMC can show it: a BMC may refuse a request, forget it, be busy,
+or report an old state from a cache. Each reconcile calls `converge`, which makes one step and never waits.
+
+In: the target, and the power state that the BMC reports (`Scope.observe`).
+
+Remembered: `status.powerRequest` (target, reason, time, deadline, and when it was forced) is written before the BMC is
+asked, so that a manager which takes over knows of the request. `status.onRequestedAt` is the time of the last request
+for On that no reading has confirmed yet. The memo holds when the BMC was last asked and when to look next; losing it
+costs one more request.
+
+Out: requests to the BMC. Off is graceful first; it is forced after `graceful_timeout`, at once when the BMC has no
+graceful shutdown, or when the caller says that nothing on the machine needs one. A graceful shutdown is requested once;
+On and a forced Off are requested again every 30 seconds.
+
+End: the BMC reports the target, or the deadline passes and the server goes to Error with the reason `PowerOnTimeout` or
+`PowerOffTimeout`. A deadline that passed while the BMC did not answer starts again.
+
+An Off may be older than the last power-on. Until On was seen, or `power_settle` seconds have passed since On was
+requested, an Off does not count as reached, so that no running machine is released; Off is requested again.
+"""
+
+import asyncio
+import math
+from datetime import datetime, timedelta
+
+import msgspec
+
+from metal.api.server import PowerRequest
+from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
+from metal.bmc.power import PowerState, ResetType
+from metal.bmc.systems import SystemInfo
+from metal.controllers.server.bmc.bmc_errors import was_unreachable
+from metal.controllers.server.reasons import Reason, WaitFor
+from metal.controllers.server.scope import Scope
+from metal.kube.controller.controller import Requeue
+
+_INSIST = 30.0
+"""Seconds after which a request that changed nothing is made again; a BMC may have dropped it."""
+_SLOWEST = 10.0
+"""Longest pause between two looks at a power change, in seconds."""
+
+
+class _Refused(Exception):
+    """The BMC refuses to switch off what it takes to be off; whether it is, the next looks tell."""
+
+
+async def converge(
+    scope: Scope, target: PowerState, why: str, *, force: bool = False, look: float | None = None
+) -> Requeue | None:
+    """One step towards `target` (On or Off); None when it is reached.
+
+    The request is written to status before it goes to the BMC, so that whoever continues after a crash knows of it.
+    `force` cuts the power at once, for what holds nothing worth a shutdown. `look` is the first pause before looking
+    whether it happened, in seconds. Past the deadline the server goes to Error. An Off that may be older than the last
+    power-on is no Off. Raises BMCError.
+    """
+    request = _pending(scope, target)
+    if request is not None and (early := too_early(scope)) > 0:
+        return Requeue(early)
+    system = await scope.observe(max_age=0.0 if request is not None else None)
+    if system.power_state is target and not is_old_off(scope, system):
+        scope.set(power_request=None)
+        return None
+    if request is None:
+        _report_unexpected(scope, target, system, why)
+        request = _request(scope, target, why, force=force)
+        await _record(scope, request)
+        return await _act(scope, request, look)
+    return await _insist(scope, request)
+
+
+def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
+    """An Event when the power was as it should be, and is not any more although nothing here changed it."""
+    last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
+    ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
+    if last.power_state != target.value or ours:
+        return
+    text = f"the machine is {system.power_state}, and not by our doing; it is switched {target.lower()} again ({why})"
+    scope.record_event("UnexpectedPower", text, warning=True)
+
+
+def too_early(scope: Scope) -> float:
+    """Seconds until the next look at a power change; 0 when it is time."""
+    left = scope.memo.look_at - asyncio.get_running_loop().time()
+    return left if left > 0.01 else 0.0
+
+
+def _pending(scope: Scope, target: PowerState) -> PowerRequest | None:
+    request = scope.status.power_request
+    if request is None or request.target != target.value:
+        return None
+    if request.requested_at is None or request.requested_at > scope.now:  # the clock was set back: nothing to go by
+        return None
+    return request
+
+
+def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> PowerRequest:
+    forced_at = scope.now if force and target is PowerState.OFF else None
+    return PowerRequest(
+        target=target.value, reason=why, requested_at=scope.now, forced_at=forced_at, deadline=_deadline(scope)
+    )
+
+
+async def _record(scope: Scope, request: PowerRequest) -> None:
+    # Where the answer is lost, the request stands without having been made: what was asked before says nothing of it.
+    scope.memo.acted_at = -math.inf
+    scope.set(power_request=request)
+    if request.target == PowerState.ON:
+        note_on(scope)
+    _name_wait(scope, request)
+    await scope.commit()
+
+
+async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
+    if request.deadline is None or scope.now >= request.deadline:
+        if not was_unreachable(scope):
+            return _give_up(scope, request)
+        request = msgspec.structs.replace(request, deadline=_deadline(scope))
+        scope.set(power_request=request)
+    graceful = request.target == PowerState.OFF and request.forced_at is None
+    begun = request.requested_at or scope.now
+    if graceful and scope.now >= begun + timedelta(seconds=scope.settings.graceful_timeout):
+        return await _force(scope, request, "the operating system did not shut down in time")
+    patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless nobody knows whether
+    idle = asyncio.get_running_loop().time() - scope.memo.acted_at
+    if (idle == math.inf or idle >= patience) and not _moving(scope, request):
+        if request.target == PowerState.ON:
+            note_on(scope)
+        return await _act(scope, request)
+    elapsed = (scope.now - begun).total_seconds()
+    return _look_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
+
+
+def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
+    return scope.fail(
+        Reason.POWER_ON_TIMEOUT if request.target == PowerState.ON else Reason.POWER_OFF_TIMEOUT,
+        f"power did not reach {request.target} within {scope.settings.power_timeout:.0f} s ({request.reason}); the BMC "
+        f"reports {scope.status.power_state}. Check the machine",
+    )
+
+
+async def _force(scope: Scope, request: PowerRequest, why: str) -> Requeue:
+    scope.record_event("ForcedOff", f"{why} ({request.reason}); power is cut", warning=True)
+    forced = msgspec.structs.replace(request, forced_at=scope.now)
+    await _record(scope, forced)
+    return await _act(scope, forced)
+
+
+def _moving(scope: Scope, request: PowerRequest) -> bool:
+    moving = PowerState.POWERING_ON if request.target == PowerState.ON else PowerState.POWERING_OFF
+    return scope.status.power_state == moving.value and request.forced_at is None
+
+
+async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -> Requeue:
+    await scope.require_latest()
+    scope.memo.acted_at = asyncio.get_running_loop().time()
+    scope.invalidate()
+    try:
+        if request.target == PowerState.ON:
+            await scope.connected().power_on(scope.uri)
+        else:
+            await _power_off(scope, force=request.forced_at is not None)
+    except (BMCConflict, _Refused):
+        scope.memo.acted_at = -math.inf  # another change is under way; ask again at the next look
+    except (BMCNotSupported, BMCBadRequest):
+        if request.target == PowerState.ON or request.forced_at is not None:
+            raise
+        return await _force(scope, request, "the BMC cannot ask the operating system to shut down")
+    except BMCError:
+        scope.memo.acted_at = -math.inf
+        raise
+    return _look_again(scope, request, look or scope.settings.power_poll)
+
+
+def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
+    """Look no earlier, whatever wakes us: a change of power takes its time."""
+    _name_wait(scope, request)
+    pause = scope.context.jitter(seconds)
+    scope.memo.look_at = asyncio.get_running_loop().time() + pause
+    return Requeue(pause)
+
+
+def _name_wait(scope: Scope, request: PowerRequest) -> None:
+    doubted = "; the Off that its BMC shows may be older than the last power-on" if is_shown_off(scope) else ""
+    text = f"power {request.target} ({request.reason})"
+    if request.target == PowerState.ON:
+        scope.wait(WaitFor.POWER_ON, text, until=request.deadline)
+    else:
+        scope.wait(WaitFor.POWER_OFF, text + doubted, until=request.deadline)
+
+
+def _deadline(scope: Scope) -> datetime:
+    return scope.now + timedelta(seconds=scope.settings.power_timeout)
+
+
+def note_on(scope: Scope) -> None:
+    """Remember that On is being asked for; one that was asked for shortly before counts as the same."""
+    asked, half = scope.status.on_requested_at, timedelta(seconds=scope.settings.power_settle / 2)
+    if asked is None or not asked <= scope.now < asked + half:
+        scope.set(on_requested_at=scope.now)
+
+
+def is_old_off(scope: Scope, system: SystemInfo) -> bool:
+    """True when the reading is Off, and may be older than the last power-on; forgets a power-on that is long past."""
+    asked = scope.status.on_requested_at
+    if asked is None or system.power_state is not PowerState.OFF:
+        return False
+    if asked > scope.now:  # the clock was set back: nobody knows how long ago that was
+        scope.set(on_requested_at=scope.now)
+        return True
+    if (scope.now - asked).total_seconds() < scope.settings.power_settle:
+        return True
+    scope.set(on_requested_at=None)
+    return False
+
+
+def is_shown_off(scope: Scope) -> bool:
+    """True when the BMC was last seen to report Off although On was asked for and not seen since."""
+    return scope.status.on_requested_at is not None and scope.status.power_state == PowerState.OFF
+
+
+async def _power_off(scope: Scope, *, force: bool) -> None:
+    """Ask for Off, also where the BMC still shows an old one. Raises _Refused and BMCError."""
+    if not is_shown_off(scope):
+        await scope.connected().power_off(scope.uri, force=force)
+        return
+    how = ResetType.FORCE_OFF if force else ResetType.GRACEFUL_SHUTDOWN
+    try:
+        await scope.connected().reset(scope.uri, how)
+    except (BMCNotSupported, BMCBadRequest) as exc:
+        raise _Refused from exc

@@ -1,0 +1,73 @@
+"""Names in a Server's status that one module writes and another compares: waits, failures and condition types.
+
+They are part of the API: programs, alerts and `metalctl why` read them.
+"""
+
+from enum import StrEnum
+
+
+class WaitFor(StrEnum):
+    """Names of waits (`status.wait.for`). What each means, and its deadline, is in `states.traits.WAITS`."""
+
+    BMC = "BMC"
+    BMC_RESTART = "BMCRestart"
+    BOOT_CONFIGURATION = "BootConfiguration"
+    BOOT_CONFIRMATION = "BootConfirmation"
+    BOOT_OVERRIDE = "BootOverride"
+    BOOT_RETRY = "BootRetry"
+    CLAIM_BOOT = "ClaimBoot"
+    CUSTOM_RESOURCE_DEFINITIONS = "CustomResourceDefinitions"
+    FIRMWARE_RESET = "FirmwareReset"
+    FORMER_TENANT = "FormerTenant"
+    MAINTENANCE = "Maintenance"
+    MAINTENANCE_BOOT = "MaintenanceBoot"
+    POWER_OFF = "PowerOff"
+    POWER_ON = "PowerOn"
+    PROBE_REPORT = "ProbeReport"
+    RELEASE = "Release"
+    REPAIR = "Repair"
+    SANITIZATION = "Sanitization"
+    TAKEOVER_GO_AHEAD = "TakeoverGoAhead"
+    UNPARK = "Unpark"
+
+
+class Reason(StrEnum):
+    """Reasons of failures (`status.failure.reason`), beside those of `metal.bmc.errors`."""
+
+    BOOT_CONFIGURATION_NOT_READY = "BootConfigurationNotReady"
+    BOOT_CONTESTED = "BootContested"
+    BOOT_OVERRIDE_KEPT = "BootOverrideKept"
+    EVIDENCE_LOST = "EvidenceLost"
+    FORMER_TENANT = "FormerTenant"
+    INVALID_SPEC = "InvalidSpec"
+    NETWORK_BOOT_FAILED = "NetworkBootFailed"
+    POWER_OFF_TIMEOUT = "PowerOffTimeout"
+    POWER_ON_TIMEOUT = "PowerOnTimeout"
+    REPORT_LOST = "ReportLost"
+    SANITIZATION_OWED = "SanitizationOwed"
+    SIGNING_KEY_UNUSABLE = "SigningKeyUnusable"
+
+
+class ConditionType(StrEnum):
+    """Types of a Server's conditions that more than one module uses."""
+
+    BMC_REACHABLE = "BMCReachable"
+    BOOT_ASSUMED = "BootAssumed"
+    DISCOVERED = "Discovered"
+    INVENTORY_COMPLETE = "InventoryComplete"
+    READY = "Ready"
+    SANITIZED = "Sanitized"
+    TAKEN_OVER = "TakenOver"
+
+
+_OF_BMC = "BMC"
+
+
+def of_bmc(reason: str) -> str:
+    """The reason of a failure that is over as soon as the BMC answers."""
+    return reason if reason.startswith(_OF_BMC) else f"{_OF_BMC}{reason}"
+
+
+def is_of_bmc(reason: str) -> bool:
+    """True for a failure that is over as soon as the BMC answers."""
+    return reason.startswith(_OF_BMC)

@@ -1,0 +1,112 @@
+"""Registers the Server reconciler with a runtime: which change of which object reconciles which Server."""
+
+from collections.abc import Iterable
+
+from metal.api.bmc import BMC as BMCObject
+from metal.api.claim import ServerBootConfiguration, ServerClaim
+from metal.api.endpoint import Endpoint
+from metal.api.server import Server
+from metal.bmc.pool import Pool
+from metal.controllers.server.netboot import progress
+from metal.controllers.server.reasons import WaitFor
+from metal.controllers.server.reconciler import ServerReconciler
+from metal.controllers.server.scope import Deps
+from metal.controllers.server.settings import ServerSettings
+from metal.controllers.shared import bmc_events
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
+from metal.controllers.shared.predicates import spec_or_metadata_changed
+from metal.controllers.shared.scope import Context
+from metal.evidence.keys import KeyStore
+from metal.kube.controller.runtime import Runtime
+from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key, key_of
+from metal.machine import directory
+
+BY_BMC = "bmc"
+
+
+def bmc_index(server: Server) -> Iterable[str]:
+    """Index of Servers by their BMC's name."""
+    return () if server.spec.bmc_ref is None else (server.spec.bmc_ref.name,)
+
+
+def setup_servers(
+    context: Context,
+    runtime: Runtime,
+    pool: Pool,
+    settings: ServerSettings,
+    *,
+    access_defaults: BMCEndpointDefaults | None = None,
+    workers: int = 64,
+) -> ServerReconciler:
+    """Add the Server controller. Workers are coroutines that wait for BMCs, so there are many."""
+    kinds = context.kinds
+    deps = Deps(
+        context, settings, pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
+        configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
+        secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
+        maintenances=runtime.informer(kinds.maintenance), access_defaults=access_defaults or BMCEndpointDefaults(),
+        keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
+    )  # fmt: skip
+    deps.servers.add_index(BY_BMC, bmc_index)
+    deps.servers.add_index(BY_CLAIM, claim_index)
+    deps.claims.add_index(BY_SERVER, server_index)
+    deps.servers.add_index(progress.BY_MAC, progress.mac_index)
+    deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
+    reconciler = ServerReconciler(deps)
+    runtime.on_resume(deps.memos.clear)
+    controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
+    controller.watches(deps.servers)
+    controller.watches(deps.configs, _server_of_config)
+    controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim), _is_order)
+    controller.watches(deps.maintenances, lambda one: (Key(one.spec.server_ref.name),), spec_or_metadata_changed)
+    controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
+    controller.watches_changes(deps.bmcs, lambda old, new: _servers_of_bmc(deps, old, new))
+    return reconciler
+
+
+def _server_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
+    return (Key(config.spec.server_ref.name),)
+
+
+def _servers_of_claim(deps: Deps, claim: ServerClaim) -> Iterable[Key]:
+    """The server that the claim names, and whichever it holds: a claim may be deleted before it could name one."""
+    named = () if claim.spec.server_ref is None else (Key(claim.spec.server_ref.name),)
+    return {*named, *map(key_of, deps.servers.by_index(BY_CLAIM, str(key_of(claim))))}
+
+
+def _is_order(old: ServerClaim | None, new: ServerClaim | None) -> bool:
+    """Whether a claim may want something else of its server: most of what it says in its status it has from there."""
+    return old is None or new is None or _order(old) != _order(new)
+
+
+def _order(claim: ServerClaim) -> tuple[object, ...]:
+    meta = claim.metadata
+    return meta.uid, meta.deletion_timestamp, claim.spec, conditions.is_true(claim.status.conditions, "Booted")
+
+
+def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
+    """The servers that wait for proof that this lease is theirs."""
+    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(progress.BY_MAC, mac))
+    return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == WaitFor.BOOT_CONFIRMATION]
+
+
+def _servers_of_bmc(deps: Deps, old: BMCObject | None, new: BMCObject | None) -> Iterable[Key]:
+    """Those of a BMC that is back, that sent an event, or whose events can no longer be counted on."""
+    told = bmc_events.event_received(old, new)
+    if new is None or not (told or _came_back(old, new) or bmc_events.events_stopped(old, new)):
+        return
+    for key in map(key_of, deps.servers.by_index(BY_BMC, new.metadata.name)):
+        if told and (memo := deps.memos.get(key)) is not None:
+            memo.system = None  # what was read before the event says nothing of it
+        yield key
+
+
+def _came_back(old: BMCObject | None, new: BMCObject) -> bool:
+    return _answers(new) and not (old is not None and _answers(old))
+
+
+def _answers(bmc: BMCObject) -> bool:
+    ready, restarts = (conditions.is_true(bmc.status.conditions, name) for name in ("Ready", "Reset"))
+    return ready and not restarts

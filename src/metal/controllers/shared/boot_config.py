@@ -1,0 +1,71 @@
+"""The ServerBootConfigurations that controllers own: written, referenced by a Server, and removed.
+
+Three controllers boot something on a server: a claim the tenant's image, a maintenance its own, and the Server the
+probe. Each owns one configuration with a name that follows from the owner, and decides when it is written and what it
+says. How it is written is the same, and stands here: `apply` by server-side apply, `point` by a patch of the Server
+that its resourceVersion guards, `drop` only while it is the very object that was seen (its UID).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from metal.api.claim import ServerBootConfiguration
+from metal.api.common import ObjectRef
+from metal.api.names import FIELD_MANAGER
+from metal.api.server import Server
+from metal.controllers.shared.scope import Context
+from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import NotFound
+from metal.kube.meta.objects import Key
+
+CLAIM_REF = "bootConfigurationRef"
+"""Field of a Server's spec: what a claim boots, or the probe."""
+MAINTENANCE_REF = "maintenanceBootConfigurationRef"
+"""Field of a Server's spec: what a maintenance boots."""
+
+
+def manifest(
+    key: Key, owner: Mapping[str, Any], spec: Mapping[str, Any], annotations: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The configuration to apply; `owner` is its controller's owner reference."""
+    metadata: dict[str, Any] = {"name": key.name, "namespace": key.namespace, "ownerReferences": [owner]}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"metadata": metadata, "spec": spec}
+
+
+async def apply(
+    context: Context, configs: Informer[ServerBootConfiguration], desired: dict[str, Any]
+) -> ServerBootConfiguration:
+    """Write the configuration, and show it to the cache at once. Raises ApiError."""
+    config = await context.client.apply(context.kinds.boot_config, desired, manager=FIELD_MANAGER)
+    configs.observe(config)
+    return config
+
+
+def reference(field: str, current: ObjectRef | None, key: Key) -> dict[str, Any]:
+    """The change of a Server that makes `field` name the configuration; empty when it does already."""
+    if current is not None and (current.namespace, current.name) == (key.namespace, key.name):
+        return {}
+    return {"spec": {field: {"namespace": key.namespace, "name": key.name}}}
+
+
+async def point(
+    context: Context, servers: Informer[Server], server: Server, field: str, current: ObjectRef | None, key: Key
+) -> None:
+    """Make a Server name the configuration in `field`. Raises ApiError; Conflict when the Server has changed."""
+    change = reference(field, current, key)
+    if not change:
+        return
+    body = {"metadata": {"resourceVersion": server.metadata.resource_version}, **change}
+    servers.observe(await context.client.patch(context.kinds.server, server.metadata.name, body))
+
+
+async def drop(context: Context, config: ServerBootConfiguration) -> bool:
+    """Delete the configuration; False when it was gone already. Raises ApiError."""
+    meta = config.metadata
+    try:
+        await context.client.delete(context.kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)
+    except NotFound:
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""Outstanding sanitization: remembers that the drives of a deleted Server still have to be erased.
+
+A Server's status is deleted with it, but its machine keeps the tenant's data and may get a Server again. So before a
+Server is deleted, a SanitizationEvidence `owed-<system UUID>-<Server UID>` without a phase is created, with the
+policy and the known drives, labelled with the system's UUID. A new Server finds it by that label and begins with the
+cleanup; the result of that cleanup closes the record: it gets a phase and a signature, and loses the label.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from metal.api.kinds import Kinds
+from metal.api.sanitization import EvidencePhase, KnownDrive, Policy, SanitizationEvidence
+from metal.api.server import Server
+from metal.evidence import record
+from metal.evidence.drives import as_erasure, as_known
+from metal.evidence.signing import SigningKey
+from metal.kube.client.errors import AlreadyExists
+from metal.kube.client.protocol import Client
+from metal.kube.meta.permissions import Permission
+from metal.machine.report import drives_in
+
+LABEL = "owed-by"
+"""Label (under the API group) of such a record until it is closed: the system's UUID."""
+_ERASED = (Policy.CLEAR, Policy.PURGE)
+
+
+async def create(client: Client, kinds: Kinds, server: Server, system: str, policy: str) -> SanitizationEvidence:
+    """Record the outstanding sanitization of a server that is being deleted; an empty policy records only its claim.
+
+    Idempotent. Raises ApiError.
+    """
+    name = f"owed-{system}-{server.metadata.uid}"
+    spec = {
+        "serverRef": {"name": server.metadata.name}, "systemUUID": system, "claimUID": server.status.tenant,
+        "policy": policy,
+    }  # fmt: skip
+    meta = {"name": name, "labels": {kinds.key(LABEL): system}}
+    try:
+        evidence = await client.create(kinds.evidence, {"metadata": meta, "spec": spec})
+    except AlreadyExists:
+        evidence = await client.get(kinds.evidence, name)
+    known = server.status.drives or drives_in(server.status.storages)
+    status = msgspec.structs.replace(evidence.status, drives=tuple(map(as_erasure, known)))
+    return await record.write(client, kinds, evidence, status)
+
+
+async def find(client: Client, kinds: Kinds, system: str) -> list[SanitizationEvidence]:
+    """All open records of this system, the oldest first. Raises ApiError."""
+    found = (await client.list(kinds.evidence, labels=f"{kinds.key(LABEL)}={system}")).items
+    return sorted((one for one in found if not one.status.phase), key=lambda one: str(one.metadata.creation_timestamp))
+
+
+def drives(records: list[SanitizationEvidence]) -> tuple[KnownDrive, ...]:
+    """The drives in these records, each once."""
+    return tuple(dict.fromkeys(as_known(one) for evidence in records for one in evidence.status.drives))
+
+
+async def close(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, sanitization: str, proof: str, key: SigningKey,
+    now: datetime,
+) -> None:  # fmt: skip
+    """Close a record with the result of the cleanup and the name of its evidence. Raises ApiError."""
+    status = msgspec.structs.replace(
+        evidence.status,
+        phase=EvidencePhase.SUCCEEDED if sanitization in _ERASED else EvidencePhase.FAILED,
+        ended_at=now,
+        remarks=(f"the cleanup ended with sanitization {sanitization} (SanitizationEvidence {proof or 'none'})",),
+    )
+    await record.sign(client, kinds, evidence, status, key, now)
+    # A backup that is restored without status must not open the record again.
+    labels = {"metadata": {"labels": {kinds.key(LABEL): None}}}
+    await client.patch(kinds.evidence, evidence.metadata.name, labels)
+
+
+def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
+    """Permissions for these records, in addition to those for evidence."""
+    return (
+        Permission(
+            kinds.evidence, ("list",), "finds outstanding sanitizations of a machine whose Server was created again"
+        ),
+        Permission(kinds.evidence, ("patch",), "removes the label of a closed record"),
+    )

@@ -1,0 +1,204 @@
+"""The transitions of a boot window: what a machine may fetch during one network boot, and when that ends. Pure
+functions.
+
+A boot window is one network boot of one server. It is kept in Server.status, so that every replica of the boot server
+and of the registry sees the same one, and each transition is written with the Server's resourceVersion (see
+`boot_window_store`): of two concurrent requests one succeeds, the other decides again on the newer version.
+
+- *Opened* by the Server controller immediately before it powers the machine on. No other power-on opens a window, so a
+  machine that somebody starts by hand is served nothing.
+- *Served* in this order, each step with a token from the step before: the boot script (`serve_script`), the images
+  (`check_token`), the Ignition (`serve_ignition`), the acceptance of the probe's report (`accept_report`). A token is
+  valid for one step; serving the next step spends it.
+- *Remembered*: SHA-256 digests of tokens, never tokens, since everybody who may read a Server reads its status; the
+  address that was served and the time. A response can be lost after its token was spent, so the client that received
+  the Ignition may fetch it again for `IGNITION_RETRY_PERIOD`, and the same report may be sent again (`is_repeat`).
+- *Closed* by the first success (the Ignition of a claim or a maintenance, the report of the probe), by `expires_at`,
+  by the controller (`close`), or by `contest`: without a DHCP lease that identifies the machine, the first client
+  receives the script, and a second request shows that one of the two was not the machine. The controller then stops
+  that boot and starts another. A finished boot stays contestable for `CONTEST_PERIOD`, as firmware may take minutes
+  to send its request.
+
+Each function returns a new window, or raises `Refused`.
+"""
+
+import hashlib
+import hmac
+from datetime import datetime, timedelta
+
+import msgspec
+
+from metal.api.boot_window import BootWindow, Phase, Purpose
+
+CONTEST_PERIOD = timedelta(minutes=5)
+"""How long after its script was served a finished boot can still be contested, by default."""
+
+IGNITION_RETRY_PERIOD = timedelta(seconds=20)
+"""How long the client that received the Ignition may fetch it again with the same token.
+
+Ignition waits 10 s for an answer, then asks again; the replica that spent the token may have died before it answered.
+"""
+
+
+class Refused(Exception):
+    """A request that the window does not allow. `reason` is CamelCase; str() is a sentence without secrets."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def digest(token: str) -> str:
+    """SHA-256 of a token in hexadecimal. Bytes of headers and URLs that are not UTF-8 arrive as lone surrogates."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def is_open(window: BootWindow | None, now: datetime) -> bool:
+    """True while the machine may still fetch or report something."""
+    live = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)
+    return window is not None and window.phase in live and now < window.expires_at
+
+
+def require_open(window: BootWindow | None, now: datetime) -> BootWindow:
+    """The window, while the machine may still fetch or report something. Raises Refused."""
+    if window is None or not is_open(window, now):
+        raise Refused("BootWindowClosed", "no network boot of this server is in progress")
+    return window
+
+
+def _require_token(expected: str, token: str) -> None:
+    if not expected:
+        raise Refused("TokenSpent", "the token was used before, or none was issued")
+    if not token or not hmac.compare_digest(expected, digest(token)):
+        raise Refused("TokenInvalid", "the token is not the one of this boot")
+
+
+def serve_script(
+    window: BootWindow | None,
+    now: datetime,
+    *,
+    token: str,
+    client: str,
+    lease_known: bool,
+    contest_period: timedelta = CONTEST_PERIOD,
+) -> BootWindow:
+    """Serve the script to `client` with a new `token`.
+
+    The caller has already compared the client with the lease, if one is known (lease_known). Then the same machine
+    may ask again (a firmware retry), and the older token becomes invalid. Without a known lease, a second request
+    means that another client was served before, however far that boot has progressed: raises Refused with reason
+    BootContested, and the caller records `contest(window)`.
+    """
+    if not lease_known and is_contestable(window, now, contest_period):
+        raise Refused("BootContested", "the script of this boot was already served to another request")
+    window = require_open(window, now)
+    if window.phase == Phase.IGNITION_SERVED:
+        raise Refused("TokenSpent", "this boot has fetched its Ignition already")
+    return msgspec.structs.replace(
+        window, phase=Phase.SCRIPT_SERVED, token_digest=digest(token), client_address=client, script_served_at=now
+    )
+
+
+def is_contestable(window: BootWindow | None, now: datetime, contest_period: timedelta = CONTEST_PERIOD) -> bool:
+    """True while a second request for the script contests this boot: it is in progress, or finished recently.
+
+    contest_period: how long after its script was served a finished boot may be contested; the Server controller waits
+    that long before it trusts the boot.
+    """
+    if window is None or window.script_served_at is None or now >= window.expires_at:
+        return False
+    if window.phase == Phase.SUCCEEDED:
+        return now - window.script_served_at < contest_period
+    return window.phase in (Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)
+
+
+def check_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
+    """The window, when `token` is its valid script token (needed for images). Raises Refused."""
+    window = require_open(window, now)
+    _require_token(window.token_digest, token)
+    return window
+
+
+def serve_ignition(
+    window: BootWindow | None, now: datetime, *, token: str, report_token: str, client: str
+) -> BootWindow:
+    """Serve the Ignition: the script's token is spent, and the token for the report becomes valid.
+
+    For a claim or a maintenance this is the first success and ends the boot. A machine that missed the answer may fetch
+    it again for `IGNITION_RETRY_PERIOD`; then only the newest token for the report is valid. Raises Refused.
+    """
+    again = _is_repeat_of_ignition(window, now, token, client)
+    window = window if window is not None and again else check_token(window, now, token)
+    done = not expects_report(window)
+    return msgspec.structs.replace(
+        window,
+        phase=Phase.SUCCEEDED if done else Phase.IGNITION_SERVED,
+        token_digest="",
+        spent_token_digest=digest(token),
+        ignition_address=client,
+        report_token_digest="" if done else digest(report_token),
+        ignition_served_at=window.ignition_served_at if again else now,
+    )
+
+
+def expects_report(window: BootWindow) -> bool:
+    """True when the booted system sends a report; otherwise the boot succeeds with its Ignition."""
+    return window.purpose not in (Purpose.CLAIM, Purpose.MAINTENANCE)
+
+
+def _is_repeat_of_ignition(window: BootWindow | None, now: datetime, token: str, client: str) -> bool:
+    """True for the client that received the Ignition a moment ago, until the machine has reported."""
+    if window is None or not window.spent_token_digest or window.ignition_served_at is None:
+        return False
+    done = Phase.IGNITION_SERVED if expects_report(window) else Phase.SUCCEEDED
+    if window.phase != done or not now - window.ignition_served_at < IGNITION_RETRY_PERIOD or now >= window.expires_at:
+        return False
+    return client == window.ignition_address and hmac.compare_digest(window.spent_token_digest, digest(token))
+
+
+def check_report_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
+    """The window, when `token` is its valid report token. Raises Refused."""
+    if window is not None and window.phase == Phase.SUCCEEDED:
+        raise Refused("TokenSpent", "the report of this boot was accepted before")
+    window = require_open(window, now)
+    _require_token(window.report_token_digest, token)
+    return window
+
+
+def receipt_of(token: str, content: bytes) -> str:
+    """Digest of an accepted report and its token: it identifies both and discloses neither."""
+    return digest(f"{token}\n{hashlib.sha256(content).hexdigest()}")
+
+
+def is_repeat(window: BootWindow | None, now: datetime, receipt: str) -> bool:
+    """True for the report that this boot has already accepted, sent again because the answer was lost."""
+    if window is None or not window.receipt or now >= window.expires_at:
+        return False
+    return hmac.compare_digest(window.receipt, receipt)
+
+
+def accept_report(window: BootWindow | None, now: datetime, *, token: str, receipt: str = "") -> BootWindow:
+    """Accept the probe's (final) report: the boot has succeeded and the token is spent. Raises Refused."""
+    window = check_report_token(window, now, token)
+    return msgspec.structs.replace(
+        window, phase=Phase.SUCCEEDED, report_token_digest="", spent_token_digest="", reported_at=now, receipt=receipt
+    )
+
+
+def succeed(window: BootWindow) -> BootWindow:
+    """End a boot without Ignition that has fetched everything it needs."""
+    return _spend_all(window, Phase.SUCCEEDED)
+
+
+def contest(window: BootWindow) -> BootWindow:
+    """End a boot that two clients requested: nothing more is served; the Server controller stops and restarts it."""
+    return _spend_all(window, Phase.CONTESTED)
+
+
+def close(window: BootWindow) -> BootWindow:
+    """Serve nothing more."""
+    return _spend_all(window, Phase.CLOSED)
+
+
+def _spend_all(window: BootWindow, phase: Phase) -> BootWindow:
+    return msgspec.structs.replace(window, phase=phase, token_digest="", spent_token_digest="", report_token_digest="")

@@ -1,0 +1,273 @@
+"""A simulated BMC: takes Redfish requests and returns responses, without sockets.
+
+`handle` checks the injected faults and the login, builds the requested resource from the machine's present state, or
+applies a change to it. Transports are `in_process` and `http`.
+"""
+
+import asyncio
+import hashlib
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from metal.redfish.transport import Response
+from metal.sim.bmc import bios
+from metal.sim.bmc import redfish_errors as errors
+from metal.sim.bmc import redfish_tree as tree
+from metal.sim.bmc.events import SimEvents
+from metal.sim.bmc.latency import Latency
+from metal.sim.bmc.redfish_errors import Refusal
+from metal.sim.bmc.sessions import Full, Sessions
+from metal.sim.machine.machine import RESETS, Busy, Machine
+from metal.sim.machine.state import Override
+
+_HEADERS = {"content-type": "application/json", "odata-version": "4.0", "cache-control": "no-cache"}
+_BOOT_VALUES = {
+    "BootSourceOverrideEnabled": tree.ENABLED,
+    "BootSourceOverrideTarget": tree.TARGETS,
+    "BootSourceOverrideMode": tree.MODES,
+}
+_ACTIONS = {tree.SYSTEM_RESET: RESETS, tree.MANAGER_RESET: tree.MANAGER_RESETS}
+
+
+class SimBMC:
+    """The management controller of one machine. `requests` counts requests by method."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.sessions = Sessions(machine.site.options, machine.rng)
+        self.events = SimEvents(machine)
+        self.requests: Counter[str] = Counter()
+        self.certificate = hashlib.sha256(machine.identity.bmc_mac.encode()).hexdigest()
+        """SHA-256 of the certificate that the in-process transport presents."""
+        self._away_until = float("-inf")
+
+    def __repr__(self) -> str:
+        return f"<SimBMC {self.machine.identity.bmc_ip} {self.requests.total()} requests {self.machine!r}>"
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether connections are dropped: dead, or restarting."""
+        return self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
+
+    def restart(self) -> None:
+        """Become unreachable for a while, and lose all sessions."""
+        self.sessions.clear()
+        self._away_until = asyncio.get_running_loop().time() + self.machine.site.options.bmc_reset
+
+    def delay(self) -> float:
+        """Seconds that the next answer takes."""
+        options = self.machine.site.options
+        slow = options.slow if self.machine.faults.slow else 0.0
+        return slow + Latency(options.latency, options.latency_spread).sample(self.machine.rng)
+
+    def handle(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        """The response to one request. Header names are in lower case; `path` may have a query."""
+        self.requests[method] += 1
+        parts = urlsplit(path)
+        place = parts.path.rstrip("/") or "/"
+        try:
+            self._fail_sometimes()
+            if place == "/redfish":
+                return _answer(200, {"v1": "/redfish/v1/"})
+            if place == tree.SESSIONS and method == "POST":
+                return self._login(_object(body))
+            if place != tree.ROOT:
+                self._authenticate(headers)
+            return self._dispatch(method, place, "$expand" in parts.query, headers, body)
+        except Refusal as refusal:
+            return refusal.response()
+
+    def _fail_sometimes(self) -> None:
+        machine = self.machine
+        if machine.faults.http_500:
+            raise Refusal(500, "InternalError", "The service failed internally.")
+        if machine.faults.http_503:
+            raise Refusal(503, "ServiceTemporarilyUnavailable", "The service failed internally.", {"retry-after": "30"})
+        if machine.faults.http_5xx and machine.rng.random() < machine.site.options.error_rate:
+            status = machine.rng.choice((500, 503))
+            raise Refusal(
+                status, "InternalError", "The service failed internally.", {"retry-after": "1"} if status == 503 else {}
+            )
+
+    def _authenticate(self, headers: Mapping[str, str]) -> None:
+        if self.machine.faults.http_401:
+            self.sessions.clear()
+        if self.machine.faults.wrong_password or not self.sessions.allows(headers):
+            raise errors.unauthorized()
+
+    def _login(self, body: dict[str, Any]) -> Response:
+        try:
+            wrong = self.machine.faults.wrong_password
+            session = None if wrong else self.sessions.login(body.get("UserName"), body.get("Password"))
+        except Full:
+            raise Refusal(
+                503, "SessionLimitExceeded", "The maximum number of simultaneous sessions is reached."
+            ) from None
+        if session is None:
+            raise Refusal(401, "ResourceAtUriUnauthorized", "The user name or password is not correct.")
+        resource = tree.session(session.id, session.user)
+        return _answer(201, resource, location=resource["@odata.id"], x_auth_token=session.token)
+
+    def _dispatch(
+        self, method: str, path: str, expand: bool, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if path in _ACTIONS or path == tree.RESET_BIOS:
+            if method != "POST":
+                raise errors.not_offered(method, "POST")
+            return self._act(path, _object(body))
+        if path == tree.SESSIONS or path.startswith(f"{tree.SESSIONS}/"):
+            return self._session(method, path)
+        if path == tree.TEST_EVENT or path == tree.SUBSCRIPTIONS or path.startswith(f"{tree.SUBSCRIPTIONS}/"):
+            return self._events(method, path, expand, body)
+        resource = tree.find(self.machine, path, expand=expand and self.machine.site.options.expand)
+        if resource is None:
+            raise errors.missing(path)
+        if method in ("GET", "HEAD"):
+            return _read(resource, headers)
+        if method == "PATCH" and path == tree.SYSTEM:
+            return self._patch_system(resource, headers, _object(body))
+        if method == "PATCH" and path == tree.BIOS_SETTINGS:
+            bios.apply_settings(self.machine, _object(body))
+            return _read(tree.bios_settings(self.machine), {})
+        changes = path in (tree.SYSTEM, tree.BIOS_SETTINGS)
+        raise errors.not_offered(method, "GET", "HEAD", *(["PATCH"] if changes else []))
+
+    def _session(self, method: str, path: str) -> Response:
+        identifier = path.rpartition("/")[2]
+        if path == tree.SESSIONS and method == "GET":
+            members = [tree.session(known, self.machine.site.options.username) for known in self.sessions.ids]
+            return _answer(200, tree.collection(path, "Session", members, expand=False))
+        if method == "DELETE" and self.sessions.logout(identifier):
+            return Response(204)
+        found = self.sessions.find(identifier)
+        if found is None:
+            raise errors.missing(path)
+        if method != "GET":
+            raise errors.not_offered(method, "GET", "DELETE")
+        return _answer(200, tree.session(found.id, found.user))
+
+    def _events(self, method: str, path: str, expand: bool, body: bytes | None) -> Response:
+        if path == tree.TEST_EVENT and method == "POST":
+            self.events.send("TestMessage", str(_object(body).get("Message", "")))
+            return Response(204)
+        if path == tree.SUBSCRIPTIONS and method == "POST":
+            made = self.events.add(_object(body))
+            return _answer(201, made, location=made["@odata.id"])
+        if path == tree.SUBSCRIPTIONS and method == "GET":
+            return _answer(200, tree.collection(path, "EventDestination", self.events.all(), expand=expand))
+        found = self.events.find(path.rpartition("/")[2])
+        if found is None:
+            raise errors.missing(path)
+        if method == "DELETE":
+            self.events.remove(found["Id"])
+            return Response(204)
+        if method != "GET":
+            raise errors.not_offered(method, "GET", "DELETE")
+        return _answer(200, found)
+
+    def _act(self, path: str, body: dict[str, Any]) -> Response:
+        if path == tree.RESET_BIOS:
+            bios.reset_to_defaults(self.machine)
+            return Response(204)
+        kind = body.get("ResetType")
+        if kind not in _ACTIONS[path]:
+            raise errors.bad_value("ResetType", kind, _ACTIONS[path])
+        if path == tree.MANAGER_RESET:
+            self.machine.note("bmc_reset", type=kind)
+            self.restart()
+            return Response(204)
+        faults = self.machine.faults
+        if not faults.restarts_first:
+            self._reset(kind)
+        if faults.restarts or faults.restarts_first:
+            self.restart()
+        return Response(204)
+
+    def _reset(self, kind: str) -> None:
+        try:
+            self.machine.reset(kind)
+        except Busy as reason:
+            raise errors.busy(str(reason)) from None
+
+    def _patch_system(self, now: dict[str, Any], headers: Mapping[str, str], body: dict[str, Any]) -> Response:
+        match = headers.get("if-match", "*")
+        if match not in ("*", _etag(now)):
+            raise errors.outdated()
+        for name in body:
+            if name not in ("Boot", "IndicatorLED", "LocationIndicatorActive"):
+                raise errors.unknown_property(name)
+        if "Boot" in body:
+            self._patch_boot(body["Boot"])
+        if "LocationIndicatorActive" in body:
+            self.machine.state.led = "Lit" if body["LocationIndicatorActive"] else "Off"
+        if "IndicatorLED" in body:
+            self.machine.state.led = _choice("IndicatorLED", body["IndicatorLED"], tuple(tree.LEDS))
+        self.machine.changed()
+        return _read(tree.system(self.machine), {})
+
+    def _patch_boot(self, boot: object) -> None:
+        if not isinstance(boot, dict):
+            raise errors.bad_value("Boot", boot)
+        for name, value in boot.items():
+            if name in _BOOT_VALUES:
+                _choice(name, value, _BOOT_VALUES[name])
+            elif name not in ("HttpBootUri", "BootOrder"):
+                raise errors.unknown_property(f"Boot/{name}")
+        if "BootOrder" in boot:
+            self.machine.state.boot_order = self._order(boot["BootOrder"])
+        self._override(boot)
+
+    def _override(self, boot: dict[str, Any]) -> None:
+        old = self.machine.state.override
+        new = Override(
+            enabled=boot.get("BootSourceOverrideEnabled", old.enabled),
+            target=boot.get("BootSourceOverrideTarget", old.target),
+            mode=boot.get("BootSourceOverrideMode", old.mode),
+            http_boot_uri=boot.get("HttpBootUri", old.http_boot_uri),
+        )
+        if new != old and not self.machine.faults.drops_override:
+            self.machine.state.override = new
+            self.machine.note("override", enabled=new.enabled, target=new.target, by="bmc")
+
+    def _order(self, order: object) -> list[str]:
+        known = self.machine.state.boot_order
+        if not isinstance(order, list) or sorted(map(str, order)) != sorted(known):
+            raise errors.bad_value("Boot/BootOrder", order, known)
+        return order
+
+
+def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise errors.bad_value(name, value, allowed)
+    return value
+
+
+def _object(body: bytes | None) -> dict[str, Any]:
+    try:
+        value: Any = msgspec.json.decode(body or b"")
+    except msgspec.DecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise errors.malformed()
+    return value
+
+
+def _etag(resource: dict[str, Any]) -> str:
+    return f'"{zlib.crc32(msgspec.json.encode(resource)):08x}"'
+
+
+def _read(resource: dict[str, Any], headers: Mapping[str, str]) -> Response:
+    tag = _etag(resource)
+    if headers.get("if-none-match") == tag:
+        return Response(304, {"etag": tag})
+    return _answer(200, resource, etag=tag)
+
+
+def _answer(status: int, resource: dict[str, Any], **headers: str) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(status, {**_HEADERS, **named}, msgspec.json.encode(resource))

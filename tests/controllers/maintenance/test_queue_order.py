@@ -1,0 +1,112 @@
+"""Which maintenance comes next, and why another one waits."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metal.api.claim import ServerClaim
+from metal.api.common import LocalRef, ObjectRef
+from metal.api.maintenance import ServerMaintenance, ServerMaintenanceSpec
+from metal.api.meta import ObjectMeta
+from metal.api.server import Server, ServerSpec, ServerStatus
+from metal.controllers.maintenance import queue_order
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def key(name: str) -> str:
+    return f"g/{name}"
+
+
+def _one(name: str = "m", *, age: int = 0, namespace: str = "a", **spec: Any) -> ServerMaintenance:
+    meta = ObjectMeta(
+        name=name, namespace=namespace, uid=f"{namespace}-{name}", creation_timestamp=NOW - timedelta(seconds=age)
+    )
+    return ServerMaintenance(metadata=meta, spec=ServerMaintenanceSpec(server_ref=LocalRef(name="s"), **spec))
+
+
+def _claim(**labels: str) -> ServerClaim:
+    return ServerClaim(
+        metadata=ObjectMeta(name="c", namespace="a", labels={key(k.replace("_", "-")): v for k, v in labels.items()})
+    )
+
+
+def _server(state: str = "Available", **spec: Any) -> Server:
+    return Server(metadata=ObjectMeta(name="s"), spec=ServerSpec(**spec), status=ServerStatus(state=state))
+
+
+@pytest.mark.behaviour("ServerMaintenance", "Maintenances are ordered by priority, policy, age, namespace and name.")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_one("z", priority=1), _one("a", age=9)),
+        (_one("z", policy="Enforced"), _one("a", age=9)),
+        (_one("z", age=1), _one("a")),
+        (_one("z", namespace="a"), _one("a", namespace="b")),
+        (_one("a"), _one("b")),
+        (_one("z", priority=0), _one("a", priority=-1, policy="Enforced", age=9)),
+    ],
+)
+def test_priority_then_policy_then_age_then_name(first: ServerMaintenance, second: ServerMaintenance) -> None:
+    """Each criterion decides only when those before it are equal."""
+    assert queue_order.rank(first) < queue_order.rank(second)
+    assert queue_order.first([second, first], None, key) is first
+
+
+MAINTENANCES = st.builds(
+    _one,
+    st.sampled_from("abcdef"),
+    age=st.integers(0, 3),
+    namespace=st.sampled_from("ab"),
+    priority=st.integers(-2, 2),
+    policy=st.sampled_from(["Enforced", "OwnerApproval"]),
+)
+
+
+@pytest.mark.behaviour(
+    "ServerMaintenance", "Of several maintenances exactly one has a server, unless all lack approval."
+)
+@given(st.lists(MAINTENANCES, min_size=1, max_size=6, unique_by=lambda m: m.metadata.uid), st.randoms(), st.booleans())
+def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance], rng: Any, approved: bool) -> None:
+    """Whatever the order of the list: one has its turn, unless all lack their approval."""
+    claim = _claim(maintenance_approved="true") if approved else _claim()
+    shuffled = list(found)
+    rng.shuffle(shuffled)
+    free = [m for m in found if queue_order.obstacle(m, _server(), claim, shuffled, key) is None]
+    waits_for_owner = not approved and all(m.spec.policy == "OwnerApproval" for m in found)
+    assert len(free) == (0 if waits_for_owner else 1)
+    assert queue_order.first(shuffled, claim, key) == (free[0] if free else None)
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        (_server(server_maintenance_ref=ObjectRef(namespace="x", name="other")), "Queued"),
+        (_server("Cleanup"), "ServerInCleanup"),
+        (_server("Parked"), "ServerParked"),
+        (_server("Initial"), None),
+        (_server("Error"), None),
+    ],
+)
+def test_each_obstacle_has_its_reason(server: Server, reason: str | None) -> None:
+    """Held by another one; something is owed first; parked. Error and Initial are no obstacles."""
+    found = queue_order.obstacle(_one(policy="Enforced"), server, None, [], key)
+    assert (found.reason if found else None) == reason
+
+
+def test_a_missing_approval_says_how_it_is_given_and_holds_up_nobody() -> None:
+    """The command is in the sentence; an Enforced one of lower priority has its turn meanwhile."""
+    high, low = _one("high", priority=9), _one("low", policy="Enforced")
+    found = queue_order.obstacle(high, _server(), _claim(), [high, low], key)
+    assert found is not None
+    assert "kubectl label serverclaims -n a c g/maintenance-approved=true" in found.awaited
+    assert queue_order.obstacle(low, _server(), _claim(), [high, low], key) is None
+
+
+@pytest.mark.parametrize(("value", "approved"), [("true", True), ("", True), ("false", False)])
+def test_the_label_itself_is_the_approval(value: str, approved: bool) -> None:
+    """As with the Go operator the label's presence counts; only "false" takes it back."""
+    assert queue_order.is_approved(_claim(maintenance_approved=value), key) is approved
