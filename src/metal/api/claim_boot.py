@@ -9,7 +9,7 @@ from metal.api.server import ClaimBoot
 
 
 def has_booted(boot: ClaimBoot | None, claim: ServerClaim | None = None) -> bool:
-    """True when the claim that holds the server has had its first network boot; with `claim`, when it is that claim."""
+    """Return True when the first network boot of the bound claim has succeeded; with `claim`, of that claim."""
     if boot is None or boot.booted_at is None:
         return False
     return claim is None or boot.claim_uid == claim.metadata.uid
@@ -22,5 +22,5 @@ def answered(claim: ServerClaim, boot: ClaimBoot | None) -> int:
 
 
 def is_asked(claim: ServerClaim, boot: ClaimBoot | None) -> bool:
-    """True when the claim has booted, and its owner has asked for one more network boot since."""
+    """Return True when the claim has booted and requests another network boot."""
     return has_booted(boot, claim) and claim.spec.boot_generation > answered(claim, boot)

@@ -11,16 +11,7 @@ from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.interruption import Interruption, OperationRequest
 from metal.api.inventory import Inventory
-from metal.api.markers import (
-    IP,
-    Choice,
-    Defaulted,
-    ListMap,
-    Quantity,
-    Required,
-    Rule,
-    TypeSchema,
-)
+from metal.api.markers import IP, Choice, Defaulted, ListMap, Quantity, Required, Rule, TypeSchema
 from metal.api.meta import Conditions, Model, ObjectMeta
 from metal.api.sanitization import FirmwareReset, KnownDrive, Policy, SanitizationProgress
 

@@ -203,7 +203,7 @@ async def test_the_trusted_host_key_takes_the_refused_one_out_of_the_status(
 async def test_a_server_with_its_own_bmc_keeps_the_host_key_in_its_status(
     tmp_path: Path, keys: list[asyncssh.SSHKey]
 ) -> None:
-    """Without a BMC object, the key is pinned in the status of the Server, with the same way out."""
+    """Without a BMC object, the key is pinned in the status of the Server, with the same console out."""
     async with bench(tmp_path) as b, ssh(keys[0]) as fake:
         await inline(b, fake.port)
         code, _, err = await typed(b, b"~.")

@@ -52,13 +52,13 @@ CLAIM = sorted((HOUSE / "claim").glob("*.py"))
 
 
 def test_every_wait_has_its_sentence() -> None:
-    """Each name that a Server's status may have; the controllers write no other."""
+    """Every name that status.wait.for can have is known; the controllers write no other."""
     assert set(WaitFor) <= set(WAITS)
     assert not literals(SERVER, "wait")
 
 
 def test_every_failure_has_its_sentence() -> None:
-    """Those of the Server controller, those of a BMC that fails or refuses, and those of objects that are missing."""
+    """The reasons of the Server controller, of BMC errors, and of missing objects are known."""
     kinds = [getattr(bmc_errors, name) for name in bmc_errors.__all__] + [WrongSystem]
     lasting = {_lasting(kind) for kind in kinds}
     missing = {
@@ -71,7 +71,7 @@ def test_every_failure_has_its_sentence() -> None:
 
 
 def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
-    """A reason is a constant; the few that come from an error of the BMC are enumerated above."""
+    """A reason is a constant; those that come from a BMC error are enumerated."""
     reasons = [(file, ast.unparse(call.args[0])) for call, file in calls(SERVER, "fail")]
     assert sorted((file, reason) for file, reason in reasons if not reason.startswith("Reason.")) == [
         ("bmc_errors.py", "of_bmc(reason)"),

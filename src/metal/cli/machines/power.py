@@ -39,7 +39,7 @@ def command() -> None:
 @output_option
 @on_api
 async def on(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
-    """Set spec.power of the claims of these servers to On."""
+    """Set spec.power of the claims of servers to On."""
     await _switch(ctx, servers, "On", FORCE_ON, **given)  # type: ignore[arg-type]  # click's own types
 
 
@@ -51,7 +51,10 @@ async def on(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> 
 @output_option
 @on_api
 async def off(ctx: CommandContext, servers: tuple[str, ...], **given: object) -> None:
-    """Set spec.power of the claims of these servers to Off; the operating systems are shut down."""
+    """Set spec.power of the claims of servers to Off.
+
+    The operating systems are shut down, unless --force is set.
+    """
     await _switch(ctx, servers, "Off", FORCE_OFF, **given)  # type: ignore[arg-type]  # click's own types
 
 
@@ -88,7 +91,10 @@ async def reset(
 @output_option
 @on_api
 async def status(ctx: CommandContext, servers: tuple[str, ...], output: str | None) -> None:
-    """Show the power of servers, what controls it, their state and what they wait for. Defaults to all servers."""
+    """Show the power of servers and what controls it.
+
+    Also shows the state and the wait of each server. Defaults to all servers.
+    """
 
     async def one(name: str) -> Target:
         return await target(ctx, name)

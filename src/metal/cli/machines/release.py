@@ -76,7 +76,7 @@ def _free(claim_uid: str, before: Server) -> Awaited:
         server: Server = decoded(obj, Server)
         if problem := failed_since(server, before):
             raise click.ClickException(problem)
-        others = server.status.tenant not in ("", claim_uid)  # another claim has it already
+        others = server.status.tenant not in ("", claim_uid)  # another claim is bound to it already
         is_free = server.status.tenant == "" or server.status.state == State.RELEASED
         if others or (is_free and traits_of(server.status.state).released):
             return ""

@@ -66,8 +66,8 @@ def command(
     """Run the control plane on this machine: embedded API, controllers, boot server and registry.
 
     With --fleet N, also run N simulated servers, which become Available without further steps. Ctrl-C stops it. The
-    same command with the same --data continues where it stopped. While a table is shown
-    on the terminal, log lines are written to the file log in --data, as JSON.
+    same command with the same --data continues where it stopped. While the table is shown on a terminal, log
+    lines are written to the file log in --data, as JSON.
     """
     config = _load(config_file)
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
