@@ -41,8 +41,7 @@ def test_the_task_that_the_ignition_carries_is_read_by_the_eraser(tmp_path: Path
 
 
 def test_what_may_be_a_volume_is_told_to_the_eraser(tmp_path: Path) -> None:
-    """It is a drive of the machine that the BMC does not list, if the BMC lists others that the machine does not
-    have."""
+    """It is a drive that the BMC does not list, if the BMC lists others that the machine does not have."""
     written = tmp_path / "sanitization.json"
     hidden = KnownDrive(serial_number="P1", slot="Bay 2")
     volume = KnownDrive(name="sdb", serial_number="V1", wwn="naa.2")

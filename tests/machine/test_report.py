@@ -117,8 +117,7 @@ def test_the_drives_of_a_report_are_one_storage() -> None:
 
 
 def test_what_is_no_drive_of_the_machine_is_left_out() -> None:
-    """Removable media, empty readers, duplicates and nameless entries are omitted; without drives there is no
-    storage."""
+    """Removable media, empty readers, duplicates and nameless entries are omitted."""
     told = [disk("sdb", removable=True), disk("sdc", sizeBytes=0), disk("", path=""), disk("sdd", sizeBytes=True)]
     assert storages({"storage": told}) == ()
     assert storages({}) == ()
@@ -127,8 +126,7 @@ def test_what_is_no_drive_of_the_machine_is_left_out() -> None:
 
 
 def test_known_drives_are_those_of_the_probe_and_those_that_only_the_bmc_sees() -> None:
-    """Drives are matched by normalized serial number; the BMC's name is the slot; a BMC's drive without serial is
-    omitted."""
+    """Drives are matched by serial number; the BMC's name is the slot; a BMC's drive without serial is omitted."""
     told = [disk("nvme0n1", serial="S 1 ", wwid="eui.1"), disk("sda"), disk("sdb", removable=True, serial="stick")]
     bmc = Storage(name="RAID.1", drives=(
         StorageDrive(name="Bay 1", serial_number="s1"), StorageDrive(name="Bay 2", serial_number="S2"),

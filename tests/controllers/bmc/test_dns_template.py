@@ -1,5 +1,4 @@
-"""The template of DNS records: which fields are replaced, what is refused at load time, and that values never become
-YAML."""
+"""The template of DNS records: which fields are replaced, what is refused, and that values never become YAML."""
 
 from pathlib import Path
 from typing import Any

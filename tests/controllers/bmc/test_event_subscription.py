@@ -170,8 +170,7 @@ async def test_a_bmc_without_events_is_ready_all_the_same(failure: Any, reason: 
 
 
 async def test_a_bmc_that_sends_events_is_asked_less_often_and_again_when_it_falls_silent() -> None:
-    """It is polled five times less often; after fifteen minutes without events polling and the condition return to
-    normal."""
+    """It is polled five times less often, and at the usual interval after fifteen minutes without events."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)

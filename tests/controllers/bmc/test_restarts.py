@@ -60,8 +60,7 @@ def told(bmc: Any) -> tuple[str, str]:
 )
 @pytest.mark.parametrize("failure", ILL, ids=lambda failure: type(failure).__name__)
 async def test_where_redfish_fails_the_restart_goes_over_ssh(failure: BMCError) -> None:
-    """After 5xx or no answer the vendor's command is run once; when the BMC answers, Reset is False and the time is
-    kept."""
+    """After 5xx or no answer the vendor's command runs once; when the BMC answers, Reset is False and has the time."""
     async with rack() as r:
         bmc = await known(r)
         bmc.failure = failure

@@ -356,8 +356,7 @@ async def test_a_child_that_somebody_deletes_or_edits_comes_back(site: Site) -> 
 async def test_a_configuration_that_only_the_cache_still_has_gets_no_child(
     again: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An IPXEBootConfig whose owner was deleted, or created again, would be garbage-collected and created
-    repeatedly."""
+    """A child of an owner that was deleted, or created again, would be garbage-collected and created repeatedly."""
     await site.server()
     await site.secret()
     await site.configure()

@@ -166,8 +166,7 @@ async def test_a_changed_secret_is_never_overwritten() -> None:
 
 @pytest.mark.parametrize("failure", [BMCUnreachable("refused"), BMCServerError("500"), BMCTLSError("self-signed")])
 async def test_a_bmc_that_does_not_answer_is_tried_again(failure: Any) -> None:
-    """Nothing is created before the device accepted credentials; the condition has the reason, and recovery is
-    automatic."""
+    """Nothing is created before a login succeeded; the condition has the reason, and recovery is automatic."""
     async with rack() as r:
         bmc = r.plug(1, failure=failure)
         await r.lease(1)

@@ -163,8 +163,7 @@ async def test_a_template_boots_once_in_a_window_of_its_own() -> None:
     "After a maintenance with its own boot the claimed machine boots from its disk, not the network.",
 )
 async def test_a_claimed_machine_comes_back_as_it_was_after_a_boot_of_the_maintenance() -> None:
-    """The maintenance's system is powered off, then the tenant's starts from the disk, without a second network
-    boot."""
+    """The maintenance's system is powered off, then the tenant's boots from the disk, without a network boot."""
     async with world() as w:
         before = await claimed_and_booted(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE)
