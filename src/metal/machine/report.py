@@ -1,4 +1,4 @@
-"""Converts a report of metalprobe, which is untrusted input, to fields of a Server. No function raises on its content."""
+"""Converts a report of metalprobe, which is untrusted, to fields of a Server. No function raises on its content."""
 
 import re
 from collections.abc import Mapping, Sequence

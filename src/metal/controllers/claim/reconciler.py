@@ -157,7 +157,7 @@ def _report_parked(scope: ClaimScope, server: Server) -> None:
 
 
 def _report_reserved_namespace(scope: ClaimScope) -> None:
-    """Objects of a claim there could have the names of a server's discovery objects, which are named like the server."""
+    """Objects of a claim there could have the names of a server's discovery objects."""
     message = (
         f"namespace {scope.claim.metadata.namespace} is reserved for the manager: delete this claim and create it in "
         "another namespace"
