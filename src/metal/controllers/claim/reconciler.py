@@ -138,7 +138,7 @@ class ServerClaimReconciler:
             _report_parked(scope, server)
             return
         if traits_of(server.status.state).claim_boots:
-            await boot_config.follow(scope, server)
+            await boot_config.reconcile(scope, server)
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.report("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _report_boot(scope, server)
