@@ -57,7 +57,7 @@ async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reaso
 
 @pytest.mark.behaviour("ServerClaim", issues=(632,))
 async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
-    """A matching server that becomes free causes a pass for unbound claims."""
+    """An unbound claim is bound when a matching server becomes free."""
     async with world() as w:
         await available(w, 1)
         await w.add_claim("first", power="Off")
