@@ -11,7 +11,7 @@ def known(serial: str = "S1", **more: Any) -> KnownDrive:
 
 
 def erased(serial: str = "S1", **more: Any) -> DriveErasure:
-    """A drive that was erased as it should be."""
+    """A drive that was erased successfully."""
     return DriveErasure(
         **{
             "name": "sda", "serial_number": serial, "wwn": f"wwn-{serial}", "size": 1000, "method": "Overwrite",

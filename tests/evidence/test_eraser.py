@@ -1,4 +1,4 @@
-"""The eraser in the probe and the control plane speak of the same: task and report fit on both sides."""
+"""The eraser in the probe and the control plane use the same formats of task and report."""
 
 import json
 import shlex
@@ -31,7 +31,7 @@ def drive(serial: str = "S1") -> Drive:
 
 
 def test_the_task_that_the_ignition_carries_is_read_by_the_eraser(tmp_path: Path) -> None:
-    """Policy and drives arrive, and a drive that the machine shows gets the slot that the inventory knows."""
+    """Policy and drives are read, and a drive that the machine has gets the slot of the inventory."""
     written = tmp_path / "sanitization.json"
     written.write_bytes(files(ignition.sanitization(b"pyz", "http://r:1", UUID, "Purge", KNOWN))[ignition.TASK_PATH])
     told, here = task.read(written), drive()
@@ -41,7 +41,7 @@ def test_the_task_that_the_ignition_carries_is_read_by_the_eraser(tmp_path: Path
 
 
 def test_what_may_be_a_volume_is_told_to_the_eraser(tmp_path: Path) -> None:
-    """A drive that the machine shows and the BMC does not know, where the BMC knows others that it does not show."""
+    """It is a drive that the BMC does not list, if the BMC lists others that the machine does not have."""
     written = tmp_path / "sanitization.json"
     hidden = KnownDrive(serial_number="P1", slot="Bay 2")
     volume = KnownDrive(name="sdb", serial_number="V1", wwn="naa.2")
@@ -58,7 +58,7 @@ def test_what_may_be_a_volume_is_told_to_the_eraser(tmp_path: Path) -> None:
 def test_the_command_line_of_the_unit_is_one_that_the_probe_knows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each option is known: only the file that it names is not there."""
+    """Each option is accepted; only the file that it names does not exist."""
     unit = json.loads(ignition.sanitization(b"pyz", "http://r:1", UUID, "Clear", KNOWN))["systemd"]["units"][0]
     line = next(text for text in unit["contents"].splitlines() if text.startswith("ExecStart="))
     words = [word.replace("/etc/metalprobe/", f"{tmp_path}/") for word in shlex.split(line.partition("=")[2])[2:]]
@@ -71,7 +71,7 @@ def test_the_command_line_of_the_unit_is_one_that_the_probe_knows(
 
 
 def test_what_the_eraser_reports_is_what_the_control_plane_judges() -> None:
-    """Every field arrives under its name; a drive that was erased owes nothing, and one that is lost does."""
+    """Every field is read; an erased drive owes nothing, and a missing one does."""
     records = board.records([drive()], [])
     told = board.Board(records, wall=lambda: 1e9)
     told.update(records[0], method="Overwrite", reached="Clear", result=board.SUCCEEDED, samples_read=66, percent=100)

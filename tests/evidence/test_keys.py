@@ -1,4 +1,4 @@
-"""The signing key: made once, published always, and never lost to another manager."""
+"""The signing key is created once, always published, and shared by all managers."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ async def published(api: FakeAPI) -> set[str]:
 
 
 async def test_the_first_signature_makes_the_key_and_the_next_ones_use_it() -> None:
-    """Both halves carry the label by which they are found and moved."""
+    """Both halves have the label by which they are found and moved."""
     api = FakeAPI()
     first, second = await store(api).signing_key(), await store(api).signing_key()
     assert first.public.id == second.public.id
@@ -34,7 +34,7 @@ async def test_the_first_signature_makes_the_key_and_the_next_ones_use_it() -> N
 
 
 async def test_two_managers_that_begin_at_once_have_one_key() -> None:
-    """Whoever was second takes the first one's."""
+    """The second one uses the key of the first."""
     api = FakeAPI()
     one, other = await asyncio.gather(store(api).signing_key(), store(api).signing_key())
     assert one.public.id == other.public.id
@@ -42,7 +42,7 @@ async def test_two_managers_that_begin_at_once_have_one_key() -> None:
 
 
 async def test_a_key_of_before_stays_published() -> None:
-    """What it signed is to be verified still."""
+    """Its signatures can still be verified."""
     api = FakeAPI()
     old = await store(api).signing_key()
     await api.delete(SECRET, "key", NS)
@@ -51,7 +51,7 @@ async def test_a_key_of_before_stays_published() -> None:
 
 
 async def test_a_public_half_that_was_deleted_or_changed_comes_back() -> None:
-    """With the next signature."""
+    """It is written with the next signature."""
     api = FakeAPI()
     key = await store(api).signing_key()
     await api.patch(CONFIG_MAP, "key-public", {"data": {f"{key.public.id}.pem": "x"}}, NS)
@@ -63,7 +63,7 @@ async def test_a_public_half_that_was_deleted_or_changed_comes_back() -> None:
 
 
 async def test_a_secret_without_a_key_is_named_and_left_alone() -> None:
-    """It may be somebody's; nothing is overwritten."""
+    """It may have another purpose; nothing is overwritten."""
     api = FakeAPI()
     await api.create(SECRET, {"metadata": {"name": "key", "namespace": NS}, "data": {"other": "eA=="}})
     with pytest.raises(KeyUnusable, match=r"Secret metal-system/key, key private\.pem: no private key"):
@@ -72,6 +72,6 @@ async def test_a_secret_without_a_key_is_named_and_left_alone() -> None:
 
 
 def test_what_is_no_key_in_a_config_map_is_passed_over() -> None:
-    """An administrator's note does not keep the others from being found."""
+    """An invalid entry does not hide the others."""
     key = SigningKey.new().public
     assert set(public_keys((ConfigMap(data={"readme": "hello", "a.pem": key.pem}),))) == {key.id}

@@ -1,4 +1,4 @@
-"""How far an erasure is, and how long it will take still, as `kubectl get servers -o wide` shows it."""
+"""Progress and time left of an erasure, as `kubectl get servers -o wide` shows them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def running(percent: int, *, minutes: float = 60, **more: Any) -> DriveErasure:
-    """A drive whose erasure has begun so many minutes ago."""
+    """A drive whose erasure began this many minutes ago."""
     begun = NOW - timedelta(minutes=minutes)
     return erased("S2", **{"result": "Running", "percent": percent, "class_": "", "started_at": begun, **more})
 
@@ -40,18 +40,18 @@ def of(*drives: DriveErasure) -> tuple[int, str]:
     ],
 )
 def test_a_drive_says_how_long_it_takes_or_its_pace_does(drive: DriveErasure, left: str) -> None:
-    """Where neither does, nothing is said."""
+    """If neither is known, the time left is empty."""
     assert of(drive)[1] == left
 
 
 def test_the_slowest_drive_counts() -> None:
-    """They are erased side by side; one of which nobody knows leaves the end unknown."""
+    """Drives are erased in parallel; one with an unknown time leaves the time left empty."""
     slow, fast = running(25, size=3000), running(75, seconds_left=600)
     assert of(erased(), slow, fast) == ((1000 * 100 + 3000 * 25 + 1000 * 75) // 5000, "3h0m")
     assert of(slow, running(0))[1] == ""
 
 
 def test_failed_drives_are_not_waited_for() -> None:
-    """What is left is left of those that are erased still."""
+    """The time left is that of the drives that are still being erased."""
     assert of(erased(), erased("S3", result="Failed", percent=10)) == (55, "")
     assert progress(SanitizationEvidence()).message == "0 of 0 drives erased"

@@ -1,4 +1,4 @@
-"""Reading what a machine says of the erasure of its drives."""
+"""Reading a machine's report of the erasure of its drives."""
 
 import json
 from contextlib import suppress
@@ -24,7 +24,7 @@ def body(drives: Any = None, **more: Any) -> bytes:
 
 
 def test_a_report_is_read_whole() -> None:
-    """With null where nothing is known; members that nobody knows are left out."""
+    """null means unknown; unknown members are omitted."""
     (drive,) = read(body(problems=["no SES"], more=1)).drives
     assert (drive.serial_number, drive.class_, drive.result, drive.ended_at) == ("S1", "Purge", "Running", None)
     assert drive.started_at is not None
@@ -43,27 +43,27 @@ def test_a_report_is_read_whole() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(change: dict[str, Any], says: str) -> None:
-    """Nothing is quoted: it is foreign."""
+    """No value is quoted, since the report is untrusted."""
     with pytest.raises(InvalidReport, match=says):
         read(body([{**DRIVE, **change}]))
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"done":true}', b'{"done":1,"drives":[]}'])
 def test_what_is_no_report_is_refused(raw: bytes) -> None:
-    """done and drives are needed."""
+    """done and drives are required."""
     with pytest.raises(InvalidReport):
         read(raw)
 
 
 def test_more_drives_than_any_machine_has_are_refused() -> None:
-    """An API object has its limits."""
+    """The size of an API object is limited."""
     assert len(read(body([DRIVE] * 512)).drives) == 512
     with pytest.raises(InvalidReport, match="more than 512 drives"):
         read(body([DRIVE] * 513))
 
 
 def test_texts_are_plain_and_short() -> None:
-    """They come to terminals: no escape sequences, no line breaks; times without a zone are none."""
+    """They are printed to terminals: no escape sequences or line breaks; times without a zone are dropped."""
     change = {"serialNumber": " S\x1b[31m1\n ", "message": "x" * 9999, "startedAt": "2026-01-01T00:00:00"}
     (drive,) = read(body([{**DRIVE, **change}])).drives
     assert (drive.serial_number, len(drive.message), drive.started_at) == ("S [31m1", 512, None)
@@ -75,6 +75,6 @@ def test_texts_are_plain_and_short() -> None:
                                                                 inner, max_size=6), max_leaves=12,
 ).map(lambda value: json.dumps(value).encode()))  # fmt: skip
 def test_nothing_breaks_the_reader(raw: bytes) -> None:
-    """A report or a refusal."""
+    """The result is a report or InvalidReport."""
     with suppress(InvalidReport):
         assert isinstance(read(raw), SanitizationReport)

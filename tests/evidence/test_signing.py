@@ -1,4 +1,4 @@
-"""Signatures over evidence: they hold for what was signed, and for nothing else."""
+"""Signatures over evidence are valid for exactly what was signed."""
 
 import base64
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def evidence(**status: object) -> SanitizationEvidence:
 
 
 def test_what_was_signed_holds_after_its_way_through_json() -> None:
-    """The bytes that are signed follow from the object, wherever it was kept meanwhile."""
+    """The signed bytes depend only on the content of the object."""
     signed = KEY.sign(evidence(), NOW)
     again = msgspec.json.decode(msgspec.json.encode(signed), type=SanitizationEvidence)
     verify(again, KEYS)
@@ -48,7 +48,7 @@ def test_what_was_signed_holds_after_its_way_through_json() -> None:
 
 
 def test_what_is_signed_is_written_down_here() -> None:
-    """Others verify with these bytes: no blanks, members sorted, defaults left out."""
+    """Other tools verify these bytes: no blanks, members sorted, defaults omitted."""
     small = SanitizationEvidence(metadata=ObjectMeta(name="n"), status=SanitizationEvidenceStatus(phase="Failed"))
     assert canonical(small) == b'{"kind":"SanitizationEvidence","name":"n","spec":{},"status":{"phase":"Failed"}}'
 
@@ -72,20 +72,20 @@ def _status(one: SanitizationEvidence, **changes: object) -> SanitizationEvidenc
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_whatever_is_changed_breaks_the_signature(what: str) -> None:
-    """Each part of it is covered."""
+    """Each part of the content is covered."""
     with pytest.raises(SignatureInvalid, match="changed after it was signed"):
         verify(CHANGES[what](KEY.sign(evidence(), NOW)), KEYS)
 
 
 def test_labels_and_versions_are_not_covered() -> None:
-    """An API gives those by itself, and a move to another one changes them."""
+    """The API sets them, and a move to another API changes them."""
     signed = KEY.sign(evidence(), NOW)
     meta = ObjectMeta(name="s1-b1", labels={"a": "b"}, resource_version="77", uid="other")
     verify(msgspec.structs.replace(signed, metadata=meta), KEYS)
 
 
 def test_without_signature_key_or_algorithm_nothing_holds() -> None:
-    """Each says what is wrong."""
+    """Each case has its own message."""
     signed = KEY.sign(evidence(), NOW)
     other = msgspec.structs.replace(signed.status.signature, algorithm="none")  # type: ignore[type-var]  # it is signed
     with pytest.raises(SignatureInvalid, match="not signed"):
@@ -97,7 +97,7 @@ def test_without_signature_key_or_algorithm_nothing_holds() -> None:
 
 
 def test_keys_survive_pem_and_never_show_themselves() -> None:
-    """The private one is in no repr."""
+    """The private key is in no repr."""
     assert load_private(KEY.pem).public.id == KEY.public.id == load_public(KEY.public.pem.encode()).id
     assert len(KEY.public.id) == 16
     secret = base64.b64encode(KEY.pem).decode()
@@ -107,7 +107,7 @@ def test_keys_survive_pem_and_never_show_themselves() -> None:
 
 @pytest.mark.parametrize("pem", [b"", b"x", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
 def test_what_is_no_key_is_refused_with_a_sentence(pem: bytes) -> None:
-    """Neither shows what it was given."""
+    """The text itself is not shown."""
     with pytest.raises(KeyUnusable, match="no private key in PEM"):
         load_private(pem)
     with pytest.raises(KeyUnusable, match="no public key in PEM"):
@@ -115,7 +115,7 @@ def test_what_is_no_key_is_refused_with_a_sentence(pem: bytes) -> None:
 
 
 def test_a_key_of_another_kind_is_refused() -> None:
-    """ECDSA is no Ed25519."""
+    """ECDSA is not Ed25519."""
     other = generate_private_key(SECP256R1())
     with pytest.raises(KeyUnusable, match="not an Ed25519 key"):
         load_private(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -125,7 +125,7 @@ def test_a_key_of_another_kind_is_refused() -> None:
 
 @given(st.text(max_size=20), st.integers(0, 2**53), st.booleans())
 def test_any_evidence_that_was_signed_holds(text: str, size: int, rotational: bool) -> None:
-    """Whatever drives call themselves."""
+    """The signature is valid for any content."""
     drive = erased(text.encode("utf-8", "ignore").decode(), size=size, rotational=rotational)
     signed = KEY.sign(_status(evidence(), drives=(drive,)), NOW)
     verify(msgspec.json.decode(msgspec.json.encode(signed), type=SanitizationEvidence), KEYS)

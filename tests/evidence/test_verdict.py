@@ -1,4 +1,4 @@
-"""The verdict over what a machine reported: nothing is owed only when every drive of the server is erased."""
+"""The verdict over a report: nothing is owed only when every drive of the server is erased."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_what_was_there_and_is_erased_owes_nothing() -> None:
 @pytest.mark.parametrize("result", [result for result in FirmwareResult if result != FirmwareResult.SUCCEEDED])
 @pytest.mark.parametrize("required", [True, False])
 def test_firmware_that_was_not_put_back_is_owed_where_it_is_required(result: FirmwareResult, required: bool) -> None:
-    """Else it is a remark; what the drives owe stays owed."""
+    """Otherwise it is a remark; what the drives owe stays owed."""
     drives = judge("Clear", [known("S1")], [])
     verdict = with_firmware(drives, [FirmwareReset(action="ClearTPM", required=required, result=result, message="so")])
     told = f"the TPM is not cleared ({result}): so"
@@ -30,13 +30,13 @@ def test_firmware_that_was_not_put_back_is_owed_where_it_is_required(result: Fir
 
 
 def test_firmware_that_was_put_back_owes_nothing() -> None:
-    """Also where it is required."""
+    """This includes required firmware."""
     good = FirmwareReset(action="ResetBIOS", required=True, result="Succeeded")
     assert with_firmware(judge("Clear", [], []), [good]).owed == ()
 
 
 def test_the_weakest_drive_counts() -> None:
-    """One that was only cleared makes the server cleared."""
+    """One drive that reached only Clear makes the result Clear."""
     drives = [erased("S1", class_="Purge"), erased("S2", class_="Clear")]
     assert judge("Clear", [], drives).reached == "Clear"
     assert judge("Purge", [], []).reached == "Purge", "a server without drives holds nothing"
@@ -57,21 +57,21 @@ def test_the_weakest_drive_counts() -> None:
     ],
 )
 def test_a_drive_that_is_not_erased_is_owed_by_name_serial_and_slot(change: dict[str, Any], said: str) -> None:
-    """The sentence leads somebody in front of the rack to it."""
+    """The message lets an administrator find the drive in the rack."""
     (sentence,) = judge("Clear", [known(slot="Bay 3")], [erased(**change)]).owed
     assert sentence.startswith("drive sda (serial S1, slot Bay 3) ")
     assert said in sentence
 
 
 def test_a_drive_that_nobody_mentions_is_missing() -> None:
-    """The report's silence does not make a drive of the baseline go away."""
+    """A known drive must be in the report."""
     assert judge("Clear", [known("S1"), known("S2", name="sdb")], [erased("S1")]).owed == (
         "drive sdb (serial S2) was present at discovery and is missing",
     )
 
 
 def test_a_new_drive_is_remarked_and_known_from_then_on() -> None:
-    """It was erased as well, so it holds nobody back."""
+    """It was erased as well, so nothing is owed."""
     verdict = judge("Clear", [known("S1")], [erased("S1"), erased("S9", name="sdx")])
     assert verdict.owed == ()
     assert verdict.remarks == ("drive sdx (serial S9) was not present at discovery, and was erased as well",)
@@ -79,18 +79,18 @@ def test_a_new_drive_is_remarked_and_known_from_then_on() -> None:
 
 
 def test_a_new_drive_that_is_not_erased_is_owed() -> None:
-    """Whoever put it there may have left something on it."""
+    """It may contain data."""
     assert "S9" in judge("Clear", [], [erased("S9", result="Failed")]).owed[0]
 
 
 def test_late_says_why_no_more_can_be_expected() -> None:
-    """For drives that were not done only."""
+    """It is added only for drives that were not finished."""
     verdict = judge("Clear", [], [erased("S1"), erased("S2", result="Running", percent=9)], late="2 h were not enough")
     assert verdict.owed == ("drive sda (serial S2) is not erased, at 9 %: 2 h were not enough",)
 
 
 def test_namespaces_of_one_drive_are_told_apart() -> None:
-    """They have the drive's serial number; WWN or name says which one it is."""
+    """They share the drive's serial number; WWN or name distinguishes them."""
     baseline = [known("S1", name="nvme0n1", wwn="eui.1"), known("S1", name="nvme0n2", wwn="eui.2")]
     both = [erased("S1", name="nvme0n2", wwn="EUI.2"), erased("S1", name="nvme0n1", wwn="EUI.1")]
     assert judge("Clear", baseline, both).owed == ()
@@ -98,21 +98,21 @@ def test_namespaces_of_one_drive_are_told_apart() -> None:
 
 
 def test_a_drive_that_is_called_missing_and_was_found_is_not_missing() -> None:
-    """The machine compares serial numbers more strictly than we do."""
+    """The machine compares serial numbers more strictly than the manager."""
     missing = erased("wd 1", name="", wwn="", size=0, result="Missing", samples_read=0, class_="")
     assert judge("Clear", [known("wd 1", name="", wwn="")], [erased("WD1"), missing]).owed == ()
     assert len(judge("Clear", [known("wd 1", name="", wwn="")], [missing]).owed) == 1
 
 
 def test_two_paths_to_one_drive_are_one_drive() -> None:
-    """Serial number and WWN are the same; one path less is no drive less."""
+    """Serial number and WWN are equal; a lost path is not a lost drive."""
     baseline = [known("S1", name="sda"), known("S1", name="sdb")]
     assert judge("Clear", baseline, [erased("S1", name="sdb")]).owed == ()
     assert len(judge("Clear", baseline, []).owed) == 1
 
 
 def test_without_a_serial_number_the_wwn_counts_and_then_name_and_size() -> None:
-    """A drive with another serial number is another drive, whatever else is the same."""
+    """A drive with another serial number is another drive, even if all else is equal."""
     assert judge("Clear", [known("", wwn="eui.1")], [erased("", wwn="EUI.1", name="sdz")]).owed == ()
     assert judge("Clear", [known("", wwn="")], [erased("", wwn="")]).owed == ()
     assert len(judge("Clear", [known("", wwn="")], [erased("", wwn="", size=1)]).owed) == 1
@@ -120,7 +120,7 @@ def test_without_a_serial_number_the_wwn_counts_and_then_name_and_size() -> None
 
 
 def test_none_is_the_weakest_and_purge_the_strongest() -> None:
-    """Claims are compared with the operator's policy by this."""
+    """Claims are compared with the operator's policy by this order."""
     order = ["None", "Clear", "Purge"]
     assert [(a, b) for a in order for b in order if is_weaker(a, b)] == [
         ("None", "Clear"), ("None", "Purge"), ("Clear", "Purge"),
@@ -140,7 +140,7 @@ REPORTED = st.builds(
 def test_nothing_is_owed_only_when_every_drive_is_proved_to_be_erased(
     baseline: list[Any], drives: list[Any], policy: str
 ) -> None:
-    """Whatever was reported: each drive of the baseline and each that was found, read back, to the policy."""
+    """For any report: each known and each found drive must be erased to the policy and read back."""
     verdict = judge(policy, baseline, drives)
     good = {
         d.serial_number for d in drives

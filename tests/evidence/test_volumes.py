@@ -1,4 +1,4 @@
-"""A drive that only the BMC sees is erased with its volume, or owed: nothing in between."""
+"""A drive that only the BMC sees is either erased with its volume, or owed."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ BASELINE = [known("V1", wwn=f"naa.{WWN}", size=TB - (1 << 29)), *HIDDEN]
 
 
 def test_drives_of_a_volume_that_was_overwritten_are_erased() -> None:
-    """The evidence names volume, drives and how; they are drives of the server after it, too."""
+    """The evidence names the volume, its drives and the method; they stay drives of the server."""
     verdict = judge("Clear", BASELINE, [seen(class_="Purge")], volumes=[volume()])
     assert verdict.owed == ()
     assert verdict.remarks == (
@@ -49,7 +49,7 @@ def test_drives_of_a_volume_that_was_overwritten_are_erased() -> None:
 
 
 def test_a_missing_drive_in_the_report_is_covered_as_well() -> None:
-    """The task lists it, so the system that erased reports it missing."""
+    """The task lists it, so the probe reports it as missing."""
     lost = erased("p1", name="", wwn="", size=0, result="Missing", samples_read=0, class_="")
     assert judge("Clear", BASELINE, [seen(), lost], volumes=[volume()]).owed == ()
 
@@ -72,7 +72,7 @@ def test_a_missing_drive_in_the_report_is_covered_as_well() -> None:
     ],
 )
 def test_what_a_volume_does_not_prove_stays_owed(change: dict[str, Any], said: str) -> None:
-    """With the drive, its slot, the volume, and why."""
+    """The message has the drive, its slot, the volume and the reason."""
     verdict = judge("Clear", BASELINE, [seen()], volumes=[msgspec.structs.replace(volume(), **change)])
     (sentence,) = [text for text in verdict.owed if "P2, slot Bay 2" in text]
     assert sentence.startswith("drive serial P2, slot Bay 2 belongs to volume vd0 (")
@@ -90,13 +90,13 @@ def test_what_a_volume_does_not_prove_stays_owed(change: dict[str, Any], said: s
     ],
 )
 def test_a_volume_that_was_not_overwritten_proves_nothing(change: dict[str, Any], said: str) -> None:
-    """Only writing every block goes through to the drives, whatever the controller says of other commands."""
+    """Only writing every block reaches the drives; other commands may end at the controller."""
     owed = judge("Clear", BASELINE, [seen(**change)], volumes=[volume()]).owed
     assert len([text for text in owed if "slot Bay" in text and said in text]) == 2
 
 
 def test_a_spare_and_a_drive_in_no_volume_stay_owed() -> None:
-    """A spare may hold what was there before it became one."""
+    """A spare may contain data from before it became one."""
     spare = known("P3", name="", wwn="", slot="Bay 3")
     assert judge("Clear", [*BASELINE, spare], [seen()], volumes=[volume()]).owed == (
         "drive serial P3, slot Bay 3 was present at discovery and is missing",
@@ -104,7 +104,7 @@ def test_a_spare_and_a_drive_in_no_volume_stay_owed() -> None:
 
 
 def test_a_drive_that_took_the_place_of_another_is_judged_with_its_volume() -> None:
-    """It was there while the tenant was, whoever knew of it; from now on it is known."""
+    """It was present while the tenant was, and is known from then on."""
     swapped = volume("P1", "P9")
     verdict = judge("Clear", BASELINE, [seen()], volumes=[swapped])
     assert verdict.owed == ("drive serial P2, slot Bay 2 was present at discovery and is missing",)
@@ -120,7 +120,7 @@ def test_no_volume_reaches_purge() -> None:
 
 
 def test_two_volumes_on_the_same_drives_have_to_be_overwritten_both() -> None:
-    """And together they span the drives."""
+    """Together they must cover the drives."""
     first = volume(size=TB // 2)
     second = volume(name="vd1", size=TB // 2, wwn="600508b1001c0002")
     halves = [seen(size=TB // 2), erased("V2", name="sdb", wwn="naa.600508b1001c0002", size=TB // 2)]
@@ -137,7 +137,7 @@ LEVELS = {"RAID0": (4, 4), "RAID1": (2, 1), "RAID5": (4, 3), "RAID6": (4, 2), "R
 
 @given(st.sampled_from(sorted(LEVELS)), st.integers(0, 4 << 30))
 def test_a_volume_spans_its_drives_but_for_what_controllers_reserve(level: str, left: int) -> None:
-    """2 GiB of each drive, whatever the RAID level."""
+    """2 GiB of each drive may be free, for every RAID level."""
     count, data = LEVELS[level]
     serials = [f"P{n}" for n in range(count)]
     size = (TB - left) * data

@@ -58,8 +58,7 @@ def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
 
 
 def test_the_ignition_is_served_again_for_a_short_time() -> None:
-    """The same token from the same address gets the Ignition again for REPEAT after the first time; older report tokens
-    become invalid."""
+    """Token and address must be the same; the period begins with the first answer; older report tokens are invalid."""
     first = windows.serve_ignition(served(), NOW, token="script", report_token="one", client=C)
     late = NOW + windows.IGNITION_RETRY_PERIOD - timedelta(seconds=1)
     again = windows.serve_ignition(first, late, token="script", report_token="two", client=C)

@@ -37,7 +37,7 @@ WINDOWS = st.builds(
 
 @given(st.none() | WINDOWS, WINDOWS)
 def test_a_patch_turns_one_window_into_the_other(old: BootWindow | None, new: BootWindow) -> None:
-    """What became empty is really gone: a token that is left out of a merge patch would live on."""
+    """An empty field is removed explicitly: a token that is left out of a merge patch would stay valid."""
     before = None if old is None else msgspec.to_builtins(old)
     after = mergepatch.apply(before, window_patch(old, new))
     assert msgspec.convert(after, BootWindow) == new
@@ -53,7 +53,7 @@ async def world(tmp_path: Path) -> World:
 
 @pytest.mark.looptime
 async def test_a_lost_race_is_decided_again_on_the_newest_version(world: World) -> None:
-    """The second change sees what the first one did."""
+    """The second change sees the result of the first."""
     windows = BootWindowStore(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
     stale = await world.server()
     await windows.change(stale, lambda window: contest(_there(window)))
@@ -70,7 +70,7 @@ async def test_a_lost_race_is_decided_again_on_the_newest_version(world: World) 
 
 @pytest.mark.looptime
 async def test_endless_conflicts_end_in_busy(world: World) -> None:
-    """Nothing was decided; the client may ask again."""
+    """Nothing was decided; the client may retry."""
     windows = BootWindowStore(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
     world.api.faults.next("patch_status", *(Conflict("changed") for _ in range(20)))
     with pytest.raises(Busy, match="s1"):
@@ -81,7 +81,7 @@ async def test_endless_conflicts_end_in_busy(world: World) -> None:
 
 @pytest.mark.looptime
 async def test_the_pauses_between_attempts_grow_and_stay_short(world: World) -> None:
-    """Who lost a race lets the others finish, and still answers its machine in time."""
+    """Concurrent writers can finish, and the machine gets its answer in time."""
     loop = asyncio.get_running_loop()
     windows = BootWindowStore(
         world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock, random.Random(1)

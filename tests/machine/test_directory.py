@@ -43,7 +43,7 @@ async def directory(request: pytest.FixtureRequest) -> AsyncIterator[Directory]:
 
 
 async def test_servers_are_found_by_either_field_and_byte_order(directory: Directory) -> None:
-    """systemUUID and its older spelling, in any case."""
+    """systemUUID and its older spelling are found, in upper and lower case."""
     assert await directory.servers(UUID) == ["s1", "s2"]
     assert await directory.servers(SWAPPED.upper()) == ["s1", "s2"]
     assert await directory.servers(STRANGER) == []
@@ -52,14 +52,14 @@ async def test_servers_are_found_by_either_field_and_byte_order(directory: Direc
 
 
 async def test_leases_are_found_by_mac_however_written(directory: Directory) -> None:
-    """Only those of the asked MACs, and only real addresses."""
+    """Only those of the requested MACs, and only valid addresses."""
     assert await directory.leases([MAC]) == {"10.0.0.7"}
     assert await directory.leases([MAC, "5254.0000.0002"]) == {"10.0.0.7", "10.0.0.8"}
     assert await directory.leases([]) == frozenset()
 
 
 async def test_what_is_no_mac_is_nobodys(directory: Directory) -> None:
-    """Digits are not picked out of something else, and two that cannot be read are not the same."""
+    """Digits are not extracted from other text, and two invalid addresses are not equal."""
     assert await directory.leases(["", "none", f"x{MAC}", "00:00:00:00:00:00", f"{MAC}:00"]) == frozenset()
 
 
@@ -87,7 +87,7 @@ async def test_caches_that_are_not_current_know_of_no_strangers() -> None:
 
 
 def test_addresses_have_one_spelling() -> None:
-    """IPv4 inside IPv6 is IPv4; zones are cut off."""
+    """IPv4-mapped IPv6 is IPv4; zones are removed."""
     assert plain_ip("::ffff:10.0.0.7") == "10.0.0.7"
     assert plain_ip("fe80::1%eth0") == "fe80::1"
     with pytest.raises(ValueError, match="nonsense"):

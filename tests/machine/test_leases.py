@@ -1,4 +1,4 @@
-"""What a DHCP server says becomes Endpoints."""
+"""Leases of a DHCP server become Endpoints."""
 
 import random
 from collections.abc import AsyncIterator
@@ -36,14 +36,14 @@ async def _all(client: Client) -> dict[str, str | None]:
 
 
 async def test_a_lease_makes_an_endpoint_named_by_its_mac(client: Client) -> None:
-    """Whatever way the MAC is written."""
+    """The spelling of the MAC does not matter."""
     made = await lease_given(client, KINDS, "52-54-00-00-00-01", "10.0.0.1")
     assert made.metadata.name == "mac-52-54-00-00-00-01"
     assert await _all(client) == {MAC: "10.0.0.1"}
 
 
 async def test_a_renewed_lease_changes_nothing_and_a_new_address_is_followed(client: Client) -> None:
-    """The Endpoint always has the address of the last lease."""
+    """The Endpoint has the address of the last lease."""
     first = await lease_given(client, KINDS, MAC, "10.0.0.1")
     again = await lease_given(client, KINDS, MAC, "10.0.0.1")
     await lease_given(client, KINDS, MAC, "10.0.0.7")
@@ -52,14 +52,14 @@ async def test_a_renewed_lease_changes_nothing_and_a_new_address_is_followed(cli
 
 
 async def test_an_address_that_goes_to_another_device_is_taken_from_the_first(client: Client) -> None:
-    """Else the new holder of the address would be taken for the old machine, and be served its boot script."""
+    """Otherwise the new holder would be taken for the old machine, and be served its boot script."""
     await lease_given(client, KINDS, MAC, "10.0.0.1")
     await lease_given(client, KINDS, OTHER, "10.0.0.1")
     assert await _all(client) == {MAC: None, OTHER: "10.0.0.1"}
 
 
 async def test_an_ended_lease_leaves_a_bmc_its_endpoint_without_an_address(client: Client) -> None:
-    """Only when it is still that address."""
+    """The address is removed only if it is still that of the lease."""
     made = await lease_given(client, KINDS, MAC, "10.0.0.1")
     name = {"name": made.metadata.name}
     spec = {"endpointRef": name, "bmcSecretRef": name, "protocol": {"name": "Redfish", "port": 443}}
@@ -72,7 +72,7 @@ async def test_an_ended_lease_leaves_a_bmc_its_endpoint_without_an_address(clien
 
 
 async def test_an_endpoint_that_was_only_a_lease_goes_with_it(client: Client) -> None:
-    """Else whoever asks for addresses under ever new MAC addresses would fill the API."""
+    """Otherwise a client that requests addresses for ever new MAC addresses would fill the API."""
     for number in range(50):
         mac = f"52:54:00:00:01:{number:02x}"
         await lease_given(client, KINDS, mac, "10.0.0.1")
@@ -82,7 +82,7 @@ async def test_an_endpoint_that_was_only_a_lease_goes_with_it(client: Client) ->
 
 @pytest.mark.parametrize("metadata", [{"name": "node7"}, {"labels": {"rack": "1"}}, {"annotations": {"a": "b"}}])
 async def test_an_endpoint_that_somebody_cares_for_outlives_its_lease(client: Client, metadata: dict[str, Any]) -> None:
-    """It has a name, a label or an annotation that no hook gives."""
+    """It has a name, a label or an annotation that the lease hook does not set."""
     spec = {"macAddress": MAC, "ip": "10.0.0.1"}
     await client.create(KINDS.endpoint, {"metadata": {"name": endpoint_name(MAC), **metadata}, "spec": spec})
     await lease_ended(client, KINDS, MAC, "10.0.0.1")
@@ -90,7 +90,7 @@ async def test_an_endpoint_that_somebody_cares_for_outlives_its_lease(client: Cl
 
 
 async def test_an_endpoint_whose_credentials_were_refused_outlives_its_lease(client: Client) -> None:
-    """Else a lease that comes and goes would have them tried until the account is locked."""
+    """Otherwise each new lease would try them again until the account is locked."""
     made = await lease_given(client, KINDS, MAC, "10.0.0.1")
     await client.patch_status(KINDS.endpoint, made.metadata.name, {"status": {"state": "Error"}})
     await lease_ended(client, KINDS, MAC, "10.0.0.1")
@@ -99,7 +99,7 @@ async def test_an_endpoint_whose_credentials_were_refused_outlives_its_lease(cli
 
 @pytest.mark.parametrize("ip", ["", "somewhere", "10.0.0.1:80", "10.0.0.300"])
 async def test_what_is_no_address_is_refused_with_a_sentence(client: Client, ip: str) -> None:
-    """And nobody's address is taken for it."""
+    """No address is removed from another Endpoint."""
     await lease_given(client, KINDS, OTHER, "10.0.0.1")
     for report in (lease_given, lease_ended):
         with pytest.raises(ValueError, match="is not an IP address"):
@@ -108,7 +108,7 @@ async def test_what_is_no_address_is_refused_with_a_sentence(client: Client, ip:
 
 
 async def test_an_endpoint_that_somebody_named_otherwise_is_updated(client: Client) -> None:
-    """One MAC has one Endpoint, whoever made it."""
+    """One MAC address has one Endpoint, regardless of its name."""
     body = {"metadata": {"name": "node7"}, "spec": {"macAddress": MAC.upper(), "ip": "10.0.0.1"}}
     await client.create(KINDS.endpoint, body)
     await lease_given(client, KINDS, MAC, "10.0.0.2")

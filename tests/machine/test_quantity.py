@@ -1,4 +1,4 @@
-"""Sizes as Kubernetes writes them."""
+"""Sizes as Kubernetes quantities."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ FACTORS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
      (0, ""), (-5, "")],
 )  # fmt: skip
 def test_the_largest_unit_that_divides_is_taken(size: int, text: str) -> None:
-    """Nothing is rounded, and no size is no text."""
+    """Nothing is rounded, and 0 is empty."""
     assert quantity(size) == text
 
 

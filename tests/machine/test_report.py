@@ -38,7 +38,7 @@ def interface(**more: Any) -> dict[str, Any]:
     "NICs of a report carry normalised MAC addresses; an invalid IP address is left out.",
 )
 def test_interfaces_carry_normalised_macs_and_the_addresses_that_are_real() -> None:
-    """MACs become lower case with colons; prefixes and zones go, what is no address is left out."""
+    """MACs are in lower case with colons; prefix lengths and zones are removed, invalid addresses omitted."""
     told = ["10.0.0.7", "10.0.0.8/24", "fe80::1%eth0", "nonsense", "127.0.0.1", 7, "10.0.0.7"]
     (found,) = network_interfaces({"networkInterfaces": [interface(ipAddresses=told, carrierStatus="up")]})
     assert found.mac_address == "52:54:00:aa:bb:01"
@@ -47,14 +47,14 @@ def test_interfaces_carry_normalised_macs_and_the_addresses_that_are_real() -> N
 
 
 def test_the_older_single_address_counts_too() -> None:
-    """ipAddress is read beside ipAddresses, once."""
+    """ipAddress is read in addition to ipAddresses, once."""
     (found,) = network_interfaces({"networkInterfaces": [interface(ipAddress="10.0.0.9", ipAddresses=["10.0.0.9"])]})
     assert found.ips == ("10.0.0.9",)
 
 
 @pytest.mark.behaviour("Server: identity and inventory", "LLDP neighbours of a report are assigned to NICs by name.")
 def test_lldp_neighbours_join_their_interface_by_name() -> None:
-    """Neighbours from several entries are put together; those of unknown interfaces are dropped."""
+    """Neighbours of several entries are merged; those of unknown interfaces are dropped."""
     one, two = {"chassisId": "AA-BB-CC-00-00-01", "portId": "swp1", "systemName": "leaf-1"}, {"chassisId": "rack 7"}
     lldp = [{"name": "eth0", "neighbors": [one]}, {"name": "eth0", "neighbors": [two, one]}, {"name": "eth9"}]
     (found,) = network_interfaces({"networkInterfaces": [interface()], "lldp": lldp})
@@ -65,7 +65,7 @@ def test_lldp_neighbours_join_their_interface_by_name() -> None:
 
 
 def test_interfaces_without_a_mac_or_name_are_left_out() -> None:
-    """Loopback, tunnels and doubles do not show."""
+    """Loopback, tunnels and duplicates are omitted."""
     entries = [{"name": "lo", "macAddress": "00:00:00:00:00:00"}, {"name": "tun0"}, {"macAddress": "02:00:00:00:00:01"}]
     assert network_interfaces({"networkInterfaces": [*entries, interface(), interface()]}) == network_interfaces(
         {"networkInterfaces": [interface()]}
@@ -73,7 +73,7 @@ def test_interfaces_without_a_mac_or_name_are_left_out() -> None:
 
 
 def test_every_spelling_of_a_mac_is_one() -> None:
-    """Dashes, dots, capitals."""
+    """Dashes, dots and capitals do not matter."""
     spellings = ("52-54-00-AA-BB-01", "5254.00aa.bb01", "525400aabb01", "52:54:00:aa:bb:01")
     assert {normal_mac(text) for text in spellings} == {"52:54:00:aa:bb:01"}
     assert normal_mac("52:54:00:aa:bb") == ""
@@ -81,12 +81,12 @@ def test_every_spelling_of_a_mac_is_one() -> None:
 
 @given(st.fixed_dictionaries({"networkInterfaces": st.lists(ENTRY, max_size=3) | JSON, "lldp": st.lists(ENTRY) | JSON}))
 def test_no_report_whatever_breaks_the_summary(report: dict[str, Any]) -> None:
-    """Whatever JSON a machine sends, the summary is made and can be written to the API."""
+    """For any JSON that a machine sends, the summary is computed and can be written to the API."""
     assert isinstance(msgspec.json.encode(network_interfaces(report)), bytes)
 
 
 def test_texts_of_neighbours_are_plain() -> None:
-    """Whoever sits on the cable chooses them, and they end up on an administrator's terminal."""
+    """Any device on the cable chooses them, and they are printed to an administrator's terminal."""
     neighbor = {"chassisId": "\x1b]0;x\x07", "systemName": "a\r\nb", "portId": "\x00", "systemDescription": "d" * 999}
     report = {
         "networkInterfaces": [{"name": "eth0", "macAddress": "52:54:00:00:00:01"}],
@@ -102,7 +102,7 @@ def disk(name: str = "sda", **more: Any) -> dict[str, Any]:
 
 
 def test_the_drives_of_a_report_are_one_storage() -> None:
-    """Each with its kind, capacity and makers; the protocol only where the device's name tells it."""
+    """Each has its type, capacity and vendor; the protocol only if the device name shows it."""
     told = [
         disk("nvme0n1", vendor="Contoso", model="Fast 1", serial="N1"),
         disk("sda", rotational=True, sizeBytes=2 << 40, serial="S1"),
@@ -117,7 +117,7 @@ def test_the_drives_of_a_report_are_one_storage() -> None:
 
 
 def test_what_is_no_drive_of_the_machine_is_left_out() -> None:
-    """Removable media, empty readers, doubles and nameless entries; a report without drives makes no storage."""
+    """Removable media, empty readers, duplicates and nameless entries are omitted."""
     told = [disk("sdb", removable=True), disk("sdc", sizeBytes=0), disk("", path=""), disk("sdd", sizeBytes=True)]
     assert storages({"storage": told}) == ()
     assert storages({}) == ()
@@ -126,7 +126,7 @@ def test_what_is_no_drive_of_the_machine_is_left_out() -> None:
 
 
 def test_known_drives_are_those_of_the_probe_and_those_that_only_the_bmc_sees() -> None:
-    """Matched by serial number in whatever spelling; the BMC's name is the slot; without a serial there is no drive."""
+    """Drives are matched by serial number; the BMC's name is the slot; a BMC's drive without serial is omitted."""
     told = [disk("nvme0n1", serial="S 1 ", wwid="eui.1"), disk("sda"), disk("sdb", removable=True, serial="stick")]
     bmc = Storage(name="RAID.1", drives=(
         StorageDrive(name="Bay 1", serial_number="s1"), StorageDrive(name="Bay 2", serial_number="S2"),
@@ -140,13 +140,13 @@ def test_known_drives_are_those_of_the_probe_and_those_that_only_the_bmc_sees() 
 
 
 def test_what_the_probe_told_before_is_no_word_of_the_bmc() -> None:
-    """A second look at the same report gives the same drives."""
+    """Reading the same report again gives the same drives."""
     report = {"storage": [disk(serial="S1")]}
     assert known_drives(report, storages(report)) == known_drives(report, ())
 
 
 def test_the_memory_is_the_sum_of_its_modules() -> None:
-    """Empty slots and nonsense add nothing; no module at all is no memory."""
+    """Empty slots and invalid values add nothing; without modules it is empty."""
     assert (
         memory({"memory": [{"size": 16 << 30}, {"size": 16 << 30}, {"size": 0}, {"size": -1}, {"size": "8"}]}) == "32Gi"
     )
@@ -156,6 +156,6 @@ def test_the_memory_is_the_sum_of_its_modules() -> None:
 
 @given(st.fixed_dictionaries({"storage": st.lists(DISK, max_size=3) | JSON, "memory": st.lists(MODULE) | JSON}))
 def test_no_report_whatever_breaks_the_parts(report: dict[str, Any]) -> None:
-    """Whatever JSON a machine sends, drives and memory are told and can be written to the API."""
+    """For any JSON that a machine sends, drives and memory are computed and can be written to the API."""
     parts = storages(report)
     assert isinstance(msgspec.json.encode([parts, memory(report), known_drives(report, parts)]), bytes)

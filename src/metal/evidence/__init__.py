@@ -1,5 +1,4 @@
-"""Evidence of sanitization: reads the reports of an erasure, decides whether all drives are erased, and signs the
-result.
+"""Evidence of sanitization: reads reports of an erasure, decides whether all drives are erased, signs the result.
 
 What it proves: the probe of one particular boot reported these results in band, and the manager judged them and signed
 the record. It does not prove that a drive's firmware told the truth. Knows no BMC; imports `machine`, `api` and `kube`.

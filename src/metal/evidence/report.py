@@ -1,5 +1,4 @@
-"""Reads the report of an erasure that a machine sends in band: untrusted, so it is limited and reduced to plain
-text."""
+"""Reads the report of an erasure, which a machine sends in band: untrusted, so it is limited and reduced to text."""
 
 from datetime import datetime
 from typing import Any

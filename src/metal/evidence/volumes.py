@@ -30,8 +30,7 @@ class VolumeErasure:
 
 
 def may_be_volume(drive: KnownDrive, drives: Iterable[KnownDrive]) -> bool:
-    """Whether a drive that a system sees and the BMC does not report may be a volume of drives that only the BMC
-    sees."""
+    """Whether a drive that only a system sees may be a volume of drives that only the BMC sees."""
     hidden = {same_serial(one.serial_number) for one in drives if not one.name}
     return bool(drive.name and hidden and not drive.slot) and same_serial(drive.serial_number) not in hidden
 

@@ -1,5 +1,4 @@
-"""The transitions of a boot window: what a machine may fetch during one network boot, and when that ends. Pure
-functions.
+"""The transitions of a boot window: what a machine may fetch during one network boot, and what ends the boot.
 
 A boot window is one network boot of one server. It is kept in Server.status, so that every replica of the boot server
 and of the registry sees the same one, and each transition is written with the Server's resourceVersion (see

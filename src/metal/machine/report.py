@@ -1,5 +1,4 @@
-"""Converts a report of metalprobe to fields of a Server. A report is untrusted input: no function raises on its
-content."""
+"""Converts a report of metalprobe, which is untrusted, to fields of a Server. No function raises on its content."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -70,8 +69,7 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
 
 
 def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
-    """The drives with a serial number in status.storages, for a Server that was discovered before status.drives
-    existed."""
+    """The drives in status.storages with a serial number, for Servers that have no status.drives yet."""
     return tuple(
         KnownDrive(
             serial_number=d.serial_number.strip(),

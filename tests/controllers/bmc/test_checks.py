@@ -1,4 +1,4 @@
-"""What a BMC's status says, and how often the BMC is asked."""
+"""The status of a BMC, and how often the BMC is contacted."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ async def until_ready(r: Rack, status: str = "True", name: str = "b1", *, within
 
 @pytest.mark.behaviour("BMC", "A BMC with inline `spec.access` is Ready and Enrolled, with the same status.")
 async def test_a_bmc_with_inline_access_is_described() -> None:
-    """Address, identity, firmware, power and state; Ready and Enrolled are True."""
+    """Status shows address, identity, firmware, power and state; Ready and Enrolled are True."""
     async with rack() as r:
         r.plug(1)
         await r.add_bmc(1)
@@ -60,7 +60,7 @@ async def test_a_bmc_with_inline_access_is_described() -> None:
     "BMC", "A BMC with `spec.endpointRef` is Ready; its status shows identity, firmware, power and state."
 )
 async def test_a_bmc_behind_an_endpoint_is_described() -> None:
-    """endpointRef: the address is the lease's, the rest the BMC's own word."""
+    """With endpointRef the address is that of the lease; the rest is what the BMC reports."""
     async with rack() as r:
         r.plug(7)
         await r.lease(7, name="lease")
@@ -78,7 +78,7 @@ async def test_a_bmc_behind_an_endpoint_is_described() -> None:
     "BMC", "A healthy BMC is read once a minute with jitter; an hour of health costs no write to the API."
 )
 async def test_a_healthy_bmc_is_asked_at_a_jittered_interval_and_never_written() -> None:
-    """Once a minute, give or take; an hour of health costs not one write."""
+    """It is checked about once a minute; an hour of health causes no write."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -105,7 +105,7 @@ async def test_a_healthy_bmc_is_asked_at_a_jittered_interval_and_never_written()
     ids=lambda failure: type(failure).__name__,
 )  # fmt: skip
 async def test_each_failure_has_its_reason_and_recovery_is_noticed(failure: BMCError) -> None:
-    """Ready is False with the reason and the sentence; when the BMC is back, so is Ready, within one interval."""
+    """Ready is False with reason and message, and True again within one interval after the BMC recovers."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -126,7 +126,7 @@ async def test_each_failure_has_its_reason_and_recovery_is_noticed(failure: BMCE
 
 
 async def test_a_bmc_that_hangs_ends_in_a_condition() -> None:
-    """It accepts and never answers: reason Timeout, and the check is over."""
+    """A BMC that accepts the connection and never answers ends the check with reason Timeout."""
     async with rack() as r:
         r.plug(1, hangs=True)
         await r.add_bmc(1)
@@ -138,7 +138,7 @@ async def test_a_bmc_that_hangs_ends_in_a_condition() -> None:
     "BMC", "BMCs that hang do not delay others: with four of forty hanging, the others have Servers within two seconds."
 )
 async def test_dead_bmcs_delay_nobody() -> None:
-    """One in ten hangs from the start: all others are Ready within two seconds."""
+    """One BMC in ten hangs from the start: all others are Ready within two seconds."""
     async with rack() as r:
         for number in range(1, 41):
             r.plug(number, hangs=number % 10 == 0, present=(system(number),))
@@ -154,7 +154,7 @@ async def test_dead_bmcs_delay_nobody() -> None:
     "BMC", "Wrong credentials are offered once until the BMCSecret changes; new ones are used within a second."
 )
 async def test_wrong_credentials_are_offered_once_until_they_change() -> None:
-    """No storm and no lock-out: one log-in, then silence; the right password is used within a second."""
+    """One login, then no further request; the right password is used within a second."""
     async with rack() as r:
         bmc = r.plug(1, password="right")
         await r.add_bmc(1, password="wrong")
@@ -173,7 +173,7 @@ async def test_wrong_credentials_are_offered_once_until_they_change() -> None:
 
 
 async def test_wrong_credentials_get_another_chance_after_the_rest() -> None:
-    """The BMC's side may have changed: after an hour they are offered once more, and no oftener."""
+    """The account may have changed on the BMC: after an hour they are tried once more."""
     async with rack() as r:
         bmc = r.plug(1, password="right")
         await r.add_bmc(1, password="wrong")
@@ -185,7 +185,7 @@ async def test_wrong_credentials_get_another_chance_after_the_rest() -> None:
 
 
 async def test_retry_offers_them_at_once() -> None:
-    """operation=retry: for who has changed the password on the BMC itself."""
+    """operation=retry serves administrators who changed the password on the BMC itself."""
     async with rack() as r:
         bmc = r.plug(1, password="right")
         await r.add_bmc(1, password="mine")
@@ -197,7 +197,7 @@ async def test_retry_offers_them_at_once() -> None:
 
 
 async def test_a_missing_secret_is_awaited() -> None:
-    """The condition names it; creating it is enough."""
+    """The condition names the BMCSecret; creating it is enough."""
     async with rack() as r:
         r.plug(1)
         await r.add_bmc(1, bmcSecretRef={"name": "later"})
@@ -210,7 +210,7 @@ async def test_a_missing_secret_is_awaited() -> None:
 
 
 async def test_a_certificate_authority_is_read_from_its_secret() -> None:
-    """tls.caSecretRef: missing first, then there; what it holds reaches the access of everybody."""
+    """tls.caSecretRef: when the Secret is created, its certificates reach every endpoint that names it."""
     async with rack(interval=10.0) as r:
         r.plug(1)
         await r.add_bmc(1, tls={"caSecretRef": {"name": "ca"}})
@@ -235,7 +235,7 @@ async def test_a_bmc_without_a_readable_manager_still_has_systems(failure: BMCEr
 
 
 async def test_a_manager_that_is_asked_for_by_name_must_be_there() -> None:
-    """bmcUUID names a manager which the BMC does not have: a failure, not another manager."""
+    """A bmcUUID that no manager of the BMC has is a failure; no other manager is used."""
     async with rack() as r:
         r.plug(1, manager_failure=BMCNotFound("no manager with UUID x"))
         await r.add_bmc(1, bmcUUID="x")
@@ -245,7 +245,7 @@ async def test_a_manager_that_is_asked_for_by_name_must_be_there() -> None:
 
 @pytest.mark.parametrize("text", ["", "00:00:00", "yesterday"])
 async def test_an_odd_time_of_the_last_reset_is_left_out(text: str) -> None:
-    """Some BMCs send no or half a date; that is no reason to fail."""
+    """Some BMCs report no date or an invalid one; the check succeeds without it."""
     async with rack() as r:
         bmc = r.plug(1)
         bmc.info = type(bmc.info)(uri="m", last_reset_time=text)
@@ -254,7 +254,7 @@ async def test_an_odd_time_of_the_last_reset_is_left_out(text: str) -> None:
 
 
 async def test_ignored_bmcs_are_left_alone() -> None:
-    """operation=ignore: not a single request, not a single write."""
+    """operation=ignore: no request is sent and nothing is written."""
     async with rack(started=False) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -272,7 +272,7 @@ async def test_ignored_bmcs_are_left_alone() -> None:
 )
 @pytest.mark.parametrize("dead", [False, True])
 async def test_deletion_logs_out_and_is_always_possible(dead: bool) -> None:
-    """The session is dropped and the Servers go with the BMC, also when the BMC hangs or the object is ignored."""
+    """The session ends and the Servers are deleted with the BMC, also when the BMC hangs or the object is ignored."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -294,7 +294,7 @@ async def test_deletion_logs_out_and_is_always_possible(dead: bool) -> None:
     "BMC", "`operation=graceful-restart-bmc` sends one reset, is removed, and is followed by Reset=False."
 )
 async def test_a_restart_is_asked_for_once_and_waited_for() -> None:
-    """graceful-restart-bmc: one reset, the annotation goes, silence while it restarts, then Reset=False."""
+    """graceful-restart-bmc: one reset, the annotation is removed, no requests during the restart, then Reset=False."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -324,7 +324,7 @@ async def test_a_restart_is_asked_for_once_and_waited_for() -> None:
 
 
 async def test_a_restart_that_the_bmc_cannot_do_is_said_and_dropped() -> None:
-    """No endless retry: a Warning event, and the annotation is gone."""
+    """A Warning Event is recorded, the annotation is removed, and there is no retry."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -338,7 +338,7 @@ async def test_a_restart_that_the_bmc_cannot_do_is_said_and_dropped() -> None:
 
 
 async def test_a_conflict_is_tried_again() -> None:
-    """Somebody else writes the BMC while its status is written: nothing is lost, nothing is overwritten."""
+    """Another client writes the BMC while its status is written: nothing is lost or overwritten."""
     async with rack() as r:
         r.plug(1)
         write, failures = r.client.patch_status, [Conflict("changed")]

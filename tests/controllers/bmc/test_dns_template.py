@@ -1,5 +1,4 @@
-"""The template of DNS records: which fields are replaced, what is refused at load time, and that values never become
-YAML."""
+"""The template of DNS records: which fields are replaced, what is refused, and that values never become YAML."""
 
 from pathlib import Path
 from typing import Any
@@ -165,9 +164,7 @@ def test_a_field_without_a_value_stops_the_record_and_is_named(value: str) -> No
         (".Labels.a.b", "unknown field Labels.a.b: "),
     ],
 )
-def test_anything_but_a_named_field_is_refused_with_its_line_and_the_known_fields(
-    expression: str, sentence: str
-) -> None:
+def test_anything_but_a_plain_field_is_refused_with_its_line_and_the_fix(expression: str, sentence: str) -> None:
     """In the record as well as in a comment."""
     for lead in ("value: ", "# value: "):
         told = refusal(f"{HEAD}spec:\n  {lead}{{{{{expression}}}}}\n")

@@ -1,4 +1,4 @@
-"""Event subscriptions: made once, found again, removed, and what is said about them."""
+"""Event subscriptions are created once, found again after a crash, removed, and reported."""
 
 import asyncio
 from datetime import timedelta
@@ -16,7 +16,7 @@ URL = "http://192.0.2.100:10001"
 
 
 async def subscribed(r: Rack) -> Any:
-    """The BMC, once it has a subscription."""
+    """Wait for the BMC to have a subscription."""
 
     async def check() -> Any:
         found = await r.bmc()
@@ -26,20 +26,20 @@ async def subscribed(r: Rack) -> Any:
 
 
 async def event(r: Rack) -> None:
-    """Play the receiver."""
+    """Act as the receiver."""
     moment = r.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
     await r.client.patch_status(KINDS.bmc, "b1", {"status": {"lastEventTime": moment}})
 
 
 async def beat(r: Rack, seconds: float, every: float = 200.0) -> None:
-    """Events come for so long."""
+    """Deliver events for a period."""
     for _ in range(int(seconds / every)):
         await event(r)
         await asyncio.sleep(every)
 
 
 async def test_without_a_receiver_nobody_subscribes() -> None:
-    """No request more than before, no condition."""
+    """There is no additional request and no condition."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -53,7 +53,7 @@ async def test_without_a_receiver_nobody_subscribes() -> None:
     "BMC", "An event subscription is made once; its URL holds a token of which only the digest is stored."
 )
 async def test_a_subscription_is_made_once_and_leads_to_a_path_that_only_the_bmc_knows() -> None:
-    """Its link and the digest of its token are in status, the token itself is nowhere."""
+    """Status holds its link and the digest of its token; the token itself is not stored."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -74,7 +74,7 @@ async def test_a_subscription_is_made_once_and_leads_to_a_path_that_only_the_bmc
 
 
 async def test_the_digest_is_written_down_before_the_bmc_hears_of_the_token() -> None:
-    """Whoever continues after a crash can tell the subscription from a stranger's."""
+    """After a crash the manager can distinguish its subscription from others."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         known: list[bool] = []
@@ -91,7 +91,7 @@ async def test_the_digest_is_written_down_before_the_bmc_hears_of_the_token() ->
 
 
 async def test_a_manager_that_was_killed_before_it_wrote_the_link_finds_it_again() -> None:
-    """By destination and context: no second subscription, no new token."""
+    """It is found by destination and context: no second subscription, no new token."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -106,7 +106,7 @@ async def test_a_manager_that_was_killed_before_it_wrote_the_link_finds_it_again
 
 
 async def test_leftovers_of_ours_are_removed_and_others_are_not_touched() -> None:
-    """One with an old token is ours and useless; one with another context belongs to somebody."""
+    """A subscription with an old token is removed; one with another context belongs to another client and stays."""
     async with rack(started=False, event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -121,7 +121,7 @@ async def test_leftovers_of_ours_are_removed_and_others_are_not_touched() -> Non
 
 
 async def test_a_bmc_that_came_from_another_home_leaves_no_subscription_behind() -> None:
-    """Its object has another UID and the receiver another URL here; the token shows that it was its own."""
+    """After a move the object has another UID and the receiver another URL; the token identifies the subscription."""
     async with rack(started=False, event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -137,7 +137,7 @@ async def test_a_bmc_that_came_from_another_home_leaves_no_subscription_behind()
 
 
 async def test_a_subscription_that_the_bmc_lost_is_made_again() -> None:
-    """A factory reset: noticed within a heartbeat, with a new token."""
+    """A factory reset is noticed within a heartbeat, and the new subscription has a new token."""
     async with rack(event_url=URL, event_heartbeat=120.0) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -154,7 +154,7 @@ async def test_a_subscription_that_the_bmc_lost_is_made_again() -> None:
     ("failure", "reason"), [(BMCServerError("500"), "SubscriptionFailed"), (BMCNotSupported("none."), "NotSupported")]
 )
 async def test_a_bmc_without_events_is_ready_all_the_same(failure: Any, reason: str) -> None:
-    """It is polled as ever; the condition Events says why."""
+    """It is polled at the usual interval; the condition Events has the reason."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         bmc.refuses["subscriptions"] = failure
@@ -170,7 +170,7 @@ async def test_a_bmc_without_events_is_ready_all_the_same(failure: Any, reason: 
 
 
 async def test_a_bmc_that_sends_events_is_asked_less_often_and_again_when_it_falls_silent() -> None:
-    """Five times less; within fifteen minutes of silence it is polled as before, and the condition says so."""
+    """It is polled five times less often, and at the usual interval after fifteen minutes without events."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -192,7 +192,7 @@ async def test_a_bmc_that_sends_events_is_asked_less_often_and_again_when_it_fal
 
 
 async def test_a_silent_bmc_is_asked_for_a_sign_of_life() -> None:
-    """A healthy machine has nothing to tell: a test event in each heartbeat shows that the way is open."""
+    """A healthy machine sends no events: a test event in each heartbeat shows that delivery works."""
     async with rack(event_url=URL, event_heartbeat=300.0) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -202,7 +202,7 @@ async def test_a_silent_bmc_is_asked_for_a_sign_of_life() -> None:
 
 
 async def test_old_events_of_a_former_subscription_do_not_count() -> None:
-    """A new token begins without any."""
+    """A new token begins without a last event."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -221,7 +221,7 @@ async def test_old_events_of_a_former_subscription_do_not_count() -> None:
 )
 @pytest.mark.parametrize("dead", [False, True])
 async def test_deletion_unsubscribes_and_is_never_held_up(dead: bool) -> None:
-    """A BMC that hangs keeps its subscription, which leads nowhere any more: nobody has its token."""
+    """The subscription on a BMC that hangs stays and has no effect: its token is unknown from then on."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -237,7 +237,7 @@ async def test_deletion_unsubscribes_and_is_never_held_up(dead: bool) -> None:
 
 
 async def test_a_bmc_whose_secret_went_first_is_unsubscribed_all_the_same() -> None:
-    """Whoever deletes a whole site deletes in no order."""
+    """The objects of a site may be deleted in any order."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -250,7 +250,7 @@ async def test_a_bmc_whose_secret_went_first_is_unsubscribed_all_the_same() -> N
 
 
 async def test_a_receiver_that_is_taken_away_ends_the_subscription() -> None:
-    """The BMC forgets us, and so does the status."""
+    """It is removed from the BMC and from the status."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)
@@ -266,7 +266,7 @@ async def test_a_receiver_that_is_taken_away_ends_the_subscription() -> None:
 
 
 async def test_an_outage_of_the_bmc_is_no_matter_of_its_events() -> None:
-    """Ready says it; the subscription is looked at when it is back."""
+    """The condition Ready reports the outage; the subscription is checked after it."""
     async with rack(event_url=URL) as r:
         bmc = r.plug(1)
         await r.add_bmc(1)

@@ -1,4 +1,4 @@
-"""Restarts of a BMC: how they are sent, how often, and what is said until it is back."""
+"""Restarts of a BMC: how and how often they are sent, and what is reported until the BMC answers again."""
 
 import asyncio
 from typing import Any
@@ -26,7 +26,7 @@ ILL = [BMCServerError("500"), BMCBusy("503"), BMCUnreachable("connection refused
 
 
 async def with_reset(r: Rack, status: str, *, within: float = 10.0) -> Any:
-    """The BMC, once its Reset condition has this status."""
+    """Wait for the condition Reset to have this status."""
 
     async def check() -> Any:
         found = await r.bmc()
@@ -37,7 +37,7 @@ async def with_reset(r: Rack, status: str, *, within: float = 10.0) -> Any:
 
 
 async def known(r: Rack, **options: Any) -> RackBMC:
-    """A BMC that was well once, so that its manufacturer is known."""
+    """A BMC that was healthy once, so that its manufacturer is known."""
     bmc = r.plug(1, **(DELL | options))
     await r.add_bmc(1)
 
@@ -60,7 +60,7 @@ def told(bmc: Any) -> tuple[str, str]:
 )
 @pytest.mark.parametrize("failure", ILL, ids=lambda failure: type(failure).__name__)
 async def test_where_redfish_fails_the_restart_goes_over_ssh(failure: BMCError) -> None:
-    """5xx or no answer at all: the vendor's command, once; back again, Reset is False and the time is kept."""
+    """After 5xx or no answer the vendor's command runs once; when the BMC answers, Reset is False and has the time."""
     async with rack() as r:
         bmc = await known(r)
         bmc.failure = failure
@@ -80,7 +80,7 @@ async def test_where_redfish_fails_the_restart_goes_over_ssh(failure: BMCError) 
 
 
 async def test_a_bmc_that_answers_is_restarted_over_redfish_only() -> None:
-    """No command line is touched."""
+    """SSH is not used."""
     async with rack() as r:
         bmc = await known(r)
         await r.operate(KINDS.bmc, "b1", GRACEFUL)
@@ -91,7 +91,7 @@ async def test_a_bmc_that_answers_is_restarted_over_redfish_only() -> None:
 
 
 async def test_ssh_can_be_asked_for() -> None:
-    """force-ssh-reset-bmc: Redfish is not asked, with the credentials of the BMCSecret."""
+    """force-ssh-reset-bmc sends no Redfish request, and uses the credentials of the BMCSecret."""
     async with rack() as r:
         bmc = await known(r)
         await r.operate(KINDS.bmc, "b1", SSH)
@@ -104,7 +104,7 @@ async def test_ssh_can_be_asked_for() -> None:
 
 
 async def test_the_manufacturer_of_a_system_will_do() -> None:
-    """A BMC that never said who made it, in a machine that did."""
+    """If the BMC reports no manufacturer, that of its system is used."""
     async with rack() as r:
         await known(r, info=ManagerInfo(uri="m"), present=(system(1),))
         name = "b1-system-0"
@@ -125,7 +125,7 @@ async def test_the_manufacturer_of_a_system_will_do() -> None:
     ],
 )  # fmt: skip
 async def test_a_failure_of_ssh_ends_the_restart_with_its_reason(failure: BMCError, reason: str) -> None:
-    """Reset is False at once, the annotation is gone, and it can be asked for again."""
+    """Reset is False immediately, the annotation is removed, and a new restart can be requested."""
     async with rack() as r:
         await known(r)
         r.shell.failure = failure
@@ -142,7 +142,7 @@ async def test_a_failure_of_ssh_ends_the_restart_with_its_reason(failure: BMCErr
 
 
 async def test_a_command_line_that_hangs_ends_at_its_deadline() -> None:
-    """Nothing hangs with it: the failure has a reason, and the BMC is looked at again."""
+    """The failure has a reason, and the BMC is checked again."""
     async with rack() as r:
         await known(r)
         r.shell.hangs = True
@@ -153,7 +153,7 @@ async def test_a_command_line_that_hangs_ends_at_its_deadline() -> None:
 
 
 async def test_an_unknown_make_is_not_guessed_at() -> None:
-    """The sentence names the maker and those that are known."""
+    """The message names the manufacturer and the supported ones."""
     async with rack() as r:
         await known(r, info=ManagerInfo(uri="m", manufacturer="Contoso"))
         await r.operate(KINDS.bmc, "b1", SSH)
@@ -166,7 +166,7 @@ async def test_an_unknown_make_is_not_guessed_at() -> None:
 
 @pytest.mark.parametrize("failure", [BMCForbidden("no privilege"), BMCNotFound("no manager")])
 async def test_what_no_restart_can_mend_is_no_case_for_ssh(failure: BMCError) -> None:
-    """A BMC that answers and says no is not ill."""
+    """A BMC that rejects the request is not restarted over SSH."""
     async with rack() as r:
         bmc = await known(r)
         bmc.failure = failure
@@ -178,7 +178,7 @@ async def test_what_no_restart_can_mend_is_no_case_for_ssh(failure: BMCError) ->
 
 @pytest.mark.behaviour("BMC", "No second restart is sent while the first one is awaited.")
 async def test_no_second_restart_is_sent_while_the_first_is_waited_for() -> None:
-    """Not by another annotation, and not by a manager that was killed right after it was sent."""
+    """Neither a second annotation nor a manager that was killed right after the request sends another one."""
     async with rack() as r:
         bmc = await known(r)
         bmc.failure = BMCUnreachable("dead")
@@ -196,7 +196,7 @@ async def test_no_second_restart_is_sent_while_the_first_is_waited_for() -> None
 
 @pytest.mark.behaviour("BMC", "A manager killed right after it sent a restart does not send it again.")
 async def test_a_manager_that_dies_after_the_command_does_not_send_it_again() -> None:
-    """What is about to be sent is written down before; the annotation that is still there is known to be obeyed."""
+    """The request is recorded before it is sent, so the annotation that is left counts as carried out."""
     async with rack() as r:
         bmc = await known(r)
         bmc.failure = BMCUnreachable("dead")
@@ -223,7 +223,7 @@ async def test_a_manager_that_dies_after_the_command_does_not_send_it_again() ->
 
 @pytest.mark.behaviour("BMC", "A BMC that does not return from a restart ends it with Reset=False after a deadline.")
 async def test_a_bmc_that_does_not_come_back_is_waited_for_until_the_deadline() -> None:
-    """Then Reset is False with the way out: no wedge, also when its credentials are refused meanwhile."""
+    """Then Reset is False with the way out, also when the credentials were refused in between."""
     for failure in (BMCUnreachable("dead"), BMCAuthError("who are you?")):
         async with rack(reset_timeout=300.0) as r:
             bmc = await known(r)
@@ -239,7 +239,7 @@ async def test_a_bmc_that_does_not_come_back_is_waited_for_until_the_deadline() 
 
 
 async def test_a_failed_bmc_is_restarted_by_itself_only_where_that_is_wanted() -> None:
-    """Off by default."""
+    """The default is off."""
     async with rack() as r:
         bmc = await known(r)
         bmc.failure = BMCUnreachable("dead")
@@ -252,7 +252,7 @@ async def test_a_failed_bmc_is_restarted_by_itself_only_where_that_is_wanted() -
 )
 @pytest.mark.parametrize("failure", ILL, ids=lambda failure: type(failure).__name__)
 async def test_a_failed_bmc_is_restarted_once_and_not_again_for_an_hour(failure: BMCError) -> None:
-    """After the time it is given, also when TCP itself fails; an hour later it is tried again."""
+    """It is restarted after bmc.resetAfter, also when TCP fails; an hour later once more."""
     async with rack(auto_reset=True, reset_after=600.0) as r:
         bmc = await known(r)
         bmc.failure = failure
@@ -273,7 +273,7 @@ async def test_a_failed_bmc_is_restarted_once_and_not_again_for_an_hour(failure:
 
 @pytest.mark.parametrize("failure", [BMCAuthError("wrong"), BMCForbidden("no privilege")])
 async def test_a_bmc_that_only_refuses_us_is_not_restarted(failure: BMCError) -> None:
-    """Wrong credentials are no illness."""
+    """A restart does not help against wrong credentials."""
     async with rack(auto_reset=True, reset_after=60.0) as r:
         bmc = await known(r)
         bmc.failure = failure
@@ -283,7 +283,7 @@ async def test_a_bmc_that_only_refuses_us_is_not_restarted(failure: BMCError) ->
 
 @pytest.mark.behaviour("BMC", "The SSH host key is pinned at first use; a changed key is refused until it is accepted.")
 async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused() -> None:
-    """Until a person accepts the one that was shown; the password goes to nobody else."""
+    """An administrator must accept the other key; the password is not sent before."""
     async with rack() as r:
         await known(r)
         await r.operate(KINDS.bmc, "b1", SSH)
@@ -313,7 +313,7 @@ async def test_the_host_key_is_pinned_at_first_use_and_a_changed_one_is_refused(
     "BMC", "A host key in `sshHostKey.refused` sets HostKeyTrusted=False and blocks SSH until accept-host-key."
 )
 async def test_a_host_key_that_a_console_refused_is_a_condition_until_it_is_accepted() -> None:
-    """Console and controllers share one pin: what a person's console wrote is judged at once, and accepted here."""
+    """Console and controllers share one pin: what the console wrote is reported immediately and can be accepted."""
     async with rack() as r:
         await known(r)
         await r.user.patch_status(KINDS.bmc, "b1", {"status": {"sshHostKey": {"sha256": "SHA256:old"}}})
@@ -341,7 +341,7 @@ async def test_a_host_key_that_a_console_refused_is_a_condition_until_it_is_acce
 
 
 async def test_the_pinned_host_key_shown_again_ends_the_condition() -> None:
-    """Whoever answered at the BMC's address for a while is gone, and need not be accepted to have peace."""
+    """The other device is gone, and its key need not be accepted."""
     async with rack() as r:
         await known(r)
         pin = {"sha256": "SHA256:first", "refused": "SHA256:stranger"}

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def enrolled(r: Rack, count: int) -> dict[str, str]:
-    """UUIDs by name, once there are so many Servers."""
+    """Wait for this many Servers; their UUIDs by name."""
 
     async def check() -> Any:
         found = await r.servers()
@@ -26,7 +26,7 @@ async def enrolled(r: Rack, count: int) -> dict[str, str]:
     "BMC", "A system with a UUID becomes a Server with lower-case UUID, path, reference and controlling owner."
 )
 async def test_a_system_becomes_a_server() -> None:
-    """Name, lower-case UUID, path, reference and controlling owner."""
+    """The Server has name, lower-case UUID, path, reference and controlling owner."""
     async with rack() as r:
         r.plug(1)
         await r.add_bmc(1)
@@ -45,7 +45,7 @@ async def test_a_system_becomes_a_server() -> None:
     "BMC", "Server names belong to system UUIDs: any order of the systems, at any check, keeps all names."
 )
 async def test_a_shifted_order_renames_nobody() -> None:
-    """The list changes its order at every check, and across restarts: every name keeps its UUID."""
+    """The list changes its order at each check and across restarts: every name keeps its UUID."""
     async with rack(interval=10.0) as r:
         bmc = r.plug(1, present=tuple(map(system, range(5))))
         await r.add_bmc(1)
@@ -61,7 +61,7 @@ async def test_a_shifted_order_renames_nobody() -> None:
 
 
 async def test_a_vanished_system_keeps_its_server_and_its_number() -> None:
-    """Nobody is deleted; BMC and Server say so, once; a newcomer gets a number of its own."""
+    """No Server is deleted; BMC and Server report it once; a new system gets another number."""
     async with rack(interval=10.0) as r:
         bmc = r.plug(1, present=(system(1), system(2)))
         await r.add_bmc(1)
@@ -84,7 +84,7 @@ async def test_a_vanished_system_keeps_its_server_and_its_number() -> None:
 
 
 async def test_the_number_of_a_deleted_server_is_not_given_again() -> None:
-    """A system that is gone for good and whose Server was deleted: its number stays taken, in peace."""
+    """The number of a removed system stays reserved after its Server was deleted, and nothing is reported."""
     async with rack(interval=10.0) as r:
         bmc = r.plug(1, present=(system(1), system(2)))
         await r.add_bmc(1)
@@ -99,7 +99,7 @@ async def test_the_number_of_a_deleted_server_is_not_given_again() -> None:
 
 
 async def test_a_server_deleted_by_hand_comes_back_under_its_name() -> None:
-    """The system is still there, so its Server is: same name, at once."""
+    """The system still exists, so its Server is created again at once under the same name."""
     async with rack() as r:
         r.plug(1, present=(system(1), system(2)))
         await r.add_bmc(1)
@@ -110,7 +110,7 @@ async def test_a_server_deleted_by_hand_comes_back_under_its_name() -> None:
 
 
 async def test_a_server_written_by_hand_is_taken_over_not_doubled() -> None:
-    """A Server of any name with this UUID and this BMC is the system's Server."""
+    """A Server of any name with this UUID and this BMC is the Server of the system."""
     async with rack() as r:
         r.plug(1)
         spec = {"uuid": uuid(1), "bmcRef": {"name": "b1"}}
@@ -124,7 +124,7 @@ async def test_a_server_written_by_hand_is_taken_over_not_doubled() -> None:
 
 
 async def test_servers_of_the_go_operator_keep_their_names() -> None:
-    """The names it gave by list index are kept by UUID from now on, whatever the order is today."""
+    """Names by list index are kept by UUID from then on, independent of the present order."""
     async with rack(started=False) as r:
         r.plug(1, present=(system(1), system(2)))
         for index, number in enumerate((2, 1)):
@@ -139,7 +139,7 @@ async def test_servers_of_the_go_operator_keep_their_names() -> None:
 
 
 async def test_a_uuid_that_two_bmcs_report_is_given_to_one() -> None:
-    """Vendors ship boards with equal UUIDs: no second Server, and a condition that names both."""
+    """Vendors ship boards with equal UUIDs: there is no second Server, and a condition names both."""
     async with rack() as r:
         r.plug(1)
         r.plug(2)
@@ -161,7 +161,7 @@ async def test_a_uuid_that_two_bmcs_report_is_given_to_one() -> None:
     ],
 )
 async def test_systems_without_an_identity_are_told_but_do_not_block(present: Any, reason: str, words: str) -> None:
-    """The system beside them gets its Server all the same."""
+    """Another system of the BMC gets its Server."""
     async with rack() as r:
         r.plug(1, present=present)
         await r.add_bmc(1)
@@ -174,7 +174,7 @@ async def test_systems_without_an_identity_are_told_but_do_not_block(present: An
 
 @pytest.mark.behaviour("BMC", "A system without a boot override becomes no Server.")
 async def test_systems_that_do_not_boot_are_no_servers() -> None:
-    """A system without any boot override is a composition or a chassis, not a server."""
+    """A system without boot override is a composition or a chassis, not a server."""
     async with rack() as r:
         r.plug(1, present=(system(1, bootable=False), system(2)))
         await r.add_bmc(1)
@@ -187,7 +187,7 @@ async def test_systems_that_do_not_boot_are_no_servers() -> None:
 
 @pytest.mark.behaviour("BMC", "Labels of the BMC are copied to its Servers; labels of other clients are kept.")
 async def test_labels_follow_those_of_the_bmc() -> None:
-    """Added, changed and removed; labels that others put on the Server stay."""
+    """Labels are added, changed and removed; labels that others set on the Server stay."""
     async with rack() as r:
         r.plug(1)
         await r.add_bmc(1, labels={"rack": "1", "row": "a"})
@@ -217,7 +217,7 @@ async def test_a_changed_path_is_followed() -> None:
 
 
 async def test_what_users_and_claims_wrote_is_not_touched() -> None:
-    """Checks of the BMC leave the Server's other fields alone, and do not write it at all when nothing changed."""
+    """Checks of the BMC change no other fields of the Server, and write nothing without a change."""
     async with rack(interval=10.0) as r:
         r.plug(1)
         await r.add_bmc(1)
@@ -230,7 +230,7 @@ async def test_what_users_and_claims_wrote_is_not_touched() -> None:
 
 
 async def test_killed_after_the_server_and_before_the_status_the_number_is_found_again() -> None:
-    """The name says the number: nobody is created twice."""
+    """The number is read from the Server's name: no second Server is created."""
     async with rack(started=False) as r:
         bmc = r.plug(1, present=(system(1), system(2)))
         write = r.client.patch_status

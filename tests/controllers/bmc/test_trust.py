@@ -15,7 +15,7 @@ TOFU = {"trustOnFirstUse": True}
 
 
 async def until(r: Rack, status: str, reason: str, *, within: float = 75.0, name: str = "b1") -> Any:
-    """The BMC, once Ready has this status and reason."""
+    """Wait in virtual time for this state and reason."""
 
     async def check() -> Any:
         found = await r.bmc(name) if await r.exists(KINDS.bmc, name) else None
@@ -26,7 +26,7 @@ async def until(r: Rack, status: str, reason: str, *, within: float = 75.0, name
 
 @pytest.mark.behaviour("BMC", "With `tls.trustOnFirstUse` the certificate is pinned before any credentials are sent.")
 async def test_the_first_certificate_is_pinned_before_any_credentials_are_sent() -> None:
-    """Its SHA-256 is in status when the first request goes out, and every request is held to it."""
+    """Status holds its SHA-256 when the first request is sent, and each request accepts only this certificate."""
     async with rack() as r:
         bmc = r.plug(1)
         held: list[str] = []
@@ -52,7 +52,7 @@ async def test_the_first_certificate_is_pinned_before_any_credentials_are_sent()
     "BMC", "A changed certificate is refused until `operation=accept-certificate`; the message names both fingerprints."
 )
 async def test_a_changed_certificate_is_refused_until_a_person_accepts_it() -> None:
-    """Both fingerprints and the way out are said; nothing is sent to whoever shows the other one meanwhile."""
+    """The condition has both fingerprints and the way out; nothing is sent to the device with the other certificate."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1, tls=TOFU)
@@ -77,7 +77,7 @@ async def test_a_changed_certificate_is_refused_until_a_person_accepts_it() -> N
 
 
 async def test_what_is_accepted_is_the_certificate_that_was_told() -> None:
-    """Not whichever answers at that moment: a third one is refused again."""
+    """The fingerprint in the status is accepted: a third certificate is refused again."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1, tls=TOFU)
@@ -93,7 +93,7 @@ async def test_what_is_accepted_is_the_certificate_that_was_told() -> None:
 
 
 async def test_an_acceptance_of_nothing_is_said_and_removed() -> None:
-    """It does not wait for the next certificate that comes along."""
+    """The annotation does not apply to a certificate that is presented later."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1, tls=TOFU)
@@ -108,7 +108,7 @@ async def test_an_acceptance_of_nothing_is_said_and_removed() -> None:
 
 
 async def test_a_bmc_that_shows_no_certificate_is_an_ordinary_failure() -> None:
-    """Said with its reason, tried again, and pinned when it is there."""
+    """It is reported with its reason, retried, and the certificate is pinned when it is presented."""
     async with rack() as r:
         bmc = r.plug(1)
         bmc.failure = BMCUnreachable("connection refused")
@@ -121,7 +121,7 @@ async def test_a_bmc_that_shows_no_certificate_is_an_ordinary_failure() -> None:
 
 
 async def test_plain_http_has_no_certificate_to_pin() -> None:
-    """It was asked for."""
+    """http was configured explicitly."""
     async with rack() as r:
         r.plug(1)
         protocol = {"name": "Redfish", "port": 80, "scheme": "http"}
@@ -131,7 +131,7 @@ async def test_plain_http_has_no_certificate_to_pin() -> None:
 
 
 async def test_who_asks_for_an_authority_again_is_held_to_no_pin() -> None:
-    """The old pin is forgotten: coming back to trust on first use looks anew."""
+    """The old pin is removed: a later return to trust on first use pins again."""
     async with rack() as r:
         r.plug(1)
         await r.add_bmc(1, tls=TOFU)
@@ -143,7 +143,7 @@ async def test_who_asks_for_an_authority_again_is_held_to_no_pin() -> None:
 
 @pytest.mark.parametrize(("tls", "pinned"), [(None, FIRST), ({}, ""), ({"insecureSkipVerify": True}, "")])
 async def test_the_setting_holds_for_those_that_say_nothing(tls: dict[str, Any] | None, pinned: str) -> None:
-    """A policy of the BMC's own counts before it, also an empty one."""
+    """spec.tls of the BMC overrides it, even an empty one."""
     async with rack(started=False) as r:
         r.defaults = BMCEndpointDefaults(trust_on_first_use=True)
         await r.start()
@@ -155,7 +155,7 @@ async def test_the_setting_holds_for_those_that_say_nothing(tls: dict[str, Any] 
 
 
 async def test_a_bmc_found_by_dhcp_is_held_to_the_certificate_that_its_factory_password_went_to() -> None:
-    """Pinned before the first password is tried, kept with the BMC that is made."""
+    """It is pinned before the first password is sent, and stored in the BMC that is created."""
     async with rack(started=False) as r:
         r.defaults = BMCEndpointDefaults(trust_on_first_use=True)
         await r.start()
@@ -176,7 +176,7 @@ async def test_a_bmc_found_by_dhcp_is_held_to_the_certificate_that_its_factory_p
 
 
 async def test_a_pin_in_the_spec_names_the_spec_as_the_way_out() -> None:
-    """Nobody accepts another certificate by an annotation there: the spec is what counts."""
+    """The annotation accepts no other certificate there: the spec must be changed."""
     async with rack() as r:
         bmc = r.plug(1)
         await r.add_bmc(1, tls={"fingerprint": FIRST})

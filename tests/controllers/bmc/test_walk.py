@@ -1,4 +1,4 @@
-"""A BMC and everything that can go wrong with it, in a random order: the invariants hold at every step."""
+"""Random failures of a BMC in random order: the invariants hold at every step."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ OPERATIONS = (*RESTARTS * 3, "accept-certificate", "accept-host-key", "retry", "
 
 
 class Walk:
-    """Does something random, lets time pass, and checks."""
+    """Performs random actions, lets time pass, and checks the invariants."""
 
     def __init__(self, r: Rack, bmc: RackBMC, seed: int) -> None:
         self.r, self.bmc, self.rng = r, bmc, random.Random(seed)
@@ -51,7 +51,7 @@ class Walk:
         await self.note()
 
     async def note(self) -> None:
-        """A restart went out: it must have been written down before."""
+        """A restart was sent: it must have been recorded before."""
         status = (await self.r.bmc()).status
         told = condition(await self.r.bmc(), "Reset")
         if status.restart is None or told.status != "True":
@@ -70,7 +70,7 @@ class Walk:
         await self.r.operate(KINDS.bmc, "b1", self.rng.choice(OPERATIONS))
 
     async def person(self) -> None:
-        """Somebody reads the status and accepts what it tells."""
+        """An administrator accepts what the status reports."""
         status = (await self.r.bmc()).status
         if status.certificate is not None and status.certificate.refused:
             await self.r.operate(KINDS.bmc, "b1", "accept-certificate")
@@ -81,7 +81,7 @@ class Walk:
         await self.r.restart(self.rng.randrange(1 << 30))
 
     async def new_certificate(self) -> None:
-        """Seldom: a BMC that is not trusted is not restarted either."""
+        """Rare, since a BMC that is not trusted is not restarted either."""
         if self.rng.random() < 0.3:
             self.bmc.certificate = f"{self.rng.randrange(1 << 30):064x}"
 
@@ -93,7 +93,7 @@ class Walk:
         self.bmc.destinations.clear()
 
     async def step(self) -> None:
-        """One of them, some time, and a look."""
+        """One random action, some time, and a check."""
         act = self.rng.choice(self.acts)
         self.log.append(act.__name__)
         await act()
@@ -101,7 +101,7 @@ class Walk:
         await self.check()
 
     async def check(self) -> None:
-        """Nothing is sent twice or unwritten, no restart is waited for past its deadline."""
+        """Nothing is sent twice or unrecorded, and no restart is awaited past its deadline."""
         assert self.violations == [], self.log
         assert all(count == 1 for count in self.sent.values()), self.log
         found = await self.r.bmc()
@@ -114,7 +114,7 @@ class Walk:
             assert status.waiting_for, self.log
 
     async def come_to_rest(self) -> None:
-        """The faults stop, and a person accepts what the BMC shows."""
+        """The faults end, and an administrator accepts what the BMC presents."""
         self.bmc.failure, self.r.shell.failure, self.r.shell.hangs = None, None, False
         await asyncio.sleep(250)
         for operation in ("accept-certificate", "retry"):
@@ -131,7 +131,7 @@ class Walk:
 @pytest.mark.behaviour("BMC", "Under random faults each requested restart is sent at most once, and ends.")
 @pytest.mark.parametrize("seed", range(8))
 async def test_restarts_end_and_are_sent_once_whatever_happens(seed: int) -> None:
-    """Whatever fails, is asked for, changes or is killed: each restart goes out once at most, and ends."""
+    """Under failures, requests, changes and crashes each restart is sent at most once, and ends."""
     async with rack(**SETTINGS) as r:
         bmc = r.plug(1, info=ManagerInfo(uri="m", manufacturer="Dell Inc."))
         await r.add_bmc(1, tls={"trustOnFirstUse": True})

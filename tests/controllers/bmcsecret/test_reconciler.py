@@ -1,4 +1,4 @@
-"""BMCSecrets are tidied and judged."""
+"""BMCSecrets are normalized and validated."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ async def write(r: Rack, **body: Any) -> Any:
 
 @pytest.mark.behaviour("BMCSecret", "`stringData` is moved into `data`.")
 async def test_plain_text_moves_into_data() -> None:
-    """stringData is folded and dropped; keys that were in data stay, and are replaced where stringData has them."""
+    """stringData is moved and removed; keys in data stay, and are replaced where stringData has them."""
     async with rack() as r:
         old = {"username": "b2xk", "extra": "a2VwdA=="}
         secret = await write(r, data=old, stringData={"username": "root", "password": "pässword"})
@@ -31,7 +31,7 @@ async def test_plain_text_moves_into_data() -> None:
 
 
 async def test_an_immutable_secret_keeps_its_plain_text() -> None:
-    """immutable: true forbids the tidying; the condition says so, and the credentials still count."""
+    """An immutable BMCSecret cannot be changed; the condition reports it, and the credentials are used."""
     async with rack() as r:
         secret = await write(r, immutable=True, stringData={"username": "root", "password": "x"})
     assert secret.string_data == {"username": "root", "password": "x"}
@@ -43,7 +43,7 @@ async def test_an_immutable_secret_keeps_its_plain_text() -> None:
 )
 @pytest.mark.parametrize("key", ["username", "password"])
 async def test_a_missing_key_is_said_until_it_is_there(key: str) -> None:
-    """Ready is False with the key's name; adding it is enough. No value is ever shown."""
+    """Ready is False with the name of the key; adding it is enough. No value is ever shown."""
     async with rack() as r:
         values = {"username": "user-1", "password": "pass-1"}
         secret = await write(r, stringData={name: value for name, value in values.items() if name != key})
@@ -60,7 +60,7 @@ async def test_a_missing_key_is_said_until_it_is_there(key: str) -> None:
 
 
 async def test_an_ignored_secret_is_left_alone() -> None:
-    """operation=ignore holds here too."""
+    """operation=ignore applies here as well."""
     async with rack() as r:
         metadata = {"name": "s", "annotations": {KINDS.key("operation"): "ignore"}}
         await r.user.create(KINDS.bmc_secret, {"metadata": metadata, "stringData": {"username": "root"}})

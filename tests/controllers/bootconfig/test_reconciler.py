@@ -1,4 +1,4 @@
-"""Boot configurations become ready, and say why when they do not."""
+"""Boot configurations become ready, or report why not."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 async def test_a_configuration_becomes_ready(site: Site) -> None:
-    """Its IPXEBootConfig has the same name, belongs to it, and names the blobs by digest."""
+    """Its IPXEBootConfig has the same name, is owned by it, and names the blobs by digest."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -100,7 +100,7 @@ async def test_a_configuration_becomes_ready(site: Site) -> None:
 
 
 async def test_what_is_ready_is_what_the_boot_server_serves(site: Site) -> None:
-    """The two ends fit: a window opened on it gets a script."""
+    """A boot window for it gets a script from the boot server."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -112,7 +112,7 @@ async def test_what_is_ready_is_what_the_boot_server_serves(site: Site) -> None:
 
 
 async def test_nothing_is_written_when_nothing_changes(site: Site) -> None:
-    """An hour of looking at a ready configuration reads its Secret and writes nothing."""
+    """In an hour a ready configuration causes reads of its Secret and no write."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -139,7 +139,7 @@ async def test_without_a_secret_reference_no_ignition_is_needed(site: Site) -> N
     "A boot configuration is Pending while its Server does not exist.",
 )
 async def test_a_missing_server_is_awaited(site: Site) -> None:
-    """Pending until it is there."""
+    """The configuration is Pending until the Server exists."""
     await site.secret()
     await site.configure()
     config = await site.config()
@@ -149,7 +149,7 @@ async def test_a_missing_server_is_awaited(site: Site) -> None:
 
 
 async def test_a_secret_that_appears_late_is_found(site: Site) -> None:
-    """Error names it; without any other change the configuration becomes ready."""
+    """The Error names it; the configuration becomes ready without any other change."""
     await site.server()
     await site.configure()
     assert (await site.config()).status.state == "Error"
@@ -172,7 +172,7 @@ async def test_a_secret_that_appears_late_is_found(site: Site) -> None:
 async def test_an_invalid_ignition_is_a_condition_with_its_json_path(
     site: Site, content: Any, more: dict[str, bytes], says: str
 ) -> None:
-    """Nothing is served; once it is corrected, all is well."""
+    """Nothing is served; after the correction the configuration is Ready."""
     await site.server()
     await site.secret(content, **more)
     await site.configure()
@@ -190,7 +190,7 @@ async def test_an_invalid_ignition_is_a_condition_with_its_json_path(
 
 
 async def test_a_secret_that_becomes_invalid_takes_readiness_away(site: Site) -> None:
-    """Within the poll interval; the boot server answers 503 then."""
+    """It is noticed within the poll interval; the boot server then answers 503."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -204,7 +204,7 @@ async def test_a_secret_that_becomes_invalid_takes_readiness_away(site: Site) ->
 
 
 async def test_a_lasting_image_error_is_an_error_that_is_looked_at_slowly(site: Site) -> None:
-    """ImageValidation False with reason ValidationFailed, and an Event."""
+    """ImageValidation is False with reason ValidationFailed, and an Event is recorded."""
     site.world.images.failure = ImageError("ImageNotFound", "the registry does not have it")
     await site.server()
     await site.secret()
@@ -224,7 +224,7 @@ async def test_a_lasting_image_error_is_an_error_that_is_looked_at_slowly(site: 
 
 
 async def test_a_registry_that_stumbles_is_asked_again_with_growing_pauses(site: Site) -> None:
-    """Pending with the reason; never Error."""
+    """The state is Pending with the reason, never Error."""
     site.world.images.failure = ImageError("RegistryTimeout", "no answer in time", transient=True)
     await site.server()
     await site.secret()
@@ -239,7 +239,7 @@ async def test_a_registry_that_stumbles_is_asked_again_with_growing_pauses(site:
 
 
 async def test_a_download_shows_its_progress_and_holds_nobody_up(site: Site) -> None:
-    """waitingFor says how much of how much; the end of the download wakes the configuration."""
+    """waitingFor shows the progress; the end of the download causes a pass."""
     big = image()
     blob = big.parts.kernel
     parts = type(big.parts)(type(blob)(blob.media_type, blob.digest, 180 * 1024 * 1024), big.parts.initramfs)
@@ -259,7 +259,7 @@ async def test_a_download_shows_its_progress_and_holds_nobody_up(site: Site) -> 
 
 
 async def test_a_silent_registry_holds_up_no_other_configuration(site: Site) -> None:
-    """With more silent ones than workers, another is ready at once."""
+    """With more unanswered lookups than workers, another configuration is ready at once."""
 
     async def resolve(reference: str) -> Image:
         if "silent" in reference:
@@ -284,7 +284,7 @@ async def test_a_silent_registry_holds_up_no_other_configuration(site: Site) -> 
 
 
 async def test_a_tag_that_moves_changes_nothing_until_the_configuration_does(site: Site) -> None:
-    """The digest is pinned for a generation, over restarts too; a new generation follows the tag."""
+    """The digest is pinned for a generation, also across restarts; a new generation resolves the tag again."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -304,7 +304,7 @@ async def test_a_tag_that_moves_changes_nothing_until_the_configuration_does(sit
 
 
 async def test_another_image_changes_the_urls(site: Site) -> None:
-    """And the ones before are no longer kept."""
+    """The former blobs are no longer kept."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -320,7 +320,7 @@ async def test_another_image_changes_the_urls(site: Site) -> None:
 
 @pytest.mark.parametrize("line", ["${evil}", "a\nb", "x" * 3000])
 async def test_an_image_that_no_script_can_boot_is_an_error(site: Site, line: str) -> None:
-    """Its command line would break out of the iPXE script, or be cut by the kernel."""
+    """Its command line would break the iPXE script, or be truncated by the kernel."""
     site.world.images.found = image(line)
     await site.server()
     await site.secret()
@@ -330,7 +330,7 @@ async def test_an_image_that_no_script_can_boot_is_an_error(site: Site, line: st
 
 
 async def test_an_empty_image_is_an_error_that_says_what_to_do(site: Site) -> None:
-    """Nothing is looked up."""
+    """No lookup is started."""
     await site.server()
     await site.configure(image="", ignition="")
     assert "spec.image is empty" in (await site.config()).status.waiting_for
@@ -338,7 +338,7 @@ async def test_an_empty_image_is_an_error_that_says_what_to_do(site: Site) -> No
 
 
 async def test_a_child_that_somebody_deletes_or_edits_comes_back(site: Site) -> None:
-    """What the machine boots follows from the configuration alone."""
+    """The IPXEBootConfig follows from the configuration alone."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -356,7 +356,7 @@ async def test_a_child_that_somebody_deletes_or_edits_comes_back(site: Site) -> 
 async def test_a_configuration_that_only_the_cache_still_has_gets_no_child(
     again: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deleted, or deleted and made again: a child of an owner that is gone is collected at once, and made again."""
+    """A child of an owner that was deleted, or created again, would be garbage-collected and created repeatedly."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -380,7 +380,7 @@ async def test_a_configuration_that_only_the_cache_still_has_gets_no_child(
 
 
 async def test_a_deleted_configuration_keeps_no_image(site: Site) -> None:
-    """Its blobs may make room for others."""
+    """Its blobs may be evicted."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -392,7 +392,7 @@ async def test_a_deleted_configuration_keeps_no_image(site: Site) -> None:
 
 
 async def test_what_the_machine_fetched_is_told_in_conditions(site: Site) -> None:
-    """As the boot window knows it."""
+    """They follow the boot window."""
     await site.server()
     await site.secret()
     await site.configure()
@@ -421,8 +421,7 @@ async def test_conditions_of_others_stay(site: Site) -> None:
 
 @pytest.mark.parametrize("silent", [False, True])
 async def test_a_new_leader_with_an_empty_cache_takes_no_readiness_back(silent: bool, site: Site) -> None:
-    """A machine may be booting just now, and every replica serves what is pinned: it stays Ready while it is fetched,
-    also before the registry has answered."""
+    """A machine may be booting, and each replica serves the pinned image: it stays Ready during the download."""
     await site.server()
     await site.secret()
     await site.configure()

@@ -1,4 +1,4 @@
-"""Servers by the dozen for the tests of claims."""
+"""Fleets of servers for the tests of claims."""
 
 from metal.api.server import Server
 from tests.controllers.fakebmc import FakeBMC

@@ -1,4 +1,4 @@
-"""Claims and servers, many at a time: never two claims on one server, and every claim is told why it waits."""
+"""Many claims and servers: two claims never hold one server, and each unbound claim reports why it waits."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ ASKS = pytest.mark.parametrize(
 )
 @ASKS
 async def test_ten_servers_and_four_claims_make_exactly_four_pairs(asks: dict[str, Any]) -> None:
-    """Claims that come at once take different servers, whether they take any or ask for labels."""
+    """Concurrent claims get different servers, with and without a selector."""
     async with world() as w:
         await available(w, 10)
         await asyncio.gather(*(w.add_claim(f"c{n}", power="Off", **asks) for n in range(4)))
@@ -39,7 +39,7 @@ async def test_ten_servers_and_four_claims_make_exactly_four_pairs(asks: dict[st
 )
 @ASKS
 async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reasons(asks: dict[str, Any]) -> None:
-    """The others stay Unbound and say that the only server is held."""
+    """The others stay Unbound and report that the only server is held."""
     async with world() as w:
         await available(w, 1)
         await asyncio.gather(*(w.add_claim(f"c{n}", power="Off", **asks) for n in range(8)))
@@ -57,7 +57,7 @@ async def test_one_server_and_eight_claims_make_exactly_one_pair_and_seven_reaso
 
 @pytest.mark.behaviour("ServerClaim", issues=(632,))
 async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
-    """An unbound claim is woken when a server that fits becomes free."""
+    """An unbound claim is bound when a matching server becomes free."""
     async with world() as w:
         await available(w, 1)
         await w.add_claim("first", power="Off")
@@ -73,7 +73,7 @@ async def test_a_released_server_goes_to_a_claim_that_waited() -> None:
     "ServerClaim", "A selector takes only servers with its labels; a claim that finds none waits and names the reason."
 )
 async def test_a_selector_takes_only_servers_with_its_labels() -> None:
-    """Two servers have the label, three claims ask for it: the third waits and says why."""
+    """Two servers have the label and three claims select it: the third stays Unbound with the reason."""
     async with world() as w:
         await available(w, 4)
         for n in range(3):
@@ -91,7 +91,7 @@ async def test_a_selector_takes_only_servers_with_its_labels() -> None:
     "ServerClaim", "A claim for a Server that does not exist reports it, and binds when the Server is created."
 )
 async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_it_comes() -> None:
-    """serverRef may be written before the server is there."""
+    """serverRef may be set before the server exists."""
     async with world() as w:
         await w.add_claim(power="Off", serverRef={"name": "s0"})
         waiting = await w.until_claim(lambda c: c.status.phase == "Unbound")
@@ -103,7 +103,7 @@ async def test_a_claim_for_a_server_that_does_not_exist_says_so_and_binds_when_i
 
 @pytest.mark.behaviour("ServerClaim", "A claim that never had a server can be deleted.")
 async def test_a_claim_that_never_had_a_server_can_be_deleted() -> None:
-    """Whether it waits for any server or for one that does not exist: nothing holds it up, and nothing of it stays."""
+    """No finalizer holds it, whether it waits for any server or for one that does not exist."""
     async with world() as w:
         await w.add_claim("any")
         await w.add_claim("named", serverRef={"name": "nowhere"})
@@ -119,7 +119,7 @@ async def test_a_claim_that_never_had_a_server_can_be_deleted() -> None:
 
 @pytest.mark.behaviour("ServerClaim", "A bound claim keeps its server when the server is marked unclaimable.")
 async def test_a_bound_claim_survives_a_cordon() -> None:
-    """unclaimable keeps new claims away, not the one that is there."""
+    """unclaimable keeps new claims away, not the one that holds the server."""
     async with world() as w:
         await available(w, 1)
         await w.add_claim(power="Off")
@@ -136,7 +136,7 @@ async def test_a_bound_claim_survives_a_cordon() -> None:
     go="Changes the boot configuration of the running server.",
 )
 async def test_image_changes_after_the_first_boot_are_visible_and_not_applied() -> None:
-    """The running tenant is left alone; a condition says what was changed too late."""
+    """The running tenant is not disturbed; a condition reports the change and how to boot it."""
     async with world() as w:
         await w.add_server()
         await w.discover()

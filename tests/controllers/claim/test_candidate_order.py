@@ -1,4 +1,4 @@
-"""The order in which claims look at servers."""
+"""The order in which claims consider servers."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def _ring(names: list[str]) -> CandidateOrder:
 
 @given(NAMES, NAMES, st.text(max_size=5))
 def test_a_claim_sees_every_server_once(come: list[str], gone: list[str], uid: str) -> None:
-    """Whatever came and went, also twice or never: nobody is passed over, nobody is seen twice."""
+    """After any additions and removals each server is considered exactly once."""
     ring = _ring(come)
     for name in gone:
         ring.update(_server(name), None)
@@ -40,7 +40,7 @@ def test_a_claim_sees_every_server_once(come: list[str], gone: list[str], uid: s
 
 @given(NAMES, st.randoms(use_true_random=False), st.text(max_size=5))
 def test_the_order_does_not_depend_on_who_came_first(names: list[str], rng: object, uid: str) -> None:
-    """Two managers look at the same servers in the same order."""
+    """Two managers consider the same servers in the same order."""
     shuffled = list(names)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]  # a random.Random, which hypothesis types as object
     claim = _claim(uid)
@@ -48,7 +48,7 @@ def test_the_order_does_not_depend_on_who_came_first(names: list[str], rng: obje
 
 
 def test_a_change_of_a_server_leaves_its_place() -> None:
-    """Only what comes or goes moves the ring."""
+    """Only additions and removals change the order."""
     ring = _ring(["a", "b"])
     before = list(ring.names(_claim("u")))
     ring.update(_server("a"), _server("a"))
@@ -56,13 +56,13 @@ def test_a_change_of_a_server_leaves_its_place() -> None:
 
 
 def test_claims_begin_at_different_servers() -> None:
-    """A hundred claims over a thousand servers seldom run for the same one."""
+    """A hundred claims over a thousand servers seldom compete for one."""
     ring = _ring([f"s{n}" for n in range(1000)])
     assert len({next(ring.names(_claim(f"u{n}"))) for n in range(100)}) > 80
 
 
 def test_a_search_ends_at_the_first_server_that_fits() -> None:
-    """With a thousand free servers a claim looks at one of them."""
+    """With a thousand free servers a claim considers one of them."""
     looked = []
 
     def servers() -> object:

@@ -1,4 +1,4 @@
-"""Claims with stale caches, lost servers and namesakes."""
+"""Claims with stale caches, lost servers and equal names."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ async def _booted(w: World) -> None:
     "ServerClaim", "A claim whose server is taken away is Unbound with ServerLost and boots no second time."
 )
 async def test_a_claim_whose_server_was_taken_away_is_lost_and_boots_no_second_time() -> None:
-    """serverClaimRef removed by hand: the server is cleaned up, and the claim never gets another network boot."""
+    """serverClaimRef is removed manually: the server is cleaned up, and the claim gets no other network boot."""
     async with world() as w:
         await _booted(w)
         await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
@@ -44,7 +44,7 @@ async def test_a_claim_whose_server_was_taken_away_is_lost_and_boots_no_second_t
 
 
 async def test_a_claim_that_never_booted_gets_another_server() -> None:
-    """Nothing of it ran anywhere: any server that fits will do."""
+    """Nothing of it ran anywhere, so any matching server is suitable."""
     async with world() as w:
         await available(w, 1)
         await w.add_claim(power="Off")
@@ -61,7 +61,7 @@ async def test_a_claim_that_never_booted_gets_another_server() -> None:
     issues=(374, 389, 391),
 )
 async def test_an_answer_that_was_lost_does_not_take_a_second_server() -> None:
-    """The patch went through, the answer did not arrive: the claim has the server that it took."""
+    """The patch succeeded and its response was lost: the claim keeps the server that it reserved."""
     async with world() as w:
         await available(w, 6)
         failures = 0
@@ -87,7 +87,7 @@ async def test_an_answer_that_was_lost_does_not_take_a_second_server() -> None:
     issues=(374, 389, 391),
 )
 async def test_of_two_servers_that_point_at_a_claim_the_unnamed_one_is_freed() -> None:
-    """Two managers took one each: the claim names one, the other goes through Cleanup, and only one boots."""
+    """Two managers reserved one each: the claim names one, the other goes through Cleanup, and only one boots."""
     async with world() as w:
         await available(w, 2)
         await w.runtime.stop(grace=0.0)
@@ -106,7 +106,7 @@ async def test_of_two_servers_that_point_at_a_claim_the_unnamed_one_is_freed() -
 
 
 async def test_a_claim_deleted_before_it_could_name_its_server_frees_it_at_once() -> None:
-    """The server is woken by whichever claim holds it."""
+    """The deletion causes a pass for the server that the claim holds."""
     async with world(resync=100_000.0) as w:
         await available(w, 1)
 
@@ -124,7 +124,7 @@ async def test_a_claim_deleted_before_it_could_name_its_server_frees_it_at_once(
 
 
 async def test_a_claim_that_found_the_cache_behind_takes_the_next_server_at_once() -> None:
-    """A server that no longer fits when it is read freshly is no reason to wait for a resync."""
+    """A server that no longer matches in the API does not delay the claim until the next resync."""
     async with world() as w:
         await available(w, 3)
         real = w.tap.get
@@ -149,7 +149,7 @@ async def test_a_claim_that_found_the_cache_behind_takes_the_next_server_at_once
 
 @pytest.mark.behaviour("ServerClaim", "A claim on an undiscovered server waits for its discovery.")
 async def test_a_claim_put_by_hand_on_an_undiscovered_server_waits_for_its_discovery() -> None:
-    """Discovery and claim do not fight over the boot configuration."""
+    """Discovery and claim do not compete for the boot configuration."""
     async with world() as w:
         await w.add_server()
         await w.until("Discovery")
@@ -172,7 +172,7 @@ async def test_a_claim_put_by_hand_on_an_undiscovered_server_waits_for_its_disco
 
 
 async def test_a_claim_on_a_server_in_error_says_what_is_wrong_with_it() -> None:
-    """A tenant reads the server's failure on the claim."""
+    """The claim shows the failure of its server."""
     async with world(claim_boot_timeout=30.0, boot_retry=1.0, boot_attempts=2) as w:
         await w.add_server()
         await w.discover()

@@ -1,4 +1,4 @@
-"""Which server fits which claim: pure functions, case by case."""
+"""Which server a claim may have, case by case."""
 
 from collections.abc import Iterable
 
@@ -30,7 +30,7 @@ def _claim(uid: str = "u", **spec: object) -> ServerClaim:
 
 
 def choose(claim: ServerClaim, servers: Iterable[Server]) -> Choice:
-    """As the reconciler does it: along the ring."""
+    """Selects in the claim's order, as the reconciler does."""
     ring, held = CandidateOrder(), {}
     for server in servers:
         ring.update(None, server)
@@ -97,7 +97,7 @@ def test_taints_block_unless_tolerated(taints: list[Taint], tolerations: list[To
     ],
 )
 def test_each_misfit_has_its_reason(server: Server, claim: ServerClaim, reason: str | None) -> None:
-    """A server that cannot be had says why in one word."""
+    """A server that a claim cannot have has a CamelCase reason."""
     found = misfit(claim, server)
     assert (found.reason if found else None) == reason
 
@@ -114,7 +114,7 @@ def test_a_server_whose_bmc_does_not_answer_is_not_given_away() -> None:
 
 @pytest.mark.behaviour("ServerClaim", "A claim that no server fits counts the servers by reason.")
 def test_the_verdict_counts_the_servers_that_did_not_fit() -> None:
-    """A person reads how many servers there are and what is wrong with each group."""
+    """The message has the number of servers for each reason."""
     servers = [_server("a", state="Discovery"), _server("b", state="Discovery"), _server("c", unclaimable=True)]
     verdict = choose(_claim(), servers)
     assert verdict.server is None
@@ -123,12 +123,12 @@ def test_the_verdict_counts_the_servers_that_did_not_fit() -> None:
 
 
 def test_no_servers_at_all_is_a_reason_of_its_own() -> None:
-    """An empty fleet is told apart from a fleet that does not fit."""
+    """An empty fleet has another reason than a fleet without a match."""
     assert choose(_claim(), []).reason == "NoServers"
 
 
 def test_a_selector_that_makes_no_sense_matches_nothing_and_is_explained() -> None:
-    """An unknown operator is the claim's problem, not an exception."""
+    """An unknown operator is reported on the claim and raises no exception."""
     bad = LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Near"),))
     claim = _claim(server_selector=bad)
     assert misfit(claim, _server()) is not None
@@ -138,7 +138,7 @@ def test_a_selector_that_makes_no_sense_matches_nothing_and_is_explained() -> No
 @pytest.mark.behaviour("ServerClaim", "The chosen server does not depend on the order of the list.")
 @given(st.sets(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=8), st.text(min_size=1, max_size=5))
 def test_the_choice_does_not_depend_on_the_order_of_servers(names: set[str], uid: str) -> None:
-    """The same claim gets the same server, however the cache lists them."""
+    """The same claim gets the same server in any order of the cache."""
     servers = [_server(name) for name in sorted(names)]
     one, two = choose(_claim(uid), servers).server, choose(_claim(uid), reversed(servers)).server
     assert one is not None
@@ -148,7 +148,7 @@ def test_the_choice_does_not_depend_on_the_order_of_servers(names: set[str], uid
 
 @pytest.mark.behaviour("ServerClaim", "Different claims prefer different servers.")
 def test_different_claims_prefer_different_servers() -> None:
-    """A hundred claims over a hundred servers do not all run for the same one."""
+    """A hundred claims over a hundred servers do not all compete for one."""
     servers = [_server(f"s{n}") for n in range(100)]
     chosen = {s.metadata.name for n in range(100) if (s := choose(_claim(f"u{n}"), servers).server)}
     assert len(chosen) > 40

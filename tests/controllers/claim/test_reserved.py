@@ -1,4 +1,4 @@
-"""The manager's own namespace holds the discovery objects, which are named like servers: claims get none there."""
+"""The manager's namespace contains the discovery objects, which are named like servers: claims there get no server."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def _claim(w: World, name: str) -> ServerClaim:
     "ServerClaim", "A claim in the manager's namespace gets no server, and does not affect a discovery."
 )
 async def test_a_claim_named_like_a_server_leaves_its_discovery_alone() -> None:
-    """The discovery's boot configuration stays as it is, and the claim says what to do."""
+    """The discovery's boot configuration is unchanged, and the claim reports what to do."""
     async with world() as w:
         await w.add_server()
         await w.until("Discovery")
@@ -38,7 +38,7 @@ async def test_a_claim_named_like_a_server_leaves_its_discovery_alone() -> None:
 
 
 async def test_a_claim_in_the_managers_namespace_gets_no_free_server() -> None:
-    """Whatever its name; the server goes to the next claim from elsewhere."""
+    """The name of the claim does not matter; the server is bound to the next claim in another namespace."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -73,7 +73,7 @@ async def test_a_server_that_was_given_to_such_a_claim_by_hand_keeps_its_discove
 
 
 async def test_a_claim_that_is_refused_is_told_once() -> None:
-    """No write and no Event after the first."""
+    """There is one write and one Event."""
     async with world() as w:
         await _claim(w, "mine")
         await asyncio.sleep(5)

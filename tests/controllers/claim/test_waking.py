@@ -1,4 +1,4 @@
-"""Which change of a server wakes which claim."""
+"""Which change of a server causes a pass for which claim."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,7 @@ from metal.kube.cache.cache import Cache
 
 
 class _Deps:
-    """What the mapping reads of the reconciler's dependencies."""
+    """The dependencies that the key functions read."""
 
     def __init__(self, *claims: ServerClaim) -> None:
         self.claims: Cache[ServerClaim] = Cache()
@@ -51,7 +51,7 @@ def _woken(deps: _Deps, old: Server | None, new: Server | None) -> set[str]:
 
 
 def test_a_server_that_becomes_free_wakes_the_claims_that_wait_for_one() -> None:
-    """It may be what they wait for, however it became free."""
+    """Each unbound claim gets a pass, whatever freed the server."""
     deps = _Deps(_claim("one"), _claim("two"), _claim("other", server="t"))
     assert _woken(deps, None, _server()) == {"one", "two"}
     assert _woken(deps, _server("Discovery"), _server()) == {"one", "two"}
@@ -61,30 +61,30 @@ def test_a_server_that_becomes_free_wakes_the_claims_that_wait_for_one() -> None
 
 @pytest.mark.behaviour("ServerClaim", "A free server that stays free wakes no waiting claim.")
 def test_a_free_server_that_stays_free_wakes_nobody() -> None:
-    """A thousand idle servers that report their LEDs are no news to those who wait for a server."""
+    """Status updates of a thousand idle servers cause no pass for unbound claims."""
     assert _woken(_Deps(_claim("one")), _server(), _server(led="Lit")) == set()
 
 
 @pytest.mark.behaviour("ServerClaim", "A server that is taken wakes only the claim that took it.")
 def test_a_server_that_is_taken_wakes_who_took_it_only() -> None:
-    """Those who did not get it look for another by themselves; all others never wanted this one."""
+    """Only the claim that holds it gets a pass."""
     assert _woken(_Deps(_claim("one"), _claim("two")), _server(), _server(claim="one")) == {"one"}
 
 
 def test_a_server_that_changes_hands_wakes_both_claims() -> None:
-    """The former holder has to notice."""
+    """The former holder gets a pass as well."""
     assert _woken(_Deps(), _server(claim="one"), _server(claim="two")) == {"one", "two"}
 
 
 def test_a_named_server_wakes_the_claim_that_names_it_in_every_state() -> None:
-    """The claim says what its server does, also before it can have it and when the server is deleted."""
+    """The claim reports the state of its server, also before it is bound and when the server is deleted."""
     deps = _Deps(_claim("one", server="s"), _claim("two"))
     assert _woken(deps, _server("Initial"), _server("Discovery")) == {"one"}
     assert _woken(deps, _server("Discovery"), None) == {"one"}
 
 
 def test_what_a_claim_says_of_itself_is_no_news_to_its_server() -> None:
-    """Its status repeats what the server said; a look at the BMC for that would be in vain."""
+    """The claim's status repeats the server's; a pass would only send requests to the BMC."""
     claim = _claim("one", server="s")
     waiting = msgspec.structs.replace(claim, status=ServerClaimStatus(phase="Bound", waiting_for="power On"))
     assert not _is_order(claim, waiting)
@@ -104,7 +104,7 @@ def test_what_a_claim_says_of_itself_is_no_news_to_its_server() -> None:
     ],
 )
 def test_what_a_claim_wants_wakes_its_server(change: dict[str, Any]) -> None:
-    """Another power, another claim of the name, its deletion, and that its image has booted."""
+    """Power, UID, deletion and the condition Booted of the claim cause a pass for the server."""
     claim = _claim("one")
     assert _is_order(claim, msgspec.structs.replace(claim, **change))
     assert _is_order(None, claim)
@@ -112,7 +112,7 @@ def test_what_a_claim_wants_wakes_its_server(change: dict[str, Any]) -> None:
 
 
 def test_a_boot_configuration_wakes_its_claim_only_when_it_asks_for_something_else() -> None:
-    """Somebody edited or deleted it; its readiness reaches the claim through the server."""
+    """An edit or a deletion causes a pass; readiness reaches the claim through the server."""
     config = ServerBootConfiguration(
         metadata=ObjectMeta(name="one"), spec=ServerBootConfigurationSpec(server_ref=LocalRef(name="s"), image="a")
     )

@@ -1,4 +1,4 @@
-"""The MAC prefix file: what is read, what is refused and with which words."""
+"""The MAC prefix file: what is read, what is refused, and the error messages."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ def refusal(text: str) -> str:
 
 
 def test_a_whole_entry_is_read() -> None:
-    """Every field arrives, enums in their proper spelling whatever the case in the file."""
+    """Every field is read; enums are normalized regardless of case."""
     text = file(
         entry(
             '"A0-B1-C2"', "manufacturer: Dell Inc.", "protocol: redfish", "protocolScheme: HTTPS", "port: 8443",
@@ -44,7 +44,7 @@ def test_a_whole_entry_is_read() -> None:
 
 @pytest.mark.parametrize("scheme", ["", "protocolScheme: https", "protocolScheme: http"])
 def test_defaults_are_verified_redfish_on_the_port_of_the_scheme(scheme: str) -> None:
-    """Where the file is silent: type bmc, Redfish, port 443 (80 for http), certificates verified, no console."""
+    """The defaults are type bmc, Redfish, port 443 (80 for http), verified certificates and no console."""
     found = parse(file(entry("a0", *([scheme] if scheme else [])))).lookup("a0:00:00:00:00:00")
     assert found is not None
     assert (found.type, found.protocol) == ("bmc", "Redfish")
@@ -67,7 +67,7 @@ def test_unquoted_prefixes_are_taken_as_written(written: str, digits: str | None
 
 
 def test_an_unquoted_password_is_taken_as_written() -> None:
-    """A password 0123 stays four characters, and no stays a word."""
+    """0123 stays four characters, and no stays a word."""
     text = file('  - {macPrefix: "23", defaultCredentials: [{username: no, password: 0123}]}')
     found = parse(text).lookup("23:00:00:00:00:00")
     assert found is not None
@@ -76,7 +76,7 @@ def test_an_unquoted_password_is_taken_as_written() -> None:
 
 @pytest.mark.behaviour("Endpoint", "The longest matching MAC prefix wins, in any order of the entries.")
 def test_the_longest_prefix_wins() -> None:
-    """However the entries are ordered."""
+    """The order of the entries does not matter."""
     prefixes = parse(file(entry('"a0:b1:c2"'), entry('"a0"'), entry('"a0:b1:c2:d"')))
     assert [_digits(prefixes, mac) for mac in ("a0:b1:c2:d0:00:00", "a0b1c2000000", "a0:00:00:00:00:00")] == [
         "a0b1c2d", "a0b1c2", "a0",
@@ -92,7 +92,7 @@ def _digits(prefixes: Prefixes, mac: str) -> str | None:
 
 @given(st.lists(st.text("0123456789abcdef", min_size=1, max_size=12), unique=True, max_size=8), st.data())
 def test_lookup_is_the_longest_matching_prefix(digits: list[str], data: st.DataObject) -> None:
-    """Against a linear search, for any set of prefixes and any spelling of the address."""
+    """It equals a linear search, for any set of prefixes and any spelling of the address."""
     mac = data.draw(st.text("0123456789abcdef", min_size=12, max_size=12))
     prefixes = Prefixes(Prefix(digits=d, line=1, type="bmc") for d in digits)
     pairs = [mac[i : i + 2] for i in range(0, 12, 2)]
@@ -137,12 +137,12 @@ def test_spellings_of_an_address_are_one(spelling: str) -> None:
     ],
 )
 def test_a_bad_file_is_refused_with_line_and_fix(text: str, sentence: str) -> None:
-    """Each complaint names the file, the line and what to write instead."""
+    """Each error names the file, the line and the correction."""
     assert sentence in refusal(text)
 
 
 def test_all_problems_are_told_at_once() -> None:
-    """One run of the manager shows every bad entry, not only the first."""
+    """One start of the manager shows all invalid entries."""
     with pytest.raises(PrefixError) as caught:
         parse(file(entry("zz"), entry("23", "port: 0"), entry("24"), entry('"2-4"')))
     assert len(caught.value.problems) == 3
@@ -150,12 +150,12 @@ def test_all_problems_are_told_at_once() -> None:
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "macPrefixes:\n", "macPrefixes: []\n"])
 def test_an_empty_file_knows_no_bmc(text: str) -> None:
-    """Nothing in it, nothing found; no error."""
+    """Nothing is found, and there is no error."""
     assert len(parse(text)) == 0
 
 
 def test_other_types_are_known_but_no_bmcs() -> None:
-    """An entry of another type needs no credentials, and shadows a shorter prefix of BMCs."""
+    """An entry of another type needs no credentials, and overrides a shorter prefix of BMCs."""
     found = parse(file(entry("23"), "  - {macPrefix: 2311, type: switch}")).lookup("23:11:00:00:00:00")
     assert found is not None
     assert not found.is_bmc
@@ -163,7 +163,7 @@ def test_other_types_are_known_but_no_bmcs() -> None:
 
 @pytest.mark.parametrize("wrong", ["port: x", "password: [secret-2]"])
 def test_no_password_is_ever_shown(wrong: str) -> None:
-    """Neither repr nor any complaint holds a user name or password."""
+    """Neither repr nor an error contains a user name or password."""
     prefixes = parse(file(entry("23")))
     shown = repr(prefixes) + repr(prefixes.lookup("230000000000"))
     shown += refusal(file("  - macPrefix: 23\n    defaultCredentials:\n    - username: admin\n      " + wrong))

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def replace(path: Path, text: str) -> None:
-    """As editors and ConfigMap mounts do: a new file takes the old one's name."""
+    """Replace the file by rename, as editors and ConfigMap mounts do."""
     fresh = path.with_suffix(".new")
     fresh.write_text(text)
     fresh.rename(path)
@@ -32,7 +32,7 @@ def knows(file: PrefixFile, digits: str) -> bool:
 
 
 def test_a_changed_file_is_read_again(path: Path) -> None:
-    """A replaced file counts at the next poll, an unchanged one is not read."""
+    """A replaced file is read at the next poll, an unchanged one is not."""
     file = PrefixFile(path)
     assert knows(file, "23")
     assert not file.poll()
@@ -44,7 +44,7 @@ def test_a_changed_file_is_read_again(path: Path) -> None:
 
 
 def test_a_file_of_the_same_length_and_time_is_told_by_its_inode(path: Path) -> None:
-    """Two files can have the same size and modification time; a replaced file still has another inode."""
+    """Two files can have the same size and modification time; a replaced file has another inode."""
     file = PrefixFile(path)
     before = path.stat()
     kept = path.with_suffix(".kept")
@@ -58,7 +58,7 @@ def test_a_file_of_the_same_length_and_time_is_told_by_its_inode(path: Path) -> 
 
 @pytest.mark.parametrize("broken", ["macPrefixes: 3", "", None, b"\xff\xfe"], ids=["bad", "empty", "gone", "binary"])
 def test_a_broken_file_keeps_the_last_good_one(path: Path, broken: str | bytes | None) -> None:
-    """The problem is said in a sentence; an empty file alone is a valid way to know no BMC."""
+    """The problem is a sentence; an empty file is valid and has no entries."""
     file = PrefixFile(path)
     path.unlink()
     if isinstance(broken, str):
@@ -74,20 +74,20 @@ def test_a_broken_file_keeps_the_last_good_one(path: Path, broken: str | bytes |
 
 
 def test_the_first_read_must_work(tmp_path: Path) -> None:
-    """At the start there is no last good file: a missing one is an error with its name."""
+    """At the start there are no earlier entries: a missing file is an error with its name."""
     with pytest.raises(PrefixError, match=r"prefixes\.yaml: cannot be read"):
         PrefixFile(tmp_path / "prefixes.yaml")
 
 
 def test_a_huge_file_is_refused(path: Path) -> None:
-    """A path that names something else does not fill the memory."""
+    """A wrong path does not fill the memory."""
     path.write_text("#" * (5 << 20))
     with pytest.raises(PrefixError, match="larger than 4 MiB"):
         PrefixFile(path)
 
 
 def test_without_a_path_nothing_is_known() -> None:
-    """No file: an empty database that never changes."""
+    """Without a file the database is empty and never changes."""
     file = PrefixFile()
     assert not file.poll()
     assert file.changed_at is None
@@ -96,7 +96,7 @@ def test_without_a_path_nothing_is_known() -> None:
 
 @pytest.mark.looptime
 async def test_polling_tells_listeners(path: Path) -> None:
-    """Listeners hear of every reload, good or bad, within one interval."""
+    """Listeners are called after each reload, successful or not, within one interval."""
     file = PrefixFile(path)
     heard: list[str] = []
     file.on_change(lambda: heard.append(file.problem))
@@ -114,7 +114,7 @@ async def test_polling_tells_listeners(path: Path) -> None:
 
 
 def test_extra_entries_stand_beside_the_files_which_win(path: Path) -> None:
-    """A simulated fleet's entry joins the user's file, also after a reload, and never replaces an entry of theirs."""
+    """A simulated fleet's entry is added to the file's entries, also after a reload, and never replaces one."""
     extra = parse(
         "macPrefixes: [{macPrefix: 02b3c0, defaultCredentials: [{username: s, password: s}]},"
         " {macPrefix: 23, manufacturer: Wrong, defaultCredentials: [{username: s, password: s}]}]"

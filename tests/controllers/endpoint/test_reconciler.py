@@ -16,7 +16,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def done(r: Rack, name: str = "e1", *, state: str = "Ready", within: float = 10.0) -> Any:
-    """The Endpoint, once it is in this state."""
+    """Wait for the Endpoint to be in this state."""
 
     async def check() -> Any:
         found = await r.endpoint(name)
@@ -29,7 +29,7 @@ async def done(r: Rack, name: str = "e1", *, state: str = "Ready", within: float
     "Endpoint", "A known MAC prefix yields a BMC and a BMCSecret with references, protocol, port and console."
 )
 async def test_a_known_prefix_yields_a_bmc_and_its_secret() -> None:
-    """Same name; references, protocol, port, console and the manager's UUID are right."""
+    """Name, references, protocol, port, console and the manager's UUID are set."""
     async with rack(started=False) as r:
         r.plug(1)
         await r.start(bmcs=False)
@@ -51,7 +51,7 @@ async def test_a_known_prefix_yields_a_bmc_and_its_secret() -> None:
 @pytest.mark.behaviour("Endpoint", "MAC prefixes match in any case and with any separator.")
 @pytest.mark.parametrize("spelling", ["A0-B1-C2-00-00-01", "A0B1C2000001"])
 async def test_case_and_separators_do_not_matter(spelling: str) -> None:
-    """The Endpoint's spelling need not be that of the file."""
+    """The Endpoint may spell the address differently from the file."""
     async with rack() as r:
         r.plug(1)
         await r.lease(1, mac=spelling)
@@ -62,7 +62,7 @@ async def test_case_and_separators_do_not_matter(spelling: str) -> None:
     "Endpoint", "An unknown MAC prefix creates nothing and emits no Event; a condition gives the reason."
 )
 async def test_the_lease_of_a_host_is_nothing_special() -> None:
-    """An unknown prefix: nothing is created, asked, repeated or told as an Event; a mild condition says why."""
+    """An unknown prefix creates nothing and causes no request, retry or Event; a condition has the reason."""
     async with rack() as r:
         await r.lease(1, mac="52:54:00:00:00:01")
         endpoint = await done(r, state="Ignored")
@@ -79,7 +79,7 @@ async def test_the_lease_of_a_host_is_nothing_special() -> None:
     "Endpoint", "Credentials of a prefix are tried in order, each once; the accepted ones become the BMCSecret."
 )
 async def test_credentials_are_tried_in_order() -> None:
-    """The second one is right: it becomes the BMCSecret, and the first was offered once."""
+    """The second one is accepted: it becomes the BMCSecret, and the first was tried once."""
     async with rack() as r:
         bmc = r.plug(1, password="pw-integrator")
         await r.lease(1)
@@ -90,7 +90,7 @@ async def test_credentials_are_tried_in_order() -> None:
 
 
 async def test_refused_credentials_rest_for_an_hour_even_across_a_restart() -> None:
-    """For fear of a lock-out each credential is offered once an hour; the sentence says what to do meanwhile."""
+    """Each credential is tried once an hour, since BMCs lock accounts; the message says what to do until then."""
     async with rack() as r:
         bmc = r.plug(1, password="unknown")
         await r.lease(1)
@@ -110,7 +110,7 @@ async def test_refused_credentials_rest_for_an_hour_even_across_a_restart() -> N
 
 
 async def test_a_secret_made_by_hand_ends_the_rest() -> None:
-    """Who creates the BMCSecret gets the BMC at once, without any credential being tried."""
+    """When the BMCSecret is created, the BMC follows at once, without trying credentials."""
     async with rack() as r:
         bmc = r.plug(1, password="known-to-me")
         await r.lease(1)
@@ -123,7 +123,7 @@ async def test_a_secret_made_by_hand_ends_the_rest() -> None:
 
 
 async def test_a_changed_file_ends_the_rest_and_offers_only_what_is_new(tmp_path: Path) -> None:
-    """Credentials that were refused within the hour are not offered again; a new one is, within seconds."""
+    """Credentials that were refused within the hour are not tried again; a new one is tried within seconds."""
     path = tmp_path / "prefixes.yaml"
     path.write_text(PREFIXES)
     async with rack(started=False) as r:
@@ -147,7 +147,7 @@ async def test_a_changed_file_ends_the_rest_and_offers_only_what_is_new(tmp_path
 
 @pytest.mark.behaviour("Endpoint", "A changed BMCSecret or BMC is never overwritten by the Endpoint.")
 async def test_a_changed_secret_is_never_overwritten() -> None:
-    """Neither a rotated password nor a changed field of the BMC is touched, whatever happens to the Endpoint."""
+    """Neither a rotated password nor a changed field of the BMC is changed by later passes."""
     async with rack(started=False) as r:
         r.plug(1)
         await r.start(bmcs=False)
@@ -166,7 +166,7 @@ async def test_a_changed_secret_is_never_overwritten() -> None:
 
 @pytest.mark.parametrize("failure", [BMCUnreachable("refused"), BMCServerError("500"), BMCTLSError("self-signed")])
 async def test_a_bmc_that_does_not_answer_is_tried_again(failure: Any) -> None:
-    """Nothing is created before the device has proven itself; the condition says why, and recovery needs nobody."""
+    """Nothing is created before a login succeeded; the condition has the reason, and recovery is automatic."""
     async with rack() as r:
         bmc = r.plug(1, failure=failure)
         await r.lease(1)
@@ -180,7 +180,7 @@ async def test_a_bmc_that_does_not_answer_is_tried_again(failure: Any) -> None:
 
 
 async def test_retries_of_an_unreachable_bmc_grow_apart() -> None:
-    """A device that is gone for six hours is asked about a hundred times, not thousands."""
+    """A device that is unreachable for six hours is tried about a hundred times, not thousands."""
     async with rack() as r:
         bmc = r.plug(1, failure=BMCUnreachable("refused"))
         await r.lease(1)
@@ -189,7 +189,7 @@ async def test_retries_of_an_unreachable_bmc_grow_apart() -> None:
 
 
 async def test_a_bmc_that_hangs_is_cut_off() -> None:
-    """A device that accepts and never answers ends in a condition with reason Timeout."""
+    """A device that accepts the connection and never answers gets a condition with reason Timeout."""
     async with rack() as r:
         r.plug(1, hangs=True)
         await r.lease(1)
@@ -199,7 +199,7 @@ async def test_a_bmc_that_hangs_is_cut_off() -> None:
 
 @pytest.mark.behaviour("Endpoint", "Of forty Endpoints four with hanging BMCs do not delay the other thirty-six.")
 async def test_dead_bmcs_delay_nobody() -> None:
-    """Of forty BMCs four hang: the other thirty-six are there within a second."""
+    """One BMC in ten hangs from the start: all others are Ready within two seconds."""
     async with rack() as r:
         for number in range(1, 41):
             r.plug(number, hangs=number % 10 == 0)
@@ -216,7 +216,7 @@ async def test_dead_bmcs_delay_nobody() -> None:
 )
 @pytest.mark.parametrize("failure", [BMCNotFound("no managers"), BMCForbidden("not for you")])
 async def test_a_manager_that_cannot_be_found_does_not_block(failure: Any) -> None:
-    """Without a manager the credentials are proven by the systems; one that may not read is as good as refused."""
+    """Without a manager the systems prove the credentials; an account that may not read counts as refused."""
     async with rack() as r:
         r.plug(1, manager_failure=failure)
         await r.lease(1)
@@ -233,7 +233,7 @@ async def test_a_manager_that_cannot_be_found_does_not_block(failure: Any) -> No
     go="A validating webhook denies the write.",
 )
 async def test_two_endpoints_with_one_mac_address_are_told_apart_by_age() -> None:
-    """The older one counts; the younger says so, and takes over when the older is gone."""
+    """The older one gets the BMC; the younger reports it, and takes over when the older is deleted."""
     async with rack() as r:
         r.plug(1)
         r.plug(2)
@@ -253,7 +253,7 @@ async def test_two_endpoints_with_one_mac_address_are_told_apart_by_age() -> Non
     "Endpoint", "An Endpoint that is changed to the MAC address of another is in Error; the other keeps its BMC."
 )
 async def test_an_endpoint_that_takes_anothers_mac_address_says_so() -> None:
-    """Written over a MAC of its own: the elder keeps its BMC and address, and the change can be taken back."""
+    """The older one keeps its BMC and address, and the change can be reverted."""
     async with rack() as r:
         for number in (1, 2):
             r.plug(number)
@@ -274,7 +274,7 @@ async def test_an_endpoint_that_takes_anothers_mac_address_says_so() -> None:
     "Endpoint", "Endpoints with empty MAC addresses are invalid and do not conflict with each other."
 )
 async def test_empty_mac_addresses_do_not_collide() -> None:
-    """Each is invalid by itself, with an example of how to write it."""
+    """Each is invalid by itself, with an example of a valid one."""
     async with rack() as r:
         for name in ("e1", "e2"):
             await r.user.create(KINDS.endpoint, {"metadata": {"name": name}, "spec": {"ip": "192.0.2.1"}})
@@ -285,7 +285,7 @@ async def test_empty_mac_addresses_do_not_collide() -> None:
 
 
 async def test_an_endpoint_without_an_address_waits_for_one() -> None:
-    """The lease may bring the address later."""
+    """The lease may set the address later."""
     async with rack() as r:
         r.plug(1)
         await r.user.create(KINDS.endpoint, {"metadata": {"name": "e1"}, "spec": {"macAddress": "a0:b1:c2:00:00:01"}})
@@ -296,7 +296,7 @@ async def test_an_endpoint_without_an_address_waits_for_one() -> None:
 
 
 async def test_a_bmc_that_was_written_by_hand_is_not_doubled() -> None:
-    """A BMC with this MAC address under another name: the Endpoint stands back."""
+    """When a BMC of another name has this MAC address, nothing is created."""
     async with rack() as r:
         r.plug(1)
         await r.add_bmc(1)
@@ -308,7 +308,7 @@ async def test_a_bmc_that_was_written_by_hand_is_not_doubled() -> None:
 
 @pytest.mark.behaviour("Endpoint", "A changed address of an Endpoint is copied to its BMC.")
 async def test_a_moved_lease_reaches_the_bmc() -> None:
-    """The BMC follows the Endpoint's address and is asked there."""
+    """The BMC gets the new address and is contacted there."""
     async with rack() as r:
         r.plug(1)
         moved = r.plug(9)
@@ -327,7 +327,7 @@ async def test_a_moved_lease_reaches_the_bmc() -> None:
     "Endpoint", "`operation=ignore` on an Endpoint stops all requests and writes until it is removed."
 )
 async def test_ignored_endpoints_are_left_alone() -> None:
-    """operation=ignore: nothing is asked, created or written until it is removed."""
+    """operation=ignore: nothing is requested, created or written until it is removed."""
     async with rack() as r:
         r.plug(1)
         await r.runtime.stop(grace=0.0)
@@ -345,7 +345,7 @@ async def test_ignored_endpoints_are_left_alone() -> None:
     "Deleting an Endpoint keeps its BMC and BMCSecret, and removes owner references that the Go operator wrote.",
 )
 async def test_deleting_an_endpoint_leaves_bmc_and_secret() -> None:
-    """Also when an older Go operator wrote owner references and a finalizer: neither kills nor holds anything."""
+    """Owner references and a finalizer of the Go operator delete or delay nothing."""
     async with rack(started=False) as r:
         r.plug(1)
         endpoint = await r.lease(1)
@@ -372,7 +372,7 @@ async def test_deleting_an_endpoint_leaves_bmc_and_secret() -> None:
 
 
 async def test_killed_between_secret_and_bmc_it_goes_on() -> None:
-    """The BMCSecret that was already written is kept and used; the device is not asked for credentials again."""
+    """The BMCSecret that was created is used; no credentials are tried again."""
     async with rack(started=False) as r:
         device = r.plug(1)
         await r.start(bmcs=False)
@@ -397,7 +397,7 @@ async def test_killed_between_secret_and_bmc_it_goes_on() -> None:
 
 
 async def test_a_conflict_is_tried_again_quietly() -> None:
-    """Somebody else changes the Endpoint while its status is written."""
+    """Another client changes the Endpoint while its status is written."""
     async with rack() as r:
         r.plug(1)
         write, failures = r.client.patch_status, [Conflict("changed"), Conflict("changed")]

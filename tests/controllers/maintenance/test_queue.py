@@ -1,4 +1,4 @@
-"""Maintenances line up for a server: whose turn it is, whose approval is missing, and what is left behind."""
+"""The queue of maintenances for a server: which is next, which lacks approval, and what is cleaned up."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ OWNER: dict[str, Any] = {"policy": "OwnerApproval"}
 
 
 async def until(w: World, state: str, reason: str, name: str = "m1") -> ServerMaintenance:
-    """Wait in virtual time until the maintenance is in this state for this reason."""
+    """Wait in virtual time for this state and reason."""
     for _ in range(1200):
         found = await w.client.get(KINDS.maintenance, name, "default")
         why = find(found.status.conditions, "InMaintenance")
@@ -40,7 +40,7 @@ async def holder(w: World) -> str:
     "ServerMaintenance", "A free server is taken at once with the default policy OwnerApproval and priority 0."
 )
 async def test_a_free_server_is_taken_at_once_whatever_the_policy() -> None:
-    """Without a policy it is OwnerApproval, and a free server has no owner."""
+    """The default policy is OwnerApproval, and a free server has no owner."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -60,7 +60,7 @@ async def test_a_free_server_is_taken_at_once_whatever_the_policy() -> None:
     "A maintenance for a Server that does not exist is Pending, and takes the Server once it exists.",
 )
 async def test_a_maintenance_for_a_server_that_is_missing_waits_for_it() -> None:
-    """Pending with the name; taken when it comes, from Initial through its way to Maintenance."""
+    """It is Pending with the server's name, and is assigned the server when it is created."""
     async with world() as w:
         await maintain(w)
         waiting = await until(w, "Pending", "ServerNotFound")
@@ -74,7 +74,7 @@ async def test_a_maintenance_for_a_server_that_is_missing_waits_for_it() -> None
     "ServerMaintenance", "The owner of a claim is asked by a label with the reason; work starts after the approval."
 )
 async def test_the_owner_of_a_claim_is_asked_and_answers() -> None:
-    """The claim is labelled, with the reason; nothing happens before the approval; at the end the marks are gone."""
+    """The claim is labelled with the reason; nothing happens before the approval; at the end the labels are removed."""
     async with world() as w:
         await claimed_and_booted(w)
         note = {"metadata": {"annotations": {KINDS.key("reason"): "new DIMM"}}}
@@ -98,7 +98,7 @@ async def test_the_owner_of_a_claim_is_asked_and_answers() -> None:
 
 
 async def test_an_enforced_maintenance_asks_nobody_and_tells_the_claim() -> None:
-    """Label and condition, no approval."""
+    """The claim has label and condition; no approval is needed."""
     async with world() as w:
         await claimed_and_booted(w)
         await maintain(w)
@@ -114,7 +114,7 @@ async def test_an_enforced_maintenance_asks_nobody_and_tells_the_claim() -> None
     "ServerMaintenance", "Maintenances of a server run one at a time; Enforced does not displace a running one."
 )
 async def test_an_enforced_one_does_not_steal_a_server_that_is_being_maintained() -> None:
-    """One at a time, whatever the priority; who waits is told who is ahead."""
+    """One maintenance at a time, regardless of priority; those that wait report which one is ahead."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -131,7 +131,7 @@ async def test_an_enforced_one_does_not_steal_a_server_that_is_being_maintained(
     "ServerMaintenance", "A server stays in Maintenance while queued maintenances follow, highest priority first."
 )
 async def test_the_server_stays_in_maintenance_across_the_queue_in_its_order() -> None:
-    """Handed over in one write: no state in between, highest priority first; at the end it is free again."""
+    """It is reassigned in one write, highest priority first, without a state in between; at the end it is free."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -155,7 +155,7 @@ async def test_the_server_stays_in_maintenance_across_the_queue_in_its_order() -
     "ServerMaintenance", "A claimed server returns to its claim after the last approved maintenance."
 )
 async def test_a_claimed_server_returns_only_after_the_last_approved_maintenance() -> None:
-    """One approval counts for all that wait; the label goes with the last."""
+    """One approval applies to all that wait; the label is removed with the last one."""
     async with world() as w:
         await claimed_and_booted(w)
         await maintain(w, **OWNER)
@@ -176,7 +176,7 @@ async def test_a_claimed_server_returns_only_after_the_last_approved_maintenance
 
 @pytest.mark.behaviour("ServerMaintenance", "A Cleanup is completed before a new maintenance starts.")
 async def test_a_cleanup_that_is_owed_comes_before_a_new_maintenance() -> None:
-    """The maintenance waits, and says for what."""
+    """The maintenance waits, and reports for what."""
     async with world() as w:
         await claimed_and_booted(w)
         w.bmc.ignores_graceful = True
@@ -190,7 +190,7 @@ async def test_a_cleanup_that_is_owed_comes_before_a_new_maintenance() -> None:
 
 
 async def test_a_parked_server_is_not_maintained_before_it_is_unparked() -> None:
-    """Parked is hands off, for maintenances as well."""
+    """The operator does not manage a parked server, which includes maintenances."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -219,7 +219,7 @@ async def test_a_server_with_a_maintenance_is_not_bound() -> None:
 
 @pytest.mark.behaviour("ServerMaintenance", "A maintenance whose Server is gone can be deleted.")
 async def test_a_maintenance_whose_server_is_gone_can_be_deleted() -> None:
-    """Nothing holds its finalizer."""
+    """Its finalizer is removed."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -238,7 +238,7 @@ async def test_a_maintenance_whose_server_is_gone_can_be_deleted() -> None:
 )
 @pytest.mark.parametrize("down", [False, True])
 async def test_a_maintenance_that_went_without_its_finalizer_holds_nobody(down: bool) -> None:
-    """Also when no manager was there to see it go: the reference is removed, the marks too."""
+    """Reference and labels are removed, also when no manager was running at its deletion."""
     async with world() as w:
         await claimed_and_booted(w)
         await maintain(w)
@@ -257,7 +257,7 @@ async def test_a_maintenance_that_went_without_its_finalizer_holds_nobody(down: 
     "ServerMaintenance", "After eight hours a maintenance gets the condition Overdue and an Event, and continues."
 )
 async def test_an_overdue_maintenance_raises_an_alert_and_goes_on() -> None:
-    """After eight hours a condition and an Event; only a person ends it."""
+    """After eight hours there is a condition and an Event; only its deletion ends it."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -276,7 +276,7 @@ async def test_an_overdue_maintenance_raises_an_alert_and_goes_on() -> None:
 
 
 async def test_an_ignored_maintenance_is_left_alone() -> None:
-    """operation=ignore keeps it out of the queue's hands, not out of deletion's."""
+    """operation=ignore keeps it from being assigned a server, not from deletion."""
     async with world() as w:
         await w.add_server()
         await w.discover()

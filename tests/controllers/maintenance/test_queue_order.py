@@ -1,4 +1,4 @@
-"""Which maintenance comes next, and why another one waits."""
+"""Which maintenance is next, and why others wait."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,7 +71,7 @@ MAINTENANCES = st.builds(
 )
 @given(st.lists(MAINTENANCES, min_size=1, max_size=6, unique_by=lambda m: m.metadata.uid), st.randoms(), st.booleans())
 def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance], rng: Any, approved: bool) -> None:
-    """Whatever the order of the list: one has its turn, unless all lack their approval."""
+    """In any order of the list one is next, unless all lack their approval."""
     claim = _claim(maintenance_approved="true") if approved else _claim()
     shuffled = list(found)
     rng.shuffle(shuffled)
@@ -92,13 +92,13 @@ def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance]
     ],
 )
 def test_each_obstacle_has_its_reason(server: Server, reason: str | None) -> None:
-    """Held by another one; something is owed first; parked. Error and Initial are no obstacles."""
+    """Assigned to another one, in Cleanup, or Parked. Error and Initial are no obstacles."""
     found = queue_order.obstacle(_one(policy="Enforced"), server, None, [], key)
     assert (found.reason if found else None) == reason
 
 
 def test_a_missing_approval_says_how_it_is_given_and_holds_up_nobody() -> None:
-    """The command is in the sentence; an Enforced one of lower priority has its turn meanwhile."""
+    """The message has the command; an Enforced one of lower priority is next until then."""
     high, low = _one("high", priority=9), _one("low", policy="Enforced")
     found = queue_order.obstacle(high, _server(), _claim(), [high, low], key)
     assert found is not None
@@ -108,5 +108,5 @@ def test_a_missing_approval_says_how_it_is_given_and_holds_up_nobody() -> None:
 
 @pytest.mark.parametrize(("value", "approved"), [("true", True), ("", True), ("false", False)])
 def test_the_label_itself_is_the_approval(value: str, approved: bool) -> None:
-    """As with the Go operator the label's presence counts; only "false" takes it back."""
+    """As in the Go operator the label's presence counts; only "false" revokes it."""
     assert queue_order.is_approved(_claim(maintenance_approved=value), key) is approved

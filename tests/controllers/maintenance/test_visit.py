@@ -1,4 +1,4 @@
-"""What a server does while a maintenance holds it, and how it goes back."""
+"""The server during a maintenance, and its return to the former state."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ async def _free(w: World, **spec: Any) -> None:
 
 
 async def _boot(w: World) -> Server:
-    """Play boot operator, boot server and machine for the maintenance's boot."""
+    """Act as boot operator, boot server and machine for the maintenance's boot."""
     await w.until_true(
         lambda s: s.spec.maintenance_boot_configuration_ref is not None and s.status.state == "Maintenance"
     )
@@ -46,7 +46,7 @@ def _purpose(server: Server) -> str:
     go="Always discovers it again.",
 )
 async def test_an_untouched_server_is_available_again_without_discovery() -> None:
-    """Nothing was switched on or booted: nothing can have changed."""
+    """It was neither powered on nor booted, so its hardware cannot have changed."""
     async with world() as w:
         await _free(w)
         await maintain(w)
@@ -60,7 +60,7 @@ async def test_an_untouched_server_is_available_again_without_discovery() -> Non
 @pytest.mark.behaviour("ServerMaintenance", "A server that was on during its maintenance is discovered again.")
 @pytest.mark.parametrize("by_hand", [False, True])
 async def test_a_server_that_was_on_is_discovered_again(by_hand: bool) -> None:
-    """By the maintenance or by somebody at the machine: the hardware may have changed."""
+    """It was on by the maintenance or by an administrator: the hardware may have changed."""
     async with world() as w:
         await _free(w)
         await maintain(w, serverPower="" if by_hand else "On")
@@ -78,7 +78,7 @@ async def test_a_server_that_was_on_is_discovered_again(by_hand: bool) -> None:
     issues=(300, 301, 455),
 )
 async def test_the_power_is_the_maintenances_and_then_the_claims_again() -> None:
-    """Off gracefully; kept off although the claim wants it on; then on from the disk."""
+    """It is powered off gracefully, kept off although the claim requests On, then powered on from the disk."""
     async with world() as w:
         await claimed_and_booted(w)
         w.bmc.calls.clear()
@@ -93,7 +93,7 @@ async def test_the_power_is_the_maintenances_and_then_the_claims_again() -> None
 
 
 async def test_a_tenants_machine_is_not_switched_on_into_the_network() -> None:
-    """A kept override is a named wait, then Error; it goes on by itself when the BMC drops it."""
+    """A boot override that stays set is a named wait, then Error; it ends when the BMC removes the override."""
     async with world(power_timeout=60.0) as w:
         await claimed_and_booted(w)
         await maintain(w, serverPower="Off")
@@ -112,7 +112,7 @@ async def test_a_tenants_machine_is_not_switched_on_into_the_network() -> None:
 @pytest.mark.behaviour("ServerMaintenance", "The location LED is lit during a maintenance and restored afterwards.")
 @pytest.mark.parametrize(("declared", "afterwards"), [("", "Off"), ("Blinking", "Blinking")])
 async def test_the_led_is_lit_for_the_maintenance_and_given_back(declared: str, afterwards: str) -> None:
-    """Off afterwards, or what the server itself declares."""
+    """Afterwards it is off, or as the server declares."""
     async with world() as w:
         await _free(w, **({"indicatorLED": declared} if declared else {}))
         await maintain(w, locatorLED="Lit")
@@ -124,7 +124,7 @@ async def test_the_led_is_lit_for_the_maintenance_and_given_back(declared: str, 
 
 
 async def test_an_led_that_the_bmc_does_not_have_stops_nothing() -> None:
-    """A condition, and the maintenance goes on."""
+    """A condition is set, and the maintenance continues."""
     async with world() as w:
         await _free(w)
         w.bmc.refuses["led Lit"] = BMCNotSupported("no LED")
@@ -135,7 +135,7 @@ async def test_an_led_that_the_bmc_does_not_have_stops_nothing() -> None:
 
 @pytest.mark.behaviour("ServerMaintenance", "A maintenance's boot template boots once, in its own boot window.")
 async def test_a_template_boots_once_in_a_window_of_its_own() -> None:
-    """SBC named and owned by the maintenance; boots again only from disk; afterwards the SBC is gone."""
+    """The maintenance owns an SBC of its name; further boots are from disk; afterwards the SBC is deleted."""
     async with world() as w:
         await _free(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE, serverPower="On")
@@ -163,7 +163,7 @@ async def test_a_template_boots_once_in_a_window_of_its_own() -> None:
     "After a maintenance with its own boot the claimed machine boots from its disk, not the network.",
 )
 async def test_a_claimed_machine_comes_back_as_it_was_after_a_boot_of_the_maintenance() -> None:
-    """The maintenance's system is switched off, then the tenant's comes from the disk, without a second boot."""
+    """The maintenance's system is powered off, then the tenant's boots from the disk, without a network boot."""
     async with world() as w:
         before = await claimed_and_booted(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE)
@@ -177,7 +177,7 @@ async def test_a_claimed_machine_comes_back_as_it_was_after_a_boot_of_the_mainte
 
 @pytest.mark.behaviour("ServerMaintenance", "A claim's boot that succeeded as the maintenance began is recorded.")
 async def test_a_claims_boot_that_nobody_took_note_of_is_not_forgotten_over_the_maintenances() -> None:
-    """The claim's Ignition went out in the moment in which the maintenance came."""
+    """The claim's Ignition was served at the moment in which the maintenance was created."""
     async with world() as w:
         await _free(w)
         claim = await w.add_claim()
@@ -199,7 +199,7 @@ async def test_a_claims_boot_that_nobody_took_note_of_is_not_forgotten_over_the_
 
 
 async def test_with_power_off_nothing_is_booted() -> None:
-    """serverPower Off wins over the template until it changes."""
+    """serverPower Off overrides the template until it changes."""
     async with world() as w:
         await _free(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE, serverPower="Off")
@@ -216,7 +216,7 @@ async def test_with_power_off_nothing_is_booted() -> None:
     "ServerMaintenance", "A failed boot is Error and Failed without flapping; it can be tried again or ended."
 )
 async def test_a_boot_that_fails_is_error_and_failed_until_it_is_tried_again() -> None:
-    """No flapping between Error and Maintenance; retry begins afresh; the maintenance can be ended all the same."""
+    """The states do not alternate; retry starts again; the maintenance can be deleted."""
     async with world(claim_boot_timeout=30.0, boot_retry=5.0) as w:
         await _free(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE)
@@ -239,7 +239,7 @@ async def test_a_boot_that_fails_is_error_and_failed_until_it_is_tried_again() -
     "ServerMaintenance", "A boot configuration in Error fails the maintenance, with its message, until it is Ready."
 )
 async def test_a_boot_configuration_in_error_fails_the_maintenance_until_it_is_ready() -> None:
-    """The message of the boot operator is passed on."""
+    """The maintenance repeats the message of the boot configuration."""
     async with world() as w:
         await _free(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE)
@@ -254,7 +254,7 @@ async def test_a_boot_configuration_in_error_fails_the_maintenance_until_it_is_r
 
 
 async def test_a_boot_configuration_of_somebody_else_is_not_touched() -> None:
-    """A claim of the same name has its own; the maintenance fails and says so."""
+    """A claim of the same name owns it; the maintenance fails and reports it."""
     async with world() as w:
         await _free(w)
         await w.add_claim("m1")
@@ -269,7 +269,7 @@ async def test_a_boot_configuration_of_somebody_else_is_not_touched() -> None:
 
 
 async def test_a_claim_does_not_touch_what_a_maintenance_boots() -> None:
-    """The other way round: the claim says whose it is."""
+    """In the opposite case the claim names the owner."""
     async with world() as w:
         await _free(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE)
@@ -286,7 +286,7 @@ async def test_a_claim_does_not_touch_what_a_maintenance_boots() -> None:
 
 
 async def test_error_before_a_maintenance_is_mended_by_it() -> None:
-    """From Error to Maintenance, and from there to discovery: somebody repaired the machine."""
+    """The server goes from Error to Maintenance, and then to discovery: the machine may have been repaired."""
     async with world(power_timeout=30.0) as w:
         await _free(w)
         w.bmc.ignores_power = True
@@ -300,7 +300,7 @@ async def test_error_before_a_maintenance_is_mended_by_it() -> None:
 
 
 async def test_power_that_is_not_reached_is_error_and_ends_when_it_is() -> None:
-    """The maintenance is Failed meanwhile, and names what to check."""
+    """Until then the maintenance is Failed, and names what to check."""
     async with world(power_timeout=60.0) as w:
         await _free(w)
         w.bmc.ignores_power = True
@@ -313,7 +313,7 @@ async def test_power_that_is_not_reached_is_error_and_ends_when_it_is() -> None:
 
 
 async def test_a_reset_in_a_maintenance_makes_the_hardware_worth_a_look() -> None:
-    """Whoever switches the machine on may have changed it."""
+    """The hardware may have changed before the machine was powered on."""
     async with world() as w:
         await _free(w)
         await maintain(w)
@@ -326,7 +326,7 @@ async def test_a_reset_in_a_maintenance_makes_the_hardware_worth_a_look() -> Non
 
 
 async def test_a_refusal_of_the_bmc_is_error_and_not_a_silent_wait() -> None:
-    """What the account may not do fails the maintenance; ended, the claim has its server back."""
+    """A missing privilege of the account fails the maintenance; after its deletion the claim has its server again."""
     async with world() as w:
         await claimed_and_booted(w)
         w.bmc.refuses["graceful_off"] = BMCForbidden("the account may not reset systems")
@@ -342,7 +342,7 @@ async def test_a_refusal_of_the_bmc_is_error_and_not_a_silent_wait() -> None:
     "A maintenance's system that cannot be switched off is an Error, and never counts as the claim's system.",
 )
 async def test_a_maintenances_system_that_cannot_be_switched_off_never_passes_for_the_claims() -> None:
-    """Error without flapping until the machine is off, by whomever; then the tenant's disk."""
+    """The server is in Error until the machine is off; then the tenant's disk boots."""
     async with world() as w:
         await claimed_and_booted(w)
         await maintain(w, serverBootConfigurationTemplate=TEMPLATE)
@@ -360,7 +360,7 @@ async def test_a_maintenances_system_that_cannot_be_switched_off_never_passes_fo
 
 
 async def test_a_lost_bmc_is_told_to_the_maintenance() -> None:
-    """The server stays calm in Maintenance; whoever looks at the maintenance sees why nothing happens."""
+    """The server stays in Maintenance; the maintenance has the reason why nothing happens."""
     async with world() as w:
         await _free(w)
         await maintain(w)
@@ -372,7 +372,7 @@ async def test_a_lost_bmc_is_told_to_the_maintenance() -> None:
 
 
 async def test_a_released_server_is_not_cleaned_twice_for_a_maintenance_that_did_nothing() -> None:
-    """Released before, Released after."""
+    """The server is Released before and after."""
     async with world() as w:
         await w.add_server(reclaimPolicy="Retain")
         await w.discover()

@@ -1,4 +1,4 @@
-"""Readiness rules on a running control plane."""
+"""Readiness rules with running controllers."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def _rule(w: World, name: str = "network", mode: str = "Continuous", **spe
 
 
 async def _report(w: World, status: str) -> None:
-    """Another component says something about the server's network."""
+    """Another component reports on the server's network."""
     server = await w.server()
     found = {"type": "NetworkReady", "status": status, "reason": "Told", "message": "",
              "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
@@ -48,7 +48,7 @@ async def _tainted(w: World, tainted: bool, name: str = "s1") -> None:
 
 @pytest.mark.behaviour("ServerReadinessRule", "With `Continuous` the taint follows the condition.")
 async def test_a_rule_adds_its_taint_and_takes_it_away() -> None:
-    """Continuous: as often as the condition changes; a claim waits meanwhile and gets the server then."""
+    """With Continuous this follows each change of the condition; a waiting claim gets the server in between."""
     async with world() as w:
         await _rule(w)
         await w.add_server(labels={"rack": "1"})
@@ -68,7 +68,7 @@ async def test_a_rule_adds_its_taint_and_takes_it_away() -> None:
 
 @pytest.mark.behaviour("ServerReadinessRule", "With `BootstrapOnly` the taint is removed once and not added again.")
 async def test_a_bootstrap_rule_is_done_once() -> None:
-    """What the condition says later adds no taint."""
+    """Later changes of the condition add no taint."""
     async with world() as w:
         await w.add_server(labels={"rack": "1"})
         await w.discover()
@@ -87,7 +87,7 @@ async def test_a_bootstrap_rule_is_done_once() -> None:
     "ServerReadinessRule", "A deleted rule removes its taint from all servers; other taints are kept."
 )
 async def test_a_deleted_rule_takes_its_taint_with_it() -> None:
-    """From all servers that it selects, before it goes; taints of others stay."""
+    """The taint is removed from all selected servers before the rule is deleted; other taints stay."""
     async with world() as w:
         await w.add_server(labels={"rack": "1"}, taints=[{"key": "mine"}])
         await w.add_server("s2", uuid="11111111-2222-3333-4444-555555555502", labels={"rack": "1"})
@@ -104,7 +104,7 @@ async def test_a_deleted_rule_takes_its_taint_with_it() -> None:
 
 
 async def test_a_rule_deleted_while_nobody_was_there_is_cleaned_up_later() -> None:
-    """Its finalizer keeps it until then."""
+    """Its finalizer keeps it until a manager runs."""
     async with world() as w:
         await w.add_server(labels={"rack": "1"})
         await _rule(w)
@@ -119,7 +119,7 @@ async def test_a_rule_deleted_while_nobody_was_there_is_cleaned_up_later() -> No
 
 @pytest.mark.behaviour("ServerReadinessRule", "A server whose labels no longer match loses the taint of the rule.")
 async def test_labels_that_change_take_the_server_out_of_the_rule() -> None:
-    """The taint goes with the label."""
+    """The taint is removed with the label."""
     async with world() as w:
         await w.add_server(labels={"rack": "1"})
         await _rule(w)
@@ -129,7 +129,7 @@ async def test_labels_that_change_take_the_server_out_of_the_rule() -> None:
 
 
 async def test_a_rule_says_whether_it_is_applied() -> None:
-    """A selector that cannot be read is named."""
+    """An invalid selector is named."""
     async with world() as w:
         bad = {"matchExpressions": [{"key": "rack", "operator": "In", "values": []}]}
         await _rule(w, serverSelector=bad)
@@ -146,7 +146,7 @@ async def test_a_rule_says_whether_it_is_applied() -> None:
     "ServerReadinessRule", "The spec of a rule is immutable, and its name is limited to 43 characters."
 )
 async def test_a_rule_does_not_change_and_its_name_fits_an_annotation() -> None:
-    """spec is immutable; a name of 44 characters would make an annotation that no API takes."""
+    """spec is immutable; a name of 44 characters would make an invalid annotation."""
     async with world() as w:
         await _rule(w)
         with pytest.raises(Invalid, match="spec is immutable"):
@@ -157,7 +157,7 @@ async def test_a_rule_does_not_change_and_its_name_fits_an_annotation() -> None:
 
 
 async def test_an_event_storm_of_a_server_writes_nothing() -> None:
-    """What rules do not look at wakes nobody, and what is as it should be is not written."""
+    """Changes that rules do not evaluate cause no pass, and an unchanged result is not written."""
     async with world() as w:
         await w.add_server(labels={"rack": "1"})
         await _rule(w)

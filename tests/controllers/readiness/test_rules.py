@@ -1,4 +1,4 @@
-"""What readiness rules make of a server's taints."""
+"""The taints that readiness rules give a server."""
 
 from typing import Any
 
@@ -43,12 +43,12 @@ def _applied(server: Server, outcome: rules.Outcome) -> Server:
 @pytest.mark.behaviour("ServerReadinessRule", "A condition that is missing or has another status is not ready.")
 @pytest.mark.parametrize(("status", "tainted"), [("", True), ("False", True), ("Unknown", True), ("True", False)])
 def test_a_condition_that_is_missing_or_otherwise_is_not_ready(status: str, tainted: bool) -> None:
-    """Only the status that is asked for takes the taint away."""
+    """Only the required status removes the taint."""
     assert rules.evaluate([_rule()], _server(status), KEYS).taints == ((OURS,) if tainted else ())
 
 
 def test_taints_of_users_stay_and_keep_their_place() -> None:
-    """The rule's taint comes and goes behind them."""
+    """The rule's taint is added and removed behind them."""
     mine = Taint(key="mine")
     before = _server(taints=(mine,))
     tainted = _applied(before, rules.evaluate([_rule()], before, KEYS))
@@ -58,12 +58,12 @@ def test_taints_of_users_stay_and_keep_their_place() -> None:
 
 
 def test_a_taint_that_another_operator_left_belongs_to_the_rule() -> None:
-    """Key, effect and value are those of the rule: gone when the server is ready."""
+    """It has key, effect and value of the rule, and is removed when the server is ready."""
     assert rules.evaluate([_rule()], _server("True", taints=(OURS,)), KEYS).taints == ()
 
 
 def test_the_same_taint_on_a_server_that_no_rule_selects_is_the_users() -> None:
-    """Until the rule has tainted it: then it goes when the labels do."""
+    """Once the rule has tainted the server, the taint is removed with the labels."""
     elsewhere = _rule(labels={"rack": "2"})
     by_hand = _server(taints=(OURS,))
     by_rule = _applied(_server(), rules.evaluate([_rule()], _server(), KEYS))
@@ -73,7 +73,7 @@ def test_the_same_taint_on_a_server_that_no_rule_selects_is_the_users() -> None:
 
 
 def test_bootstrap_only_is_done_once_it_has_held() -> None:
-    """The annotation remembers; what the condition says later is nobody's business."""
+    """The annotation records it; later changes of the condition have no effect."""
     rule = _rule(mode="BootstrapOnly")
     first = rules.evaluate([rule], _server("True"), KEYS)
     later = rules.evaluate([rule], _applied(_server("False"), first), KEYS)
@@ -88,7 +88,7 @@ def test_two_rules_with_one_taint_both_have_to_agree() -> None:
 
 
 def test_a_selector_that_cannot_be_read_taints_nobody() -> None:
-    """The rule itself says what is wrong."""
+    """The rule itself reports the error."""
     bad = LabelSelector(match_expressions=(LabelSelectorRequirement(key="rack", operator="In"),))
     rule = _rule()
     rule = ServerReadinessRule(
@@ -112,7 +112,7 @@ TAINTS = st.builds(Taint, key=st.sampled_from(["x/not-ready", "mine"]), value=st
     st.lists(st.sampled_from(["Continuous", "BootstrapOnly"]), max_size=3),
 )
 def test_judging_twice_changes_nothing_more(status: str, taints: list[Taint], modes: list[str]) -> None:
-    """Level-triggered: the outcome is a fixed point, keys and effects stay unique, foreign keys stay."""
+    """The result is a fixed point, keys and effects stay unique, other taints stay."""
     found = [_rule(f"r{number}", mode=mode) for number, mode in enumerate(modes)]
     before = _server(status, taints=tuple(taints))
     after = _applied(before, rules.evaluate(found, before, KEYS))

@@ -1,4 +1,4 @@
-"""How a BMC is reached, out of API objects."""
+"""Resolving a BMC endpoint from API objects."""
 
 from typing import Any
 
@@ -44,19 +44,19 @@ def refused(found: BMCEndpoint | Problem) -> Problem:
 
 
 def test_an_inline_access_is_verified_https_by_default() -> None:
-    """Nobody asked for anything else."""
+    """Nothing else is configured."""
     access = made(endpoint_for_bmc(bmc(), None, secret(), DEFAULTS))
     assert access == BMCEndpoint("b", "192.0.2.1", 8443, "https", "root", "pw-1", verify=True, ca_pem="OURS")
 
 
 def test_an_endpoint_gives_the_address() -> None:
-    """endpointRef: the address is the Endpoint's, and follows it."""
+    """With endpointRef the address is that of the Endpoint, also after a change."""
     reference = {"access": None, "endpointRef": {"name": "e"}}
     assert made(endpoint_for_bmc(bmc(**reference), ENDPOINT, secret(), DEFAULTS)).address == "192.0.2.2"
 
 
 def test_an_inline_bmc_has_a_key_that_no_bmc_object_can_have() -> None:
-    """A Server and a BMC of the same name never share a session by accident."""
+    """A Server and a BMC of the same name never share a session."""
     access = made(endpoint_for_inline(server(), None, secret(), DEFAULTS))
     assert (access.key, access.address) == ("server/srv", "192.0.2.3")
     other = made(endpoint_for_inline(server(address="", endpointRef={"name": "e"}), ENDPOINT, secret(), DEFAULTS))
@@ -68,7 +68,7 @@ def test_an_inline_bmc_has_a_key_that_no_bmc_object_can_have() -> None:
     [("", "https", "https"), ("", "http", "http"), ("http", "https", "http"), ("https", "http", "https")],
 )
 def test_plain_http_must_be_asked_for(scheme: str, default: str, expected: str) -> None:
-    """The BMC's own scheme counts before the manager's."""
+    """The scheme of the BMC overrides that of the manager."""
     spec = bmc(protocol={**PROTOCOL, "scheme": scheme})
     assert made(endpoint_for_bmc(spec, None, secret(), BMCEndpointDefaults(scheme=default))).scheme == expected
 
@@ -84,7 +84,7 @@ def test_plain_http_must_be_asked_for(scheme: str, default: str, expected: str) 
     ids=["empty", "insecure", "pinned", "own CA"],
 )
 def test_the_tls_policy_of_the_bmc_counts(policy: dict[str, Any], verify: bool, ca: str, fingerprint: str) -> None:
-    """A policy replaces the manager's defaults, even lax ones: an empty policy means verified."""
+    """A policy replaces the manager's defaults, even weaker ones: an empty policy means verified."""
     defaults = BMCEndpointDefaults(verify=False, ca_pem="OURS", authorities={"ca": "THEIRS"})
     access = made(endpoint_for_bmc(bmc(tls=policy), None, secret(), defaults))
     assert (access.verify, access.ca_pem, access.fingerprint) == (verify, ca, fingerprint)
@@ -102,7 +102,7 @@ def test_the_tls_policy_of_the_bmc_counts(policy: dict[str, Any], verify: bool, 
     ],
 )
 def test_what_is_missing_is_named(change: dict[str, Any], endpoint: Endpoint | None, reason: str, words: str) -> None:
-    """Each problem has a reason of its own, and a sentence with the object or the field."""
+    """Each problem has its own reason, and a message with the object or the field."""
     problem = refused(endpoint_for_bmc(bmc(**change), endpoint, secret(), DEFAULTS))
     assert problem.reason == reason
     assert words in problem.message
@@ -119,7 +119,7 @@ def test_what_is_missing_is_named(change: dict[str, Any], endpoint: Endpoint | N
     ],
 )
 def test_incomplete_credentials_are_named_but_not_shown(data: dict[str, bytes], reason: str, words: str) -> None:
-    """A line break at the end would cost a log-in attempt; the sentence says how to write it without."""
+    """A line break at the end would cost a login attempt; the message says how to write it without."""
     problem = refused(endpoint_for_bmc(bmc(), None, secret(data=data), DEFAULTS))
     assert problem.reason == reason
     assert words in problem.message
@@ -127,7 +127,7 @@ def test_incomplete_credentials_are_named_but_not_shown(data: dict[str, bytes], 
 
 
 def test_a_missing_secret_is_named() -> None:
-    """With what it must hold."""
+    """The message says what it must contain."""
     problem = refused(endpoint_for_bmc(bmc(), None, None, DEFAULTS))
     assert problem.reason == "SecretNotFound"
     assert "username and password" in problem.message
@@ -135,19 +135,19 @@ def test_a_missing_secret_is_named() -> None:
 
 @pytest.mark.behaviour("BMCSecret", "`stringData` takes precedence over `data`.", go="Reads `data` first.")
 def test_string_data_counts_before_data() -> None:
-    """Who writes stringData over folded data means the new value, as with a core Secret."""
+    """stringData over existing data is the new value, as in a core Secret."""
     access = made(endpoint_for_bmc(bmc(), None, secret(string_data={"password": "new"}), DEFAULTS))
     assert (access.username, access.password) == ("root", "new")
 
 
 def test_a_server_without_any_bmc_is_told_what_to_set() -> None:
-    """Neither bmcRef nor bmc."""
+    """Neither bmcRef nor bmc is set."""
     lonely = msgspec.convert({"metadata": {"name": "srv"}, "spec": {"uuid": "u"}}, Server)
     assert refused(endpoint_for_inline(lonely, None, None, DEFAULTS)).reason == "BMCNotSet"
 
 
 def test_nothing_secret_shows_in_reprs() -> None:
-    """Access, defaults and secrets hide user names, passwords and certificates."""
+    """Endpoint, defaults and credentials hide user names, passwords and certificates."""
     defaults = BMCEndpointDefaults(ca_pem="PEM-TEXT", authorities={"a": "PEM-TEXT"})
     access = made(endpoint_for_bmc(bmc(tls=None), None, secret(), defaults))
     shown = repr(access) + repr(defaults) + repr(secret()) + repr(TLSPolicy())

@@ -1,4 +1,4 @@
-"""What is said about errors, and hanging up."""
+"""Advice about errors, and logging out."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ from tests.controllers.rack import RackPool
     ],
 )
 def test_an_error_comes_with_what_to_do(exc: BMCError, advice: str) -> None:
-    """One sentence out of two, whatever punctuation the layer below used."""
+    """Error and advice are one sentence, regardless of the punctuation of the error."""
     text = explain(exc)
     assert text.startswith(str(exc).rstrip("."))
     assert advice in text
@@ -28,7 +28,7 @@ def test_an_error_comes_with_what_to_do(exc: BMCError, advice: str) -> None:
 
 @pytest.mark.looptime
 async def test_hanging_up_ends_in_time() -> None:
-    """A BMC that does not answer the log-out costs the limit and no more."""
+    """A BMC that does not answer the logout delays it by the limit and no longer."""
     pool = RackPool(drop_hangs=True)
     start = asyncio.get_running_loop().time()
     await log_out(pool, "b1", 5.0)

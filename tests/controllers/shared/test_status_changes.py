@@ -1,4 +1,4 @@
-"""The difference of two statuses, as a scope writes it."""
+"""The difference of two statuses that a scope writes."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ FIELDS = st.fixed_dictionaries(
 
 @given(FIELDS, FIELDS)
 def test_the_patch_leads_from_the_old_status_to_the_new(before: dict[str, Any], changes: dict[str, Any]) -> None:
-    """What a pass did not touch is not compared, and the outcome is as if everything were."""
+    """Unchanged fields are not compared, and the result is as if all were."""
     old = ServerStatus(**before)
     new = msgspec.structs.replace(old, **changes)
     patch = _changes(old, new)
@@ -34,7 +34,7 @@ def test_the_patch_leads_from_the_old_status_to_the_new(before: dict[str, Any], 
 
 
 def test_an_equal_value_written_anew_is_no_change() -> None:
-    """A pass that comes to the same conclusion writes nothing."""
+    """A pass with the same result writes nothing."""
     old = ServerStatus(conditions=(Condition(type="Ready", status="True"),))
     new = msgspec.structs.replace(old, conditions=(Condition(type="Ready", status="True"),))
     assert _changes(old, new) == {}

@@ -7,7 +7,6 @@ from metal.bmc.errors import BMCAuthError, BMCError, BMCForbidden, BMCNotFound, 
 from metal.bmc.pool import BMC
 from metal.bmc.systems import ManagerInfo
 from metal.controllers.bmc import restart, trust
-from metal.controllers.bmc.contact import contact
 from metal.controllers.bmc.scope import Scope
 from metal.kube.controller.controller import Requeue, Result
 
@@ -15,7 +14,7 @@ from metal.kube.controller.controller import Requeue, Result
 async def check(scope: Scope) -> Result | None:
     """Read manager and systems into the status; a failure is reported in the condition Ready and retried later."""
     try:
-        await contact(scope, _read)
+        await scope.contact(_read)
     except BMCError as exc:
         return report_failure(scope, exc)
     scope.memo.backoff.reset()

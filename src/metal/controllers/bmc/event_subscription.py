@@ -16,7 +16,6 @@ import structlog
 from metal.bmc.errors import BMCError, BMCNotSupported
 from metal.bmc.events import Subscription
 from metal.bmc.pool import BMC, BMCEndpoint
-from metal.controllers.bmc.contact import contact
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc
 from metal.controllers.shared.bmc_events import received_recently
@@ -36,7 +35,7 @@ async def ensure(scope: Scope) -> Result | None:
         return None
     try:
         if _is_due(scope):
-            await contact(scope, _check)
+            await scope.contact(_check)
             scope.memo.subscribed_at = asyncio.get_running_loop().time()
     except BMCNotSupported as exc:
         scope.memo.subscribed_at = asyncio.get_running_loop().time()

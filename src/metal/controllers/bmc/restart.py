@@ -19,7 +19,6 @@ from metal.bmc.pool import BMC
 from metal.bmc.shell import ShellAccess
 from metal.bmc.vendors import RESTARTABLE, restart_command
 from metal.controllers.bmc import trust
-from metal.controllers.bmc.contact import contact
 from metal.controllers.bmc.scope import Scope
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta.conditions import find, is_true
@@ -111,7 +110,7 @@ async def _send(scope: Scope, *, ssh: bool) -> str:
     """Send the request; returns Redfish or SSH, which is used when Redfish fails. Raises BMCError."""
     if not ssh:
         try:
-            await contact(scope, _by_redfish)
+            await scope.contact(_by_redfish)
         except _RESTART_MAY_HELP as exc:
             scope.event("Normal", "TryingSSH", f"Redfish could not restart the BMC: {exc}")
         else:

@@ -1,7 +1,8 @@
 """The state of one pass over one BMC, and the dependencies that all passes share."""
 
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +11,8 @@ from metal.api.bmc import BMC, BMCSecret, BMCStatus
 from metal.api.endpoint import Endpoint
 from metal.api.names import OPERATION
 from metal.api.server import Server
+from metal.bmc.errors import BMCTimeout
+from metal.bmc.pool import BMC as BMCClient
 from metal.bmc.pool import BMCEndpoint, Pool
 from metal.bmc.shell import Shell
 from metal.bmc.systems import SystemInfo
@@ -111,6 +114,15 @@ class Scope(StatusScope[BMC]):
         if self.bmc_endpoint is None:
             raise RuntimeError("resolve_endpoint has not run")
         return self.bmc_endpoint
+
+    async def contact(self, action: Callable[["Scope", BMCClient], Awaitable[None]]) -> None:
+        """Run `action` with the BMC's client, within the deadline of one check. Raises BMCError."""
+        limit = self.deps.settings.contact_timeout
+        try:
+            async with asyncio.timeout(limit):
+                await action(self, self.deps.pool.get(self.require_bmc_endpoint()))
+        except TimeoutError:
+            raise BMCTimeout(f"the BMC at {self.address} did not finish within {limit:g} s") from None
 
     async def consume_operation(self) -> None:
         """Remove the operation annotation: it was carried out, or never can be."""

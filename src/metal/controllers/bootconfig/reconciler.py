@@ -1,5 +1,4 @@
-"""One pass over one ServerBootConfiguration: image resolved and local, Ignition valid, IPXEBootConfig written, then
-Ready.
+"""One pass over one ServerBootConfiguration: resolves the image, validates the Ignition, writes the IPXEBootConfig.
 
 Ready means that the boot server can serve every byte from its disk. The image reference is resolved once for each
 generation; the digest is pinned in the IPXEBootConfig, so a tag that moves changes nothing, and a new leader
@@ -119,8 +118,7 @@ class BootConfigurationReconciler:
     def _meanwhile(
         self, config: ServerBootConfiguration, pinned: Plan | None, finding: Finding
     ) -> tuple[Finding, Plan | None]:
-        """The finding, unless this generation is Ready with a pinned image: then it stays Ready, as a machine may be
-        booting and the boot server fetches what is missing."""
+        """The finding; or Ready as before, if this generation is: a machine may be booting the pinned image."""
         current = config.status.observed_generation == config.metadata.generation
         if pinned is None or config.status.state != READY or not current:
             return finding, None
@@ -190,8 +188,7 @@ class BootConfigurationReconciler:
         return Finding(READY, "BootConfigReady", "the IPXEBootConfig is ready")
 
     async def _require_owner(self, config: ServerBootConfiguration) -> None:
-        """Read the owner from the API: with an owner that exists only in the cache, the child would be
-        garbage-collected.
+        """Read the owner from the API: a child of an owner that was deleted would be garbage-collected.
 
         Raises NotFound and Conflict; the next pass follows after the cache was updated.
         """
@@ -228,8 +225,7 @@ class BootConfigurationReconciler:
     def _with_fetches(
         self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus
     ) -> ServerBootConfigurationStatus:
-        """Add what the machine fetched in the last boot of this configuration, according to the Server's boot
-        window."""
+        """Add what the machine fetched in the last boot of this configuration, from the Server's boot window."""
         server = self.deps.servers.get(Key(config.spec.server_ref.name))
         window = server.status.boot_window if server is not None else None
         if window is None or window.config_uid != config.metadata.uid:

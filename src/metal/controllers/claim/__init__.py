@@ -1,7 +1,7 @@
-"""The ServerClaim controller: binds each claim to a Server, and requests the boot configuration that the claim
-describes.
+"""The ServerClaim controller: binds claims to Servers, and writes the boot configuration that each claim describes.
 
 `matching` decides which Server a claim may have (pure functions), `candidate_order` in which order Servers are
-considered, `boot_config` writes the ServerBootConfiguration. May import `controllers.shared` and the layers below.
+considered, `boot_config` writes the ServerBootConfiguration. May import `controllers.shared`, the layers below, and
+of `controllers.server` what a Server's status means: `states.traits` and `reasons`.
 Start reading in `reconciler`.
 """

@@ -1,4 +1,5 @@
-"""The ServerBootConfiguration of a claim: follows the claim until it has booted, and again when it asks for more."""
+"""The ServerBootConfiguration of a claim: updated until the claim has booted, and again when a new boot is
+requested."""
 
 from typing import Any
 
@@ -13,18 +14,18 @@ from metal.kube.meta.ownership import controller_of, controller_reference
 from metal.kube.meta.permissions import APPLY, Permission, blocks, disowns
 
 
-async def follow(scope: ClaimScope, server: Server) -> None:
-    """Write the boot configuration where it differs from the claim, and point the server at it."""
+async def reconcile(scope: ClaimScope, server: Server) -> None:
+    """Write the boot configuration if it differs from the claim, and reference it in the server."""
     claim = scope.claim
     config = scope.deps.configs.get(key_of(claim))
-    if config is not None and not _is_ours(scope, config):
-        if not _is_a_claims(scope, config):
-            _say_taken(scope, config)
+    if config is not None and not _is_owned(scope, config):
+        if not _is_replaceable(scope, config):
+            _report_name_taken(scope, config)
             return
-        await shared.drop(scope.context, config)  # the garbage collector may not have come by yet
+        await shared.drop(scope.context, config)  # left by a former claim of this name, and not garbage-collected yet
         config = None
     if has_booted(server.status.claim_boot, claim) and not is_asked(claim, server.status.claim_boot):
-        _say_what_waits(scope, server, config)
+        _report_differences(scope, server, config)
         return
     desired = _desired(scope, server)
     if config is None or _differs(config, desired):
@@ -33,25 +34,25 @@ async def follow(scope: ClaimScope, server: Server) -> None:
     await shared.point(scope.context, scope.deps.servers, server, shared.CLAIM_REF, current, key_of(claim))
 
 
-def _is_ours(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
+def _is_owned(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
     return any(ref.uid == scope.claim.metadata.uid for ref in config.metadata.owner_references)
 
 
-def _is_a_claims(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
-    """Only what a former claim left, or nobody owns, may be replaced; a maintenance may be booting its own."""
+def _is_replaceable(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
+    """Whether it has no owner or is that of a former claim; a maintenance may be booting its own."""
     owner = controller_of(config)
     return owner is None or owner.kind == scope.context.kinds.claim.kind
 
 
-def _say_taken(scope: ClaimScope, config: ServerBootConfiguration) -> None:
+def _report_name_taken(scope: ClaimScope, config: ServerBootConfiguration) -> None:
     owner = controller_of(config)
-    what = f"{owner.kind} {owner.name}" if owner is not None else "something else"
+    what = f"{owner.kind} {owner.name}" if owner is not None else "another owner"
     name = f"{config.metadata.namespace}/{config.metadata.name}"
-    message = f"the ServerBootConfiguration {name} belongs to {what}: remove that, or make the claim under another name"
+    message = f"ServerBootConfiguration {name} is owned by {what}: delete it, or create the claim with another name"
     scope.report("Current", False, "BootConfigurationNameTaken", message)
 
 
-def _say_what_waits(scope: ClaimScope, server: Server, config: ServerBootConfiguration | None) -> None:
+def _report_differences(scope: ClaimScope, server: Server, config: ServerBootConfiguration | None) -> None:
     claim, boot = scope.claim, server.status.claim_boot
     differences = _differences(claim, boot or ClaimBoot(), config)
     if not differences:
@@ -60,21 +61,21 @@ def _say_what_waits(scope: ClaimScope, server: Server, config: ServerBootConfigu
     number = max(answered(claim, boot), claim.spec.boot_generation) + 1
     scope.report(
         "Current", False, "ChangedAfterBoot",
-        f"{' and '.join(differences)}; the running system is left alone. To have the machine boot this over the "
-        f"network, once, set spec.bootGeneration to {number}",
+        f"{' and '.join(differences)}; the running system is not changed. To boot this over the network "
+        f"once, set spec.bootGeneration to {number}",
     )  # fmt: skip
 
 
 def _differences(claim: ServerClaim, boot: ClaimBoot, config: ServerBootConfiguration | None) -> list[str]:
-    """What of the claim is not what the server booted, as far as anybody knows."""
+    """The differences between the claim and what the server booted, as far as that is recorded."""
     found, ref = [], claim.spec.ignition_secret_ref
     if boot.image and boot.image != claim.spec.image:
-        found.append(f"the claim says image {claim.spec.image}, the server booted {boot.image}")
+        found.append(f"the claim has image {claim.spec.image}, the server booted {boot.image}")
     wanted, ignition = ref.name if ref is not None else "", boot.ignition_secret
     if ignition is None and config is not None:
         ignition = config.spec.ignition_secret_ref.name if config.spec.ignition_secret_ref is not None else ""
     if ignition is not None and ignition != wanted:
-        found.append(f"the claim says {_secret(wanted)}, the server booted {_secret(ignition)}")
+        found.append(f"the claim has {_secret(wanted)}, the server booted {_secret(ignition)}")
     return found
 
 
@@ -103,7 +104,7 @@ def _differs(config: ServerBootConfiguration, desired: dict[str, Any]) -> bool:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
+    """Permissions of this module."""
     return (
         Permission(
             kinds.boot_config, (*APPLY, "delete"), "asks for what a claim boots; removes what a former one left"

@@ -71,8 +71,7 @@ class ServerClaimReconciler:
         await remove_finalizer(self.deps.context.client, kinds.claim, claim, kinds.key("serverclaim"))
 
     def _held_server(self, claim: ServerClaim) -> Server | None:
-        """The server that the claim holds, or None. Two managers may have reserved one each; then the one that it
-        names."""
+        """The server that the claim holds, or None; of several, which two managers may have reserved, the named one."""
         held = [s for s in self.deps.servers.by_index(BY_CLAIM, str(key_of(claim))) if _is_mine(claim, s)]
         return min(held, key=lambda s: s.metadata.name, default=None)
 
@@ -139,7 +138,7 @@ class ServerClaimReconciler:
             _report_parked(scope, server)
             return
         if traits_of(server.status.state).claim_boots:
-            await boot_config.follow(scope, server)
+            await boot_config.reconcile(scope, server)
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.report("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _report_boot(scope, server)
@@ -158,8 +157,7 @@ def _report_parked(scope: ClaimScope, server: Server) -> None:
 
 
 def _report_reserved_namespace(scope: ClaimScope) -> None:
-    """A claim there could have the name of a server, whose discovery has a boot configuration and a Secret of that
-    name."""
+    """Objects of a claim there could have the names of a server's discovery objects."""
     message = (
         f"namespace {scope.claim.metadata.namespace} is reserved for the manager: delete this claim and create it in "
         "another namespace"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ClaimSettings:
-    """How the ServerClaim reconciler behaves."""
+    """Settings of the ServerClaim reconciler."""
 
     namespace: str = "metal-system"
-    """The manager's own namespace, in which claims get no server: names of discovery objects are those of servers."""
+    """The manager's namespace, in which claims get no server: discovery objects there are named like servers."""
     resync: float = 300.0
-    """How often an unbound claim looks again although nothing woke it, in seconds."""
+    """Interval between two passes of an unbound claim without any change, in seconds."""

@@ -91,8 +91,7 @@ class EndpointReconciler:
         return Done()
 
     def _not_a_bmc(self, scope: EndpointScope, prefix: Prefix | None) -> Result:
-        """The usual case, so it causes no Event and no retry; a changed MAC prefix file causes a pass for each
-        Endpoint."""
+        """Report the usual case, without Event or retry; a changed MAC prefix file causes a pass for each Endpoint."""
         what = f"is of type {prefix.type}" if prefix else "has a MAC prefix that is not in the MAC prefix database"
         hint = (
             f" (the MAC prefix file has an error: {self.deps.prefixes.problem})" if self.deps.prefixes.problem else ""

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How the Endpoint reconciler behaves. Durations are in seconds."""
+    """Settings of the Endpoint reconciler. Durations are in seconds."""
 
     workers: int = 64
-    """How many Endpoints are looked at at the same time; a worker is a coroutine that mostly waits for a BMC."""
+    """Number of concurrent passes; a worker is a coroutine that mostly waits for a BMC."""
     contact_timeout: float = 45.0
-    """How long one talk with a BMC may take in all; slow ones need 20 s for a login and a list."""
+    """Deadline for contacting a BMC; slow ones need 20 s for a login and a list."""
     retry: float = 10.0
-    """Pause after the first failure to reach a BMC; it doubles with each."""
+    """Pause after the first failure to reach a BMC; it doubles with each further one."""
     retry_most: float = 300.0
-    """Longest such pause; a BMC that asked for a lease answers within minutes or is broken."""
+    """Longest such pause; a BMC that requested a lease answers within minutes, or is broken."""
     credentials_rest: float = 3600.0
-    """How long refused credentials rest; the usual lock-out counts failures within minutes."""
+    """How long refused credentials are not tried again; BMCs lock accounts for failures within minutes."""
     logout_timeout: float = 5.0
-    """How long a session may take to close; a dead BMC must not hold anything up."""
+    """Time limit of a logout; an unreachable BMC must not delay a pass."""

@@ -1,4 +1,4 @@
-"""The ServerBootConfiguration of a maintenance: named after it, owned by it, and pointed at by its server."""
+"""The ServerBootConfiguration of a maintenance: it has its name, is owned by it, and is referenced by its server."""
 
 from typing import Any
 
@@ -16,19 +16,18 @@ from metal.kube.meta.permissions import APPLY, Permission, blocks, disowns
 
 
 class NameTaken(Exception):
-    """A ServerBootConfiguration of this name belongs to somebody else."""
+    """A ServerBootConfiguration of this name has another owner."""
 
 
-async def follow(scope: MaintenanceScope, server: Server) -> ServerBootConfiguration | None:
-    """The configuration as the template has it, or None without a template. Raises NameTaken, ApiError."""
+async def reconcile(scope: MaintenanceScope, server: Server) -> ServerBootConfiguration | None:
+    """Write the configuration of the template; None without a template. Raises NameTaken, ApiError."""
     deps, maintenance = scope.deps, scope.obj
     if maintenance.spec.server_boot_configuration_template is None:
         return None
     config = deps.configs.get(key_of(maintenance))
     if config is not None and not is_controlled_by(config, maintenance):
         raise NameTaken(
-            f"the ServerBootConfiguration {key_of(maintenance)} belongs to something else; "
-            "make the maintenance under another name"
+            f"ServerBootConfiguration {key_of(maintenance)} has another owner: create the maintenance with another name"
         )
     desired = _desired(deps, maintenance)
     if config is None or msgspec.to_builtins(config.spec) != desired["spec"]:
@@ -48,7 +47,7 @@ def _desired(deps: MaintenanceDeps, maintenance: ServerMaintenance) -> dict[str,
 
 
 async def drop(deps: MaintenanceDeps, maintenance: ServerMaintenance) -> None:
-    """Remove the configuration of a maintenance that ends; the garbage collector would do it later."""
+    """Delete the configuration of a maintenance that ends, before the garbage collector does."""
     config = deps.configs.get(key_of(maintenance))
     if config is None or not is_controlled_by(config, maintenance):
         return
@@ -56,7 +55,7 @@ async def drop(deps: MaintenanceDeps, maintenance: ServerMaintenance) -> None:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
+    """Permissions of this module."""
     return (
         Permission(kinds.boot_config, (*APPLY, "delete"), "asks for what a maintenance boots, until it ends"),
         Permission(kinds.server, ("patch",), "points the server at the maintenance's boot configuration"),

@@ -90,7 +90,7 @@ class ServerMaintenanceReconciler:
     async def _report_assigned(self, scope: MaintenanceScope, server: Server) -> Result:
         """Report the progress of an assigned server; a server that fails stays assigned."""
         try:
-            config = await boot_config.follow(scope, server)
+            config = await boot_config.reconcile(scope, server)
         except boot_config.NameTaken as exc:
             scope.failed("BootConfigurationNameTaken", str(exc))
             return self._check_overdue(scope)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MaintenanceSettings:
-    """How the ServerMaintenance reconciler behaves. Durations are in seconds."""
+    """Settings of the ServerMaintenance reconciler. Durations are in seconds."""
 
     overdue: float = 28800.0
-    """How long a maintenance may hold a server before it is called overdue; repairs are done within a working day."""
+    """How long a maintenance may hold a server before the condition Overdue is set; repairs are done within a working
+    day."""

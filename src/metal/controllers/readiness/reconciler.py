@@ -49,8 +49,7 @@ class ServerReadinessReconciler:
         self.servers.observe(await self.context.client.patch(kind, server.metadata.name, body))
 
     async def reconcile_rule(self, key: Key) -> Result:
-        """Report whether the rule is valid; before a rule is deleted remove its taint from all servers. Raises
-        Conflict."""
+        """Report whether the rule is valid; remove the taint of a deleted rule from all servers. Raises Conflict."""
         rule = self.rules.get(key)
         if rule is None:
             return Done()

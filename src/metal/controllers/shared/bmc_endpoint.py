@@ -15,8 +15,7 @@ PROTOCOLS = ("Redfish", "RedfishLocal", "RedfishWithRegistryPatch")
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a BMC cannot be reached as declared: a CamelCase reason, and a sentence with the object and the
-    correction."""
+    """Why a BMC cannot be reached as declared: a CamelCase reason, and a sentence with the correction."""
 
     reason: str
     message: str
@@ -49,8 +48,7 @@ class Credentials:
 def endpoint_for_bmc(
     bmc: BMC, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: BMCEndpointDefaults
 ) -> BMCEndpoint | Problem:
-    """The endpoint of a BMC object, with its name as key. endpoint and secret are those that it references, if they
-    exist."""
+    """The endpoint of a BMC object, with its name as key; endpoint and secret are those that it references."""
     spec, seen = bmc.spec, bmc.status.certificate
     trust = trust_of(spec.tls, defaults)
     if isinstance(trust, FirstUse):

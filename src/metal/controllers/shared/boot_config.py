@@ -1,9 +1,9 @@
-"""The ServerBootConfigurations that controllers own: written, referenced by a Server, and removed.
+"""Writes the ServerBootConfigurations that controllers own, references them in a Server, and deletes them.
 
 Three controllers boot something on a server: a claim the tenant's image, a maintenance its own, and the Server the
-probe. Each owns one configuration with a name that follows from the owner, and decides when it is written and what it
-says. How it is written is the same, and stands here: `apply` by server-side apply, `point` by a patch of the Server
-that its resourceVersion guards, `drop` only while it is the very object that was seen (its UID).
+probe. Each owns one configuration with a name that follows from the owner, and decides when it is written and with
+which content. This module writes it: `apply` by server-side apply, `point` by a patch of the Server that its
+resourceVersion guards, `drop` only if it is still the same object, by UID.
 """
 
 from collections.abc import Mapping
@@ -37,14 +37,14 @@ def manifest(
 async def apply(
     context: Context, configs: Informer[ServerBootConfiguration], desired: dict[str, Any]
 ) -> ServerBootConfiguration:
-    """Write the configuration, and show it to the cache at once. Raises ApiError."""
+    """Write the configuration, and add it to the cache. Raises ApiError."""
     config = await context.client.apply(context.kinds.boot_config, desired, manager=FIELD_MANAGER)
     configs.observe(config)
     return config
 
 
 def reference(field: str, current: ObjectRef | None, key: Key) -> dict[str, Any]:
-    """The change of a Server that makes `field` name the configuration; empty when it does already."""
+    """The patch of a Server that sets `field` to the configuration; empty when it is set already."""
     if current is not None and (current.namespace, current.name) == (key.namespace, key.name):
         return {}
     return {"spec": {field: {"namespace": key.namespace, "name": key.name}}}
@@ -53,7 +53,7 @@ def reference(field: str, current: ObjectRef | None, key: Key) -> dict[str, Any]
 async def point(
     context: Context, servers: Informer[Server], server: Server, field: str, current: ObjectRef | None, key: Key
 ) -> None:
-    """Make a Server name the configuration in `field`. Raises ApiError; Conflict when the Server has changed."""
+    """Set `field` of a Server to the configuration. Raises ApiError; Conflict when the Server changed in between."""
     change = reference(field, current, key)
     if not change:
         return
@@ -62,7 +62,7 @@ async def point(
 
 
 async def drop(context: Context, config: ServerBootConfiguration) -> bool:
-    """Delete the configuration; False when it was gone already. Raises ApiError."""
+    """Delete the configuration; False if it did not exist. Raises ApiError."""
     meta = config.metadata
     try:
         await context.client.delete(context.kinds.boot_config, meta.name, meta.namespace, uid=meta.uid)

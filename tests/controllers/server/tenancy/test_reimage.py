@@ -149,9 +149,9 @@ async def test_a_changed_image_says_how_to_have_it_booted() -> None:
     found = conditions.find(claim.status.conditions, "Current")
     assert found is not None
     assert found.message == (
-        "the claim says image reg/os:2, the server booted reg/os:1 and the claim says the Ignition of Secret i2, the "
-        "server booted the Ignition of Secret i1; the running system is left alone. To have the machine boot this over "
-        "the network, once, set spec.bootGeneration to 4"
+        "the claim has image reg/os:2, the server booted reg/os:1 and the claim has the Ignition of Secret i2, the "
+        "server booted the Ignition of Secret i1; the running system is not changed. To boot this over the network "
+        "once, set spec.bootGeneration to 4"
     )
 
 
