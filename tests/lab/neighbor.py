@@ -1,4 +1,4 @@
-"""Whoever should get nothing: asks for everything that a machine may ask for, and lies about who it is."""
+"""An unauthorized client: sends every request that a machine may send, with forged headers and the known UUID."""
 
 import base64
 import json

@@ -38,7 +38,7 @@ class Namespace:
         return ip("-n", self.name, *arguments)
 
     def command(self, *command: str) -> list[str]:
-        """The command line that runs a program inside and ends it with us, whatever ends us."""
+        """The command line that runs a program inside and ends it with the parent process."""
         return ["setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", self.name, *command]
 
     def inside(self, work: Callable[[], T]) -> T:

@@ -65,7 +65,7 @@ class Operator:
         self.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(manifests))
 
     def keep_state(self) -> None:
-        """Puts every object and Event beside the logs, for whoever looks why a test failed."""
+        """Write every object and Event to the logs, for the analysis of a failed test."""
         metal = "endpoints.metal.ironcore.dev,bmcs,servers,serverclaims,serverbootconfigurations,sanitizationevidences"
         kinds = f"{metal},ipxebootconfigs,events"
         done = subprocess.run(

@@ -26,7 +26,7 @@ class Site:
 
 @contextlib.contextmanager
 def build() -> Iterator[Site]:
-    """Makes the namespaces and takes them down with all that runs in them, whatever happens."""
+    """Creates the namespaces and removes them with all their processes, also after failures."""
     netns.reap_stale()
     with contextlib.ExitStack() as made:
         spaces = []
