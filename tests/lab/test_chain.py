@@ -1,6 +1,6 @@
-"""The chain, unbroken: a BMC asks for a lease, and in the end a tenant's system has run and the machine is free again.
+"""The whole life cycle: a BMC requests a lease, and at the end a tenant's system has run and the machine is free again.
 
-The tests are steps of one story and run in order; a step that fails lets the rest fail at once.
+The tests are consecutive steps; after a failed step the others fail at once.
 """
 
 import json
@@ -34,8 +34,8 @@ def test_a_lease_makes_endpoint_bmc_and_server(chain: Chain, run: Run, say: Call
 
 
 def test_a_neighbor_who_is_first_is_noticed(chain: Chain, run: Run) -> None:
-    """No lease of the machine is known yet, so whoever asks first gets the script. The machine's own request stops that
-    boot, an Event says so, and the token is worth nothing any more."""
+    """No lease of the machine is known yet, so the first requester gets the script. The machine's own request stops that
+    boot, an Event reports it, and the token becomes invalid."""
     neighbor, uuid = chain.neighbor, chain.machine.uuid
 
     def noticed() -> bool:

@@ -1,6 +1,6 @@
-"""The image alone: a machine boots it with our scripts, Ignition writes what we generate, and metalprobe reports.
+"""The image alone: a machine boots it with generated scripts, Ignition applies the generated config, metalprobe reports.
 
-A tiny web server stands for boot server and registry; there is no controller.
+A small web server replaces boot server and registry; there is no controller.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The proof that a tenant's data is gone: what a machine's drives hold is read on the host, not told by the machine.
+"""A tenant's data is erased: the content of a machine's drives is read on the host, independent of the machine.
 
-The tests are steps of one story and run in order; a step that fails lets the rest fail at once.
+The tests are consecutive steps; after a failed step the others fail at once.
 """
 
 import json

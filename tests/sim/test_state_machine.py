@@ -21,7 +21,7 @@ MINUTES = 5 + EXAMPLES
 
 
 class Life(People, Mishaps):
-    """People and mishaps, in any order."""
+    """Users and faults, in any order."""
 
 
 TestLife = pytest.mark.timeout(60 * MINUTES)(Life.TestCase)
