@@ -34,8 +34,8 @@ def test_a_lease_makes_endpoint_bmc_and_server(chain: Chain, run: Run, say: Call
 
 
 def test_a_neighbor_who_is_first_is_noticed(chain: Chain, run: Run) -> None:
-    """No lease of the machine is known yet, so the first requester gets the script. The machine's own request stops that
-    boot, an Event reports it, and the token becomes invalid."""
+    """No lease of the machine is known yet, so the first requester gets the script. The machine's own request
+    stops that boot, an Event reports it, and the token becomes invalid."""
     neighbor, uuid = chain.neighbor, chain.machine.uuid
 
     def noticed() -> bool:

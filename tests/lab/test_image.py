@@ -1,4 +1,4 @@
-"""The image alone: a machine boots it with generated scripts, Ignition applies the generated config, metalprobe reports.
+"""The image alone: a machine boots it with generated scripts and Ignition, and metalprobe reports.
 
 A small web server replaces boot server and registry; there is no controller.
 """
