@@ -1,4 +1,4 @@
-"""Restarts over SSH, against a real SSH server on loopback that plays a BMC."""
+"""Restarts over SSH, against an SSH server on loopback that acts as a BMC."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ PASSWORD = "made up for this test"
 
 @dataclass
 class Console(asyncssh.SSHServer):
-    """A BMC's command line: what it was asked, and what it does about it."""
+    """A BMC's command line: the received commands, and the reaction to them."""
 
     exit_status: int | None = 0
     says: str = "done\n"
@@ -40,7 +40,7 @@ class Console(asyncssh.SSHServer):
         return (username, password) == ("root", PASSWORD)
 
     async def play(self, process: asyncssh.SSHServerProcess[str]) -> None:
-        """Run what was asked for."""
+        """Execute a command."""
         self.commands.append(process.command or "")
         if self.hangs_up:
             process.get_extra_info("connection").abort()
@@ -69,7 +69,7 @@ async def access(port: int, password: str = PASSWORD, key: str = "") -> ShellAcc
 
 
 async def test_a_command_runs_once_on_the_host_with_the_pinned_key() -> None:
-    """The key is that of ssh-keygen; it is looked at without any credentials."""
+    """The key is the one that ssh-keygen shows; it is read without credentials."""
     console, key = Console(), asyncssh.generate_private_key("ssh-ed25519")
     shell: Shell = SSHShell()
     async with served(console, key) as port:
@@ -81,7 +81,7 @@ async def test_a_command_runs_once_on_the_host_with_the_pinned_key() -> None:
 
 
 async def test_a_changed_host_key_is_refused_before_any_password_is_sent() -> None:
-    """The error says both keys, and carries the new one."""
+    """The error names both keys, and has the new one as an attribute."""
     console = Console()
     async with served(console) as port:
         with pytest.raises(BMCHostKeyChanged, match="and was SHA256:other") as caught:
@@ -91,7 +91,7 @@ async def test_a_changed_host_key_is_refused_before_any_password_is_sent() -> No
 
 
 async def test_a_bmc_that_hangs_up_instead_of_answering_has_taken_the_command() -> None:
-    """It restarts: nobody is left to give an exit status."""
+    """It restarts and returns no exit status."""
     console = Console(hangs_up=True)
     async with served(console) as port:
         await SSHShell().run(await access(port), "resetsp")
@@ -108,7 +108,7 @@ async def test_a_refused_command_is_an_error_with_the_bmcs_words() -> None:
 
 
 async def test_a_wrong_password_is_offered_once() -> None:
-    """For fear of a lock-out; nothing secret is in the sentence."""
+    """Repetition could lock the account; the message has no secret."""
     console = Console()
     async with served(console) as port:
         with pytest.raises(BMCAuthError) as caught:
@@ -119,7 +119,7 @@ async def test_a_wrong_password_is_offered_once() -> None:
 
 
 async def test_nobody_there_nobody_speaking_and_nonsense_have_their_errors() -> None:
-    """A closed port, a silent one, and one that is no SSH server."""
+    """A closed port, a port without an answer, and a server that is not SSH."""
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -161,5 +161,5 @@ async def test_who_may_change_nothing_does_not_even_connect() -> None:
 
 
 def test_no_password_shows_in_a_repr() -> None:
-    """Neither user nor password."""
+    """Neither user name nor password."""
     assert repr(ShellAccess("a", 22, "root", "s3cret", "k")) == "ShellAccess(address='a', port=22, host_key='k')"

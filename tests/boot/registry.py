@@ -1,4 +1,4 @@
-"""An OCI registry on loopback that can be told to misbehave."""
+"""An OCI registry on loopback with injectable faults."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ def digest(content: bytes) -> str:
 
 @dataclass
 class Faults:
-    """How the next blobs or manifests go wrong."""
+    """Faults of the next blobs or manifests."""
 
     lie: bool = False
     """Other bytes of the same length."""
@@ -43,7 +43,7 @@ class Faults:
 
 @dataclass
 class Registry:
-    """Content by digest, tags by name, and what was asked."""
+    """Content by digest, tags by name, and the recorded requests."""
 
     port: int = 0
     blobs: dict[str, bytes] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A registry's challenge."""
+"""The Bearer challenge of a registry."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ from metal.boot.auth_challenge import Challenge, parse_bearer
     ],
 )
 def test_only_a_bearer_challenge_with_a_usable_realm_counts(header: str, expected: Challenge | None) -> None:
-    """Anything else means that anonymous access is not offered."""
+    """Any other header means that anonymous access is not available."""
     assert parse_bearer(header) == expected
 
 

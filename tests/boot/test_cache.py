@@ -21,7 +21,7 @@ def blob(content: bytes) -> Descriptor:
 
 
 class Source:
-    """Yields content in pieces and counts how often it was opened; may break off."""
+    """Yields content in chunks and counts how often it was opened; may fail."""
 
     def __init__(self, *pieces: bytes, error: Exception | None = None, pause: float = 0.0) -> None:
         self.pieces, self.error, self.pause, self.opened = pieces, error, pause, 0
@@ -50,7 +50,7 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 async def test_a_blob_is_there_after_its_download(tmp_path: Path) -> None:
-    """Its file holds exactly its bytes."""
+    """Its file has exactly its bytes."""
     cache = await make(tmp_path)
     path = await cache.ensure(blob(b"hello world"), opened(Source(b"hello ", b"world")))
     assert path.read_bytes() == b"hello world"
@@ -63,7 +63,7 @@ async def test_a_blob_is_there_after_its_download(tmp_path: Path) -> None:
     [((b"hello w0rld",), "DigestMismatch"), ((b"hello world!",), "DigestMismatch"), ((b"hello",), "DownloadTruncated")],
 )
 async def test_wrong_bytes_never_become_a_blob(tmp_path: Path, pieces: tuple[bytes, ...], reason: str) -> None:
-    """Other bytes, too many, too few: nothing is served and nothing stays behind."""
+    """Wrong, surplus or missing bytes: nothing is served and no file is left."""
     cache = await make(tmp_path)
     with pytest.raises(ImageError) as caught:
         await cache.ensure(blob(b"hello world"), opened(Source(*pieces)))
@@ -74,7 +74,7 @@ async def test_wrong_bytes_never_become_a_blob(tmp_path: Path, pieces: tuple[byt
 
 
 async def test_a_hundred_askers_cause_one_download(tmp_path: Path) -> None:
-    """Whoever comes while it is under way joins it."""
+    """A request during the download joins it."""
     cache = await make(tmp_path)
     source = Source(b"hello ", b"world", pause=1.0)
     paths = await asyncio.gather(*(cache.ensure(blob(b"hello world"), opened(source)) for _ in range(100)))
@@ -83,7 +83,7 @@ async def test_a_hundred_askers_cause_one_download(tmp_path: Path) -> None:
 
 
 async def test_an_asker_that_goes_away_does_not_stop_the_others(tmp_path: Path) -> None:
-    """The download belongs to nobody in particular."""
+    """The download does not belong to a single requester."""
     cache = await make(tmp_path)
     source = Source(b"hello ", b"world", pause=1.0)
     first = asyncio.ensure_future(cache.ensure(blob(b"hello world"), opened(source)))
@@ -103,7 +103,7 @@ async def test_a_failed_download_is_begun_anew_by_the_next_asker(tmp_path: Path)
 
 
 async def test_progress_is_told_while_downloading(tmp_path: Path) -> None:
-    """Bytes done and bytes in all; nothing before and after."""
+    """Bytes done and total bytes; nothing before and after."""
     cache = await make(tmp_path, 10**7)
     half = bytes(2 * 1024 * 1024)
     source = Source(half, half, pause=1.0)
@@ -115,7 +115,7 @@ async def test_progress_is_told_while_downloading(tmp_path: Path) -> None:
 
 
 async def test_a_restart_keeps_blobs_and_drops_what_was_unfinished(tmp_path: Path) -> None:
-    """The files alone are the state."""
+    """The files are the only state."""
     first = await make(tmp_path)
     await first.ensure(blob(b"hello"), opened(Source(b"hello")))
     (tmp_path / "incoming" / "sha256-half").write_bytes(b"ha")
@@ -141,7 +141,7 @@ async def test_a_blob_that_the_disk_damaged_is_not_served(tmp_path: Path) -> Non
 async def test_a_blob_is_verified_once_however_impatient_its_askers_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The digest of gigabytes takes longer than an asker waits; the next one joins instead of beginning anew."""
+    """Verifying gigabytes takes longer than a requester waits; the next requester joins the verification."""
     first = await make(tmp_path)
     await first.ensure(blob(b"hello"), opened(Source(b"hello")))
     second, go, begun = await make(tmp_path), threading.Event(), []
@@ -177,7 +177,7 @@ async def test_the_least_recently_used_blob_makes_room(tmp_path: Path) -> None:
 
 
 async def test_blobs_that_are_held_or_read_stay(tmp_path: Path) -> None:
-    """When nothing may go, the download fails with a reason, and works once something was released."""
+    """When nothing can be removed, the download fails with a reason; it works after a release."""
     cache = await make(tmp_path, limit=20)
     a, b, c = (bytes([65 + n]) * 10 for n in range(3))
     for content in (a, b):
@@ -192,7 +192,7 @@ async def test_blobs_that_are_held_or_read_stay(tmp_path: Path) -> None:
 
 
 async def test_downloads_in_progress_count_against_the_limit(tmp_path: Path) -> None:
-    """Two that do not fit together are not begun together."""
+    """Two that do not fit together are not downloaded together."""
     cache = await make(tmp_path, limit=15)
     first = cache.start(blob(b"a" * 10), opened(Source(b"a" * 10, pause=1.0)))
     with pytest.raises(ImageError, match="full"):
@@ -201,7 +201,7 @@ async def test_downloads_in_progress_count_against_the_limit(tmp_path: Path) -> 
 
 
 async def test_closing_stops_downloads_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    """An aborted download is no blob."""
+    """An aborted download leaves no blob."""
     cache = await make(tmp_path)
     cache.start(blob(b"hello"), opened(Source(b"he", b"llo", pause=10.0)))
     await asyncio.sleep(15)
@@ -211,7 +211,7 @@ async def test_closing_stops_downloads_and_leaves_nothing_behind(tmp_path: Path)
 
 
 async def test_names_that_are_no_digests_reach_no_file(tmp_path: Path) -> None:
-    """Nothing of a request ends in a path."""
+    """No part of a request becomes a path."""
     cache = await make(tmp_path)
     assert await cache.get("../../etc/passwd") is None
     with pytest.raises(ValueError, match="digest"):

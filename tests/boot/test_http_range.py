@@ -15,26 +15,26 @@ from metal.boot.http_range import Unsatisfiable, parse_range
     ],
 )  # fmt: skip
 def test_single_ranges_are_understood(header: str, expected: tuple[int, int]) -> None:
-    """From, from to, and the last so many."""
+    """First to last, first to end, and a suffix."""
     assert parse_range(header, 10) == expected
 
 
 @pytest.mark.parametrize("header", ["", "bytes=-", "bytes=5-3", "bytes=0-1,3-4", "lines=1-2", "bytes=a-b", "bytes=1"])
 def test_what_is_not_understood_gets_everything(header: str) -> None:
-    """A server may ignore a Range that it does not understand."""
+    """A server may ignore a Range that it does not support."""
     assert parse_range(header, 10) is None
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-12", "bytes=-0"])
 def test_a_range_outside_is_unsatisfiable(header: str) -> None:
-    """That is 416."""
+    """The status is 416."""
     with pytest.raises(Unsatisfiable):
         parse_range(header, 10)
 
 
 @given(st.binary(min_size=1, max_size=50), st.integers(0, 60), st.integers(0, 60))
 def test_a_range_never_leaves_the_content(content: bytes, first: int, last: int) -> None:
-    """Offset and length describe what slicing would give."""
+    """Offset and length describe the result of slicing."""
     try:
         part = parse_range(f"bytes={first}-{last}", len(content))
     except Unsatisfiable:

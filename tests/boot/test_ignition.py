@@ -44,13 +44,13 @@ FULL = config(
 
 @pytest.mark.parametrize("version", ["3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"])
 def test_configs_of_every_supported_version_are_valid(version: str) -> None:
-    """Unknown members pass, as they do in Ignition."""
+    """Unknown members are accepted, as Ignition does."""
     full = FULL | {"ignition": {"version": version, "config": {"merge": [{"source": "https://h/c.ign"}]}}}
     assert validate(json.dumps(full).encode()) == full
 
 
 def test_the_empty_config_is_valid() -> None:
-    """It is served where nobody asked for an Ignition."""
+    """It is served when a boot has no Ignition."""
     assert validate(EMPTY) == {"ignition": {"version": "3.0.0"}}
 
 
@@ -85,7 +85,7 @@ def test_the_empty_config_is_valid() -> None:
     ],
 )  # fmt: skip
 def test_an_error_names_the_place(section: dict[str, Any], path: str) -> None:
-    """The message begins with the JSON path of what is wrong."""
+    """The message begins with the JSON path of the problem."""
     with pytest.raises(IgnitionError) as caught:
         validate(raw(**section))
     assert caught.value.path == path
@@ -115,14 +115,14 @@ def test_size_and_nesting_are_limited() -> None:
 
 
 def test_errors_do_not_show_values() -> None:
-    """A config holds secrets; its errors end in conditions."""
+    """A config holds secrets; its errors become conditions."""
     with pytest.raises(IgnitionError) as caught:
         validate(raw(storage={"files": [{"path": "hunter2"}]}))
     assert "hunter2" not in str(caught.value)
 
 
 def test_an_added_file_replaces_one_of_the_same_path() -> None:
-    """A user cannot plant the probe's token."""
+    """A user cannot provide the probe's token file."""
     old = raw(storage={"files": [{"path": "/t", "contents": {"source": "data:,old"}}, {"path": "/u"}]})
     files = json.loads(add_file(old, "/t", b"new", 0o600))["storage"]["files"]
     assert [file["path"] for file in files] == ["/u", "/t"]
@@ -138,7 +138,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["storage", "systemd", "passwd", "x", "kernelArguments"]), JSON, max_size=3))
 def test_any_json_is_either_valid_or_refused_with_a_path(sections: dict[str, Any]) -> None:
-    """Nothing else ever escapes from validation."""
+    """Validation raises no other exception."""
     try:
         validate(raw(**sections))
     except IgnitionError as exc:
@@ -151,7 +151,7 @@ def test_any_json_is_either_valid_or_refused_with_a_path(sections: dict[str, Any
     st.sampled_from(["/a", "/etc/metalprobe/token"]),
 )
 def test_adding_a_file_keeps_everything_else(content: bytes, paths: list[str], path: str) -> None:
-    """The result is valid, holds the content exactly, and all the rest as it was."""
+    """The result is valid, has the content exactly, and everything else unchanged."""
     before = config(storage={"files": [{"path": other} for other in paths], "links": []}, passwd={"users": []})
     after = validate(add_file(json.dumps(before).encode(), path, content))
     (added,) = [file for file in after["storage"]["files"] if file["path"] == path]

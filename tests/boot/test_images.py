@@ -1,4 +1,4 @@
-"""Images from a registry to local files, over real sockets on loopback."""
+"""Images from a registry to local files, over sockets on loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ async def reason(images: RegistryImages, reference: str) -> ImageError:
 
 
 async def test_a_manifest_is_resolved_and_pinned(registry: Registry, images: RegistryImages) -> None:
-    """Kernel, initramfs and the command line of its config; the name becomes a digest."""
+    """Kernel, initramfs and the command line of its config; the reference becomes a digest."""
     manifest = registry.os_image(tag="1")
     image = await images.resolve(f"{registry.name}/os/probe:1")
     assert image.pinned.digest == manifest["digest"]
@@ -55,14 +55,14 @@ async def test_a_manifest_is_resolved_and_pinned(registry: Registry, images: Reg
 
 @pytest.mark.parametrize("type", [oci.INDEX, oci.DOCKER_LIST])
 async def test_an_index_is_resolved_for_the_architecture(registry: Registry, images: RegistryImages, type: str) -> None:
-    """OCI indexes and Docker's lists alike."""
+    """OCI indexes and Docker manifest lists."""
     amd, arm = registry.os_image(tag=""), registry.os_image(tag="", kernel=b"arm kernel")
     registry.index({"arm64": arm, "amd64": amd}, tag="2", type=type)
     assert (await images.resolve(f"{registry.name}/os:2")).pinned.digest == amd["digest"]
 
 
 async def test_garden_linux_is_found_by_its_annotation(registry: Registry, images: RegistryImages) -> None:
-    """Its index marks the variant for PXE on metal, and its layers have types of their own."""
+    """Its index marks the variant for PXE on metal, and its layers have their own media types."""
     prefix = "application/io.gardenlinux"
     layers = [registry.blob(name.encode(), f"{prefix}.{name}") for name in ("kernel", "initrd", "squashfs")]
     wanted, other = registry.manifest(layers), registry.os_image(tag="")
@@ -77,7 +77,7 @@ async def test_garden_linux_is_found_by_its_annotation(registry: Registry, image
 async def test_a_docker_manifest_without_a_config_of_ours_has_no_command_line(
     registry: Registry, images: RegistryImages
 ) -> None:
-    """Only the config type of OS images is read."""
+    """Only the config media type of OS images is read."""
     layers = [registry.blob(KERNEL, f"{IRONCORE}.kernel"), registry.blob(INITRAMFS, f"{IRONCORE}.initramfs")]
     config = registry.blob(b"{}", "application/vnd.docker.container.image.v1+json")
     body = {"schemaVersion": 2, "mediaType": oci.DOCKER_MANIFEST, "layers": layers, "config": config}
@@ -103,7 +103,7 @@ async def test_a_docker_manifest_without_a_config_of_ours_has_no_command_line(
 async def test_an_image_that_cannot_boot_is_a_lasting_error(
     registry: Registry, images: RegistryImages, build: Any, expected: str, says: str
 ) -> None:
-    """The reason is a word, the message a sentence, and nothing hopes that it heals."""
+    """The reason is CamelCase, the message a sentence, and the error is not transient."""
     build(registry)
     error = await reason(images, f"{registry.name}/os:x")
     assert (error.reason, error.transient) == (expected, False)
@@ -123,7 +123,7 @@ async def test_an_image_that_cannot_boot_is_a_lasting_error(
 async def test_troubles_of_the_registry_are_told_apart(
     registry: Registry, images: RegistryImages, fault: str, value: Any, expected: str, transient: bool
 ) -> None:
-    """What may heal is asked again, what will not is an error."""
+    """Transient failures are retried, others are errors."""
     registry.os_image(tag="1")
     setattr(registry.faults, fault, value)
     error = await reason(images, f"{registry.name}/os:1")
@@ -133,7 +133,7 @@ async def test_troubles_of_the_registry_are_told_apart(
 async def test_a_manifest_that_is_not_what_its_digest_says_is_refused(
     registry: Registry, images: RegistryImages
 ) -> None:
-    """A registry that lies about a pinned image gets nowhere."""
+    """A registry cannot serve other content for a pinned image."""
     manifest = registry.os_image(tag="1")
     other = registry.os_image(tag="2", kernel=b"evil")
     registry.manifests[manifest["digest"]] = registry.manifests[other["digest"]]
@@ -141,7 +141,7 @@ async def test_a_manifest_that_is_not_what_its_digest_says_is_refused(
 
 
 async def test_a_silent_registry_ends_in_a_time_out(registry: Registry, tmp_path: Path) -> None:
-    """It is transient, and it takes no longer than the settings say."""
+    """It is transient, and takes no longer than the settings allow."""
     registry.os_image(tag="1")
     registry.faults.silent = True
     images = make(registry, tmp_path, manifest_seconds=0.2)
@@ -162,7 +162,7 @@ async def test_a_registry_that_is_not_there_is_transient(
 
 
 async def test_images_come_from_the_named_registries_only(registry: Registry, images: RegistryImages) -> None:
-    """Nothing is sent to any other, and the message says which are allowed."""
+    """No request is sent to others, and the message lists the allowed ones."""
     error = await reason(images, "evil.example/os:1")
     assert error.reason == "RegistryNotAllowed"
     assert registry.name in str(error)
@@ -170,7 +170,7 @@ async def test_images_come_from_the_named_registries_only(registry: Registry, im
 
 
 async def test_https_is_spoken_to_registries_that_are_not_named_insecure(registry: Registry, tmp_path: Path) -> None:
-    """An allowed registry that only speaks http is not spoken to in clear text."""
+    """An allowed registry that serves only http is not contacted in clear text."""
     registry.os_image(tag="1")
     images = RegistryImages(
         RegistryClient(RegistryClientSettings(allowed=(registry.name,))), BlobCache(tmp_path, 10**8)
@@ -181,7 +181,7 @@ async def test_https_is_spoken_to_registries_that_are_not_named_insecure(registr
 
 
 async def test_an_anonymous_token_is_fetched_once_and_used(registry: Registry, images: RegistryImages) -> None:
-    """The Bearer flow: challenge, token, again; later requests carry the token at once."""
+    """The Bearer flow: challenge, token, repetition; later requests use the token at once."""
     registry.token = "t0ken"
     registry.os_image(tag="1")
     image = await images.resolve(f"{registry.name}/team/os:1")
@@ -193,7 +193,7 @@ async def test_an_anonymous_token_is_fetched_once_and_used(registry: Registry, i
 
 
 async def test_a_token_stays_with_the_registry_that_it_is_for(registry: Registry, images: RegistryImages) -> None:
-    """A redirect to another place does not carry it along."""
+    """A redirect to another host does not carry it."""
     registry.token = "t0ken"
     registry.os_image(tag="1")
     image = await images.resolve(f"{registry.name}/os:1")
@@ -211,7 +211,7 @@ async def test_a_token_stays_with_the_registry_that_it_is_for(registry: Registry
 async def test_a_registry_that_points_nowhere_is_an_error_of_the_image(
     registry: Registry, images: RegistryImages, place: str
 ) -> None:
-    """By a redirect or by the place of its tokens: nothing else gets through to the reconciler."""
+    """An invalid redirect or token URL becomes an ImageError, and no other exception."""
     registry.os_image(tag="1")
     image = await images.resolve(f"{registry.name}/os:1")
     registry.faults.redirect = place
@@ -225,7 +225,7 @@ async def test_a_registry_that_points_nowhere_is_an_error_of_the_image(
 
 
 async def test_a_redirect_within_the_registry_is_followed(registry: Registry, images: RegistryImages) -> None:
-    """Registries keep blobs under other paths."""
+    """Registries store blobs under other paths."""
     registry.os_image(tag="1")
     registry.faults.redirect = f"http://{registry.name}/cdn"
     image = await images.resolve(f"{registry.name}/os:1")
@@ -255,7 +255,7 @@ async def test_a_hundred_askers_cause_one_download(registry: Registry, images: R
 async def test_a_blob_that_arrives_damaged_is_not_served(
     registry: Registry, images: RegistryImages, fault: str, expected: str
 ) -> None:
-    """And the next attempt may succeed."""
+    """The next attempt may succeed."""
     registry.os_image(tag="1")
     kernel = (await images.resolve(f"{registry.name}/os:1")).plan(ignition=True).kernel
     setattr(registry.faults, fault, 502 if fault == "status" else True)
@@ -267,7 +267,7 @@ async def test_a_blob_that_arrives_damaged_is_not_served(
 
 
 async def test_prefetching_tells_progress_and_wakes_when_done(registry: Registry, images: RegistryImages) -> None:
-    """Complete means that every byte is local: the registry may go away then."""
+    """Complete means that every blob is local; the registry is not needed any more."""
     registry.os_image(tag="1")
     image = await images.resolve(f"{registry.name}/os:1")
     woken = asyncio.Event()
@@ -281,7 +281,7 @@ async def test_prefetching_tells_progress_and_wakes_when_done(registry: Registry
 
 
 async def test_every_owner_hears_of_a_failed_download(registry: Registry, images: RegistryImages) -> None:
-    """Once each; then it is begun anew."""
+    """Once for each owner; then the download starts again."""
     registry.os_image(tag="1")
     image = await images.resolve(f"{registry.name}/os:1")
     registry.faults.status = 500
@@ -297,7 +297,7 @@ async def test_every_owner_hears_of_a_failed_download(registry: Registry, images
 
 
 async def test_a_layer_of_another_image_is_not_opened(registry: Registry, images: RegistryImages) -> None:
-    """A URL that mixes images finds nothing."""
+    """A URL that combines two images finds nothing."""
     registry.os_image(tag="1")
     other = registry.os_image(tag="2", kernel=b"other kernel")
     plan = (await images.resolve(f"{registry.name}/os@{other['digest']}")).plan(ignition=True)

@@ -49,7 +49,7 @@ def test_every_way_to_write_a_reference_is_understood(text: str, expected: Refer
      "http://ghcr.io/a", "ghcr.io:port/a", "ghcr.io/a?x=1", "ghcr.io/a#x", "ghcr.io/a%2e", f"@{DIGEST}"],
 )  # fmt: skip
 def test_what_is_no_reference_is_refused_with_a_sentence(text: str) -> None:
-    """The sentence shows the text and says what is expected."""
+    """The message quotes the text and says what is expected."""
     with pytest.raises(BadReference, match="image"):
         parse(text)
 
@@ -62,7 +62,7 @@ def test_a_reference_survives_being_written_and_read(reference: Reference) -> No
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_parser_and_none_smuggles_anything(text: str) -> None:
-    """Whatever is accepted has no blank, line break or path trick in it."""
+    """No accepted reference contains a blank, a line break or a path traversal."""
     try:
         reference = parse(text)
     except BadReference:
@@ -79,7 +79,7 @@ def test_pinning_keeps_the_name_only() -> None:
 
 
 def test_docker_hub_has_one_name_and_another_address() -> None:
-    """Its aliases are one registry, which answers under registry-1."""
+    """Its aliases are one registry, served by registry-1."""
     assert {canonical_registry(name) for name in ("docker.io", " Index.docker.io", "registry-1.docker.io")} == {
         "docker.io"
     }
@@ -88,6 +88,6 @@ def test_docker_hub_has_one_name_and_another_address() -> None:
 
 
 def test_only_verifiable_digests_are_digests() -> None:
-    """Capitals, other algorithms and other lengths are not."""
+    """Upper case, other algorithms and other lengths are rejected."""
     assert is_digest(DIGEST)
     assert not any(map(is_digest, ("", "sha256:" + "AB" * 32, "sha256:ab", "md5:" + "0" * 32, DIGEST + "\n")))

@@ -1,4 +1,4 @@
-"""From image to script."""
+"""From an image to a script."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ def plan(line: str = "console=ttyS0", *, squashfs: bool = False, ignition: bool 
 
 @given(REFERENCES)
 def test_a_blob_survives_its_url(reference: Reference) -> None:
-    """Host, port, slashes and colons come back as they were."""
+    """Host, port, slashes and colons are preserved."""
     blob = Blob(reference.pinned(DIGEST), OTHER)
     assert Blob.from_url(blob.url(BASE, uuid="u", token="t")) == blob
 
@@ -36,19 +36,19 @@ def test_a_blob_survives_its_url(reference: Reference) -> None:
     ],
 )
 def test_a_url_that_is_not_ours_is_refused(query: dict[str, str]) -> None:
-    """Nothing is guessed."""
+    """A URL of another form is rejected."""
     with pytest.raises(ValueError, match=r"digest|image"):
         Blob.from_query(query)
 
 
 def test_ignition_is_only_asked_for_where_there_is_one() -> None:
-    """An image that boots without must not wait for a server."""
+    """An image without Ignition does not wait for a server."""
     assert "ignition.firstboot=1 ignition.platform.id=metal ignition.config.url=" in plan().script(BASE, "u", "t")
     assert "ignition" not in plan(ignition=False).script(BASE, "u", "t")
 
 
 def test_an_image_without_arguments_gets_consoles() -> None:
-    """So that a person sees something."""
+    """Consoles show the boot."""
     assert DEFAULT_ARGS in plan("").script(BASE, "u", "t")
 
 
@@ -61,7 +61,7 @@ def test_a_squashfs_is_named_to_garden_linux() -> None:
 
 
 def test_a_plan_is_checked_before_any_machine_asks() -> None:
-    """With a UUID and token as long as any."""
+    """With a UUID and token of the greatest length."""
     plan("quiet").check(BASE)
     with pytest.raises(ScriptError, match="cannot be booted"):
         plan("a${b}").check(BASE)

@@ -17,7 +17,7 @@ def boot(*args: str, kernel: str = f"{BASE}/k", initrds: tuple[str, ...] = (f"{B
 
 
 def test_a_script_loads_kernel_and_initrd_and_boots() -> None:
-    """The kernel line names the initrd, carries the arguments, and tells which interface booted."""
+    """The kernel line names the initrd, has the arguments, and names the boot interface."""
     lines = boot("console=ttyS0", "rdinit=/init").render().splitlines()
     assert lines[0] == "#!ipxe"
     assert f"kernel {BASE}/k initrd=initrd.img console=ttyS0 rdinit=/init {BOOTIF} && goto kernel_done ||" in lines
@@ -26,7 +26,7 @@ def test_a_script_loads_kernel_and_initrd_and_boots() -> None:
 
 
 def test_every_fetch_is_tried_a_bounded_number_of_times_with_pauses() -> None:
-    """After the last attempt the script leaves iPXE with an error."""
+    """After the last attempt the script exits iPXE with an error."""
     lines = boot().render().splitlines()
     attempts = [line for line in lines if line.startswith("kernel ")]
     assert len(attempts) == 6
@@ -36,7 +36,7 @@ def test_every_fetch_is_tried_a_bounded_number_of_times_with_pauses() -> None:
 
 
 def test_every_label_that_is_gone_to_exists() -> None:
-    """A missing label would end the script in the middle."""
+    """A missing label would end the script."""
     words = boot(initrds=(f"{BASE}/i", f"{BASE}/j")).render().split()
     targets = {word for before, word in pairwise(words) if before == "goto"}
     assert targets == {word[1:] for word in words if word.startswith(":")}
@@ -69,7 +69,7 @@ def test_the_first_script_asks_again_with_the_uuid_of_the_machine() -> None:
     ],
 )
 def test_what_ipxe_would_interpret_is_refused(value: str) -> None:
-    """Line breaks, NUL, blanks, expansions, operators, comments, continuations, anything but ASCII."""
+    """Line breaks, NUL, blanks, expansions, operators, comments, continuations, and non-ASCII characters."""
     with pytest.raises(ScriptError):
         boot(value).render()
     with pytest.raises(ScriptError):
@@ -80,7 +80,7 @@ def test_what_ipxe_would_interpret_is_refused(value: str) -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "tftp://h/k", "http://", "HTTP://h", "//h/k", "imgfetch"])
 def test_only_http_urls_are_fetched(url: str) -> None:
-    """No file, no TFTP, nothing relative."""
+    """No file, no TFTP, no relative URL."""
     with pytest.raises(ScriptError):
         boot(kernel=url).render()
     with pytest.raises(ScriptError):
@@ -90,13 +90,13 @@ def test_only_http_urls_are_fetched(url: str) -> None:
 
 
 def test_a_command_line_that_the_kernel_would_cut_is_refused() -> None:
-    """The kernel would lose the Ignition URL at its end silently."""
+    """The kernel would silently truncate the Ignition URL at its end."""
     with pytest.raises(ScriptError, match="2047"):
         boot(*(f"argument{n}=value" for n in range(200))).render()
 
 
 def test_a_command_line_is_split_at_blanks_only() -> None:
-    """Quotes stay as they are: the kernel puts the words together again."""
+    """Quotes are unchanged: the kernel interprets them."""
     assert tokens('  console=ttyS0  dyndbg="file a.c +p" ') == ("console=ttyS0", 'dyndbg="file', "a.c", '+p"')
 
 

@@ -86,7 +86,7 @@ def test_an_overlay_file_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_only_debians_own_sources_are_used(program: Path) -> None:
-    """Other vendors' packages would make images that nobody else can build."""
+    """Other vendors' packages would make images that cannot be reproduced elsewhere."""
     fake(
         program,
         "apt-get",

@@ -1,4 +1,4 @@
-"""How drives are attached to a machine: in libvirt's words, and in QEMU's where libvirt 9 has none."""
+"""The definition of a machine's drives: for libvirt, and as QEMU arguments where libvirt 9 has no support."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The foreign BMC: sushy-tools over libvirt, in a namespace that gets its address by DHCP like a real one."""
+"""The BMC: sushy-tools over libvirt, in a namespace with an address by DHCP."""
 
 import json
 import sys
@@ -59,11 +59,11 @@ class ForeignBMC:
             return False
 
     def get(self, path: str) -> dict[str, Any]:
-        """Reads a resource, asked from the BMC's own namespace."""
+        """Read a resource from the BMC's own namespace."""
         return self.ask("GET", path)
 
     def ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        """One Redfish request; raises urllib.error.HTTPError for a refusal."""
+        """One Redfish request; raises urllib.error.HTTPError for an error status."""
         credentials = b64encode(f"{self._user}:{self._password}".encode()).decode()
         headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()

@@ -1,4 +1,4 @@
-"""Fixtures of the lab: the folder of a run, and the sentence that says what is missing on this machine."""
+"""Fixtures of the lab: the directory of a run, and the message about missing packages."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ from tests.lab.story import Chain
 
 
 def refusal() -> str:
-    """A sentence that says what to do before the lab can run, or an empty string."""
+    """What to do before the lab can run, or an empty string."""
     if lacking := preflight.missing("lab"):
         return lacking
     if importlib.util.find_spec("libvirt") is None:
@@ -28,7 +28,7 @@ def refusal() -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remembers a failure where the fixtures can see it."""
+    """Record a failure for the fixtures."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True
@@ -44,14 +44,14 @@ SUMMARY = pytest.StashKey[list[str]]()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says at the end how long things took and where the logs of failures are."""
+    """Print durations and the location of the logs of failures."""
     for line in config.stash.get(SUMMARY, []):
         terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="module")
 def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Puts a line into the summary."""
+    """Add a line to the summary."""
     return request.config.stash.setdefault(SUMMARY, []).append
 
 
@@ -64,7 +64,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def run(request: pytest.FixtureRequest, say: Callable[[str], None]) -> Iterator[Run]:
-    """The folder and the processes of one module's run; logs stay when a test failed or METAL_LAB_KEEP is set."""
+    """The directory and processes of one module's run; logs are kept when a test failed or METAL_LAB_KEEP is set."""
     if needed := refusal():
         pytest.fail(needed, pytrace=False)
     made = Run(request.module.__name__.rpartition(".")[2])
@@ -77,6 +77,6 @@ def run(request: pytest.FixtureRequest, say: Callable[[str], None]) -> Iterator[
 
 @pytest.fixture(scope="module")
 def chain(run: Run, site: Site) -> Iterator[Chain]:
-    """The control plane, the registry and a machine, before its BMC is plugged in."""
+    """The control plane, the registry and a machine, before its BMC is connected."""
     with story.begin(run, site) as begun:
         yield begun

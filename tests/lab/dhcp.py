@@ -7,7 +7,7 @@ from tests.lab.run import Run
 
 
 class Dnsmasq:
-    """Gives leases on one bridge and tells a hook about each: `HOOK add|old|del MAC IP [NAME]`."""
+    """Serves leases on one bridge and calls a hook for each: `HOOK add|old|del MAC IP [NAME]`."""
 
     def __init__(self, run: Run, where: Namespace, bridge: str, *, boot_url: str, hook: Path | None) -> None:
         self._leases = run.path("dnsmasq.leases")
@@ -41,7 +41,7 @@ class Dnsmasq:
 
 
 def hook_script(run: Run, command: list[str]) -> Path:
-    """A hook that passes dnsmasq's words on to a command, and notes them in lease-hook.log."""
+    """A hook that passes dnsmasq's arguments to a command, and logs them to lease-hook.log."""
     path = run.path("lease-hook")
     quoted = " ".join(f"'{word}'" for word in command)
     log = run.path("lease-hook.log")

@@ -1,4 +1,4 @@
-"""A machine's drives, and the files behind them as the host reads them."""
+"""A machine's drives, and their backing files as the host reads them."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ CHUNK = 8 * MIB
 
 @dataclass(frozen=True)
 class Drive:
-    """What QEMU is told about one drive. What the machine sees of it has to agree with this."""
+    """QEMU's settings of one drive. What the machine sees has to agree with this."""
 
     bus: str
     """virtio, scsi, sata or nvme."""
@@ -45,7 +45,7 @@ class Backing:
         return sum(len(chunk) - chunk.count(0) for chunk in self._chunks())
 
     def signature(self) -> str:
-        """What blkid takes the content for: gpt, LVM2_member, linux_raid_member, ext4, …; empty when for nothing."""
+        """The type that blkid finds: gpt, LVM2_member, linux_raid_member, ext4, …; empty for none."""
         asked = ["blkid", "--probe", "--output", "export", str(self.path)]
         told = dict(line.split("=", 1) for line in _output(asked).splitlines() if "=" in line)
         return told.get("TYPE") or told.get("PTTYPE", "")
@@ -57,7 +57,7 @@ class Backing:
 
 
 def _output(command: list[str]) -> str:
-    """blkid ends with 2 when it finds nothing."""
+    """blkid exits with 2 when it finds nothing."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 2):
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -65,7 +65,7 @@ def _output(command: list[str]) -> str:
 
 
 def create(folder: Path, drives: Sequence[Drive]) -> list[Backing]:
-    """Makes the files, empty."""
+    """Create the files, empty."""
     made = [Backing(drive, folder / f"{drive.serial}.raw") for drive in drives]
     for backing in made:
         with backing.path.open("wb") as raw:

@@ -22,7 +22,7 @@ PER_MIB = MIB // SECTOR
 
 
 def fill(path: str, marker: bytes) -> None:
-    """Writes the marker into each sector of a drive, sixteen times; no two sectors are the same."""
+    """Write the marker into each sector of a drive, sixteen times; no two sectors are the same."""
     content = bytearray((marker + bytes(8)) * PER_SECTOR * PER_MIB)
     for number in range(PER_MIB):
         struct.pack_into(">Q", content, number * SECTOR + MARKER, number)
@@ -42,7 +42,7 @@ def partition_table(path: str) -> None:
 
 
 def file_system(path: str) -> None:
-    """An ext4 that fills the drive. It takes no more of the marker away than it needs."""
+    """An ext4 that fills the drive. It overwrites no more of the marker than necessary."""
     _tool("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-E", "nodiscard,lazy_itable_init=1", path)
 
 
@@ -54,7 +54,7 @@ def physical_volume(path: str) -> None:
 
 
 def _lvm_crc(data: bytes) -> int:
-    """CRC-32 as LVM2 has it: the polynomial of Ethernet, another beginning, and nothing inverted."""
+    """CRC-32 as in LVM2: the polynomial of Ethernet, another initial value, and no inversion."""
     crc = 0xF597A6CF
     for byte in data:
         crc ^= byte
@@ -100,7 +100,7 @@ def _tool(*command: str) -> bytes:
 
 
 def run(task: dict[str, Any]) -> dict[str, str]:
-    """Fills and signs every drive; returns their paths by serial number."""
+    """Fill and sign every drive; returns their paths by serial number."""
     found = drives()
     for serial, path in found.items():
         fill(path, task["marker"].encode())

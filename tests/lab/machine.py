@@ -1,4 +1,4 @@
-"""The machine: a libvirt domain under a libvirtd of its own, which sees none of the host's libvirt."""
+"""The machine: a libvirt domain in a libvirtd of its own, isolated from the host's libvirt."""
 
 import shlex
 import subprocess
@@ -50,7 +50,7 @@ class Libvirt:
         run.wait_for("libvirtd's socket", (sockets / "libvirt-sock").exists, 20)
 
     def virsh(self, *arguments: str) -> str:
-        """Runs virsh and returns its output; a failure carries what it said."""
+        """Run virsh and return its output; an error has what it printed."""
         done = subprocess.run(["virsh", "-q", "-c", self.uri, *arguments], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"virsh {' '.join(arguments)}: {done.stderr.strip()}")
@@ -64,7 +64,7 @@ def _own_folder(home: Path, path: str) -> str:
 
 
 def _with_user(home: Path, name: str) -> str:
-    """libvirtd insists on Debian's user libvirt-qemu, although our machines run as root."""
+    """libvirtd requires Debian's user libvirt-qemu, although the machines run as root."""
     path, own = Path("/etc", name), home / name
     text = path.read_text()
     more = (
@@ -102,12 +102,12 @@ class Machine:
         return self.libvirt.virsh("domstate", self.name) == "running"
 
     def cut_power(self) -> None:
-        """Takes the power away."""
+        """Cut the power."""
         if self.is_running():
             self.libvirt.virsh("destroy", self.name)
 
     def slow_down(self, backing: Backing, rate: int) -> None:
-        """From the next power-on the drive takes so many bytes a second, as a real disk does."""
+        """From the next power-on limit the drive to so many bytes a second."""
         source = str(backing.path)
         self.libvirt.virsh("blkdeviotune", self.name, source, "--write-bytes-sec", str(rate), "--config")
 

@@ -1,4 +1,4 @@
-"""Whoever should get nothing: asks for everything that a machine may ask for, and lies about who it is."""
+"""An unauthorized client: sends every request that a machine may send, with forged headers and the known UUID."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ FORGED = {"X-Forwarded-For": "10.77.0.100", "X-Real-IP": "10.77.0.100", "Forward
 
 @dataclass
 class Neighbor:
-    """Asks from its own namespace and keeps each answer as (request, status, body)."""
+    """Sends requests from its own namespace and records each response as (request, status, body)."""
 
     where: Namespace
     boot_url: str
@@ -25,7 +25,7 @@ class Neighbor:
     answers: list[tuple[str, int, bytes]] = field(default_factory=list)
 
     def attack(self, uuid: str) -> None:
-        """One round of all requests that could win something, with a known UUID and made-up tokens."""
+        """One round of all requests that could succeed, with a known UUID and invented tokens."""
         made_up = "x" * 43
         for path in (f"ipxe/{uuid}", f"ipxe/{uuid.upper()}", f"ignition/{uuid}", f"ignition/{uuid}?token={made_up}"):
             self.ask(f"{self.boot_url}/{path}")
@@ -35,12 +35,12 @@ class Neighbor:
         self.ask(f"{self.registry_url}/systems/{uuid}")
 
     def steal_script(self, uuid: str) -> str | None:
-        """Asks for the boot script; its token when it was given."""
+        """Request the boot script; returns its token if it was served."""
         status, script = self.ask(f"{self.boot_url}/ipxe/{uuid}")
         return re.findall(rb"token=([\w-]+)", script)[0].decode() if status == 200 else None
 
     def steal_report_token(self, uuid: str, token: str) -> str | None:
-        """Asks for the discovery Ignition with a stolen token; the report's token when it was given."""
+        """Request the discovery Ignition with a stolen token; returns the report token if it was served."""
         status, ignition = self.ask(f"{self.boot_url}/ignition/{uuid}?token={token}")
         if status != 200:
             return None
@@ -48,7 +48,7 @@ class Neighbor:
         return base64.b64decode(files[REPORT_TOKEN_FILE].partition(",")[2]).decode()
 
     def report(self, uuid: str, token: str) -> tuple[int, bytes]:
-        """A false report, with a token or none."""
+        """Send a false report, with a token or without."""
         nic = {"name": "eth0", "macAddress": "66:66:66:66:66:66", "ipAddresses": ["10.77.0.66"], "carrierStatus": "up"}
         body = json.dumps({"systemUUID": uuid, "data": {"networkInterfaces": [nic]}}).encode()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -59,7 +59,7 @@ class Neighbor:
         return [answer for answer in self.answers if not 400 <= answer[1] < 500 and answer[1] != 503]
 
     def ask(self, url: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        """One request; its status and body."""
+        """Send one request; returns its status and body."""
         request = urllib.request.Request(url, body, {**FORGED, **(headers or {})})  # noqa: S310 - always http
 
         def send() -> tuple[int, bytes]:

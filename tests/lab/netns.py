@@ -1,4 +1,4 @@
-"""Network namespaces: made inside each other's company, so that the host's own network never changes."""
+"""Network namespaces, connected with each other only, so that the host's own network never changes."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def ip(*arguments: str) -> str:
-    """Runs ip(8) and returns its output; a failure carries what it said."""
+    """Run ip(8) and return its output; an error has what it printed."""
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
@@ -34,15 +34,15 @@ class Namespace:
         self.ip("link", "set", "lo", "up")
 
     def ip(self, *arguments: str) -> str:
-        """Runs ip(8) inside."""
+        """Run ip(8) inside."""
         return ip("-n", self.name, *arguments)
 
     def command(self, *command: str) -> list[str]:
-        """The command line that runs a program inside and ends it with us, whatever ends us."""
+        """The command line that runs a program inside and ends it with the parent process."""
         return ["setpriv", "--pdeathsig", "KILL", "ip", "netns", "exec", self.name, *command]
 
     def inside(self, work: Callable[[], T]) -> T:
-        """Calls `work` in a thread that lives in the namespace. Sockets opened there stay there."""
+        """Call `work` in a thread inside the namespace. Sockets opened there stay there."""
         outcome: list[T] = []
         failure: list[BaseException] = []
 
@@ -61,7 +61,7 @@ class Namespace:
         return outcome[0]
 
     def delete(self) -> None:
-        """Kills what still runs inside and removes the namespace with all its interfaces."""
+        """Kill the processes inside and remove the namespace with all its interfaces."""
         _delete(self.name)
 
 
@@ -81,7 +81,7 @@ def _delete(name: str) -> None:
 
 
 def reap_stale() -> None:
-    """Removes what a killed run left: namespaces whose process is gone."""
+    """Remove what an interrupted run left: namespaces whose process has ended."""
     for path in RUN.glob(f"{PREFIX}-*"):
         owner = re.match(rf"{PREFIX}-(\d+)-", path.name)
         if owner and not Path("/proc", owner.group(1)).exists():
@@ -98,7 +98,7 @@ def bridge(inside: Namespace, name: str, *addresses: str) -> None:
 
 
 def cable(switch: Namespace, bridge_name: str, port: str, host: Namespace, mac: str, nic: str = "eth0") -> None:
-    """A cable from a port of the bridge to a network interface with this MAC in another namespace."""
+    """A veth pair from a port of the bridge to an interface with this MAC in another namespace."""
     switch.ip("link", "add", port, "type", "veth", "peer", "name", nic, "netns", host.name)
     switch.ip("link", "set", port, "master", bridge_name, "up")
     host.ip("link", "set", nic, "address", mac, "up")

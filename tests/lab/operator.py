@@ -18,7 +18,7 @@ START = 60
 
 
 class Operator:
-    """The whole control plane in one process; `kubeconfig` is good inside the namespace only."""
+    """The whole control plane in one process; `kubeconfig` works inside the namespace only."""
 
     def __init__(self, run: Run, where: Namespace, config: dict[str, Any]) -> None:
         self._run, self._where, self._config = run, where, config
@@ -28,7 +28,7 @@ class Operator:
         self.start()
 
     def start(self) -> None:
-        """Starts it, or starts it again on the same data."""
+        """Start it, or start it again on the same data."""
         path = self._run.path("operator/config.yaml")
         path.write_text(yaml.safe_dump(self._config))
         command = [METALCTL, "up", "--data", str(self.data), "--config", str(path)]
@@ -37,15 +37,15 @@ class Operator:
 
     @property
     def lease_hook(self) -> list[str]:
-        """The command that DHCP servers call for each lease, without their own words."""
+        """The command that DHCP servers call for each lease, without their arguments."""
         return [METALCTL, "lease-hook", "--kubeconfig", str(self.kubeconfig)]
 
     def kubectl(self, *arguments: str, given: str = "") -> str:
-        """Runs kubectl and returns its output; a failure carries what it said."""
+        """Run kubectl and return its output; an error has what it printed."""
         return self._ask([self._kubectl, "--kubeconfig", str(self.kubeconfig), *arguments], given)
 
     def metalctl(self, *arguments: str) -> str:
-        """Runs metalctl and returns its output; a failure carries what it said."""
+        """Run metalctl and return its output; an error has what it printed."""
         return self._ask([METALCTL, *arguments, "--kubeconfig", str(self.kubeconfig)])
 
     def _ask(self, command: list[str], given: str = "") -> str:
@@ -65,7 +65,7 @@ class Operator:
         self.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(manifests))
 
     def keep_state(self) -> None:
-        """Puts every object and Event beside the logs, for whoever looks why a test failed."""
+        """Write every object and Event to the logs, for the analysis of a failed test."""
         metal = "endpoints.metal.ironcore.dev,bmcs,servers,serverclaims,serverbootconfigurations,sanitizationevidences"
         kinds = f"{metal},ipxebootconfigs,events"
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Says what this machine lacks for `make images` and `make lab`.
+"""Lists what this machine lacks for `make images` and `make lab`.
 
 Standard library only: it runs before anything is set up. Run as `python3 tests/lab/preflight.py images|lab`.
 """

@@ -1,4 +1,4 @@
-"""Debian's docker-registry, and our images in it."""
+"""Debian's docker-registry with the images."""
 
 import urllib.request
 from pathlib import Path
@@ -32,7 +32,7 @@ class OCIRegistry:
         run.wait_for("an answer of the OCI registry", self._answers, 20)
 
     def push(self, layout: Path, repository: str, tag: str = "latest") -> str:
-        """Pushes an OCI layout and returns its reference, HOST:PORT/REPOSITORY:TAG."""
+        """Push an OCI layout and return its reference, HOST:PORT/REPOSITORY:TAG."""
         reference = f"{self.address}/{repository}:{tag}"
         self._where.inside(lambda: push(layout, f"http://{reference}"))
         return reference

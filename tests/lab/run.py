@@ -1,4 +1,4 @@
-"""One run of the lab: its folder, its processes, its clock."""
+"""One run of the lab: its directory, its processes, its clock."""
 
 import contextlib
 import json
@@ -26,11 +26,11 @@ POLL = 0.2
 
 
 class LabError(Exception):
-    """A part of the lab failed; the text says which and ends with its log."""
+    """A part of the lab failed; the message names it and ends with its log."""
 
 
 class Run:
-    """Keeps every log in one folder, starts processes in namespaces, and ends them in reverse order."""
+    """Keeps every log in one directory, starts processes in namespaces, and ends them in reverse order."""
 
     def __init__(self, name: str) -> None:
         self.folder = LAB / f"{name}-{time.strftime('%H%M%S')}"
@@ -41,7 +41,7 @@ class Run:
         self._diary = (self.folder / "diary.log").open("a")
 
     def path(self, name: str) -> Path:
-        """A file in the run's folder; its own folder is made."""
+        """A file in the run's directory; its parent is created."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -51,16 +51,16 @@ class Run:
         return time.monotonic() - self._origin
 
     def restart_clock(self) -> None:
-        """What follows is timed from now."""
+        """Measure durations from now."""
         self._origin = time.monotonic()
 
     def note(self, what: str) -> None:
-        """Writes a line with the time into the run's diary."""
+        """Write a line with the time into the run's timeline."""
         self._diary.write(f"{self.since_start():8.1f} s  {what}\n")
         self._diary.flush()
 
     def start(self, name: str, command: list[str], where: Namespace, **environment: str) -> subprocess.Popen[bytes]:
-        """Starts a program in a namespace; its output goes to NAME.log."""
+        """Start a program in a namespace; its output goes to NAME.log."""
         with self.path(f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 where.command(*command),
@@ -100,21 +100,21 @@ class Run:
                 raise LabError(f"{name} ended with {process.returncode}; logs: {self.folder}\n{tail}")
 
     def stop(self, wanted: str | None = None) -> None:
-        """Ends one process, or all of them, the youngest first."""
+        """End one process, or all of them in reverse order."""
         for name, process in reversed(list(self._processes)):
             if wanted in (None, name):
                 _end(process)
                 self._processes.remove((name, process))
 
     def close(self, *, keep: bool) -> None:
-        """Ends everything; the folder stays only when it is wanted."""
+        """End everything; the directory is removed unless it is to be kept."""
         self.stop()
         self._diary.close()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def write_json(self, name: str, value: object) -> Path:
-        """Keeps a value beside the logs."""
+        """Write a value to the logs."""
         path = self.path(name)
         path.write_text(json.dumps(value, indent=2))
         return path

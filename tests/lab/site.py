@@ -1,4 +1,4 @@
-"""The whole place: one switch, the operator's host, a BMC's host and a neighbour, each in a namespace of its own."""
+"""The environment: one switch, the operator's host, a BMC's host and another client, each in a namespace of its own."""
 
 import contextlib
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ NEIGHBOR = "10.77.0.66"
 
 @dataclass(frozen=True)
 class Site:
-    """The namespaces of a run. The machine's NIC hangs on the operator host's bridge."""
+    """The namespaces of a run. The machine's NIC is connected to the operator host's bridge."""
 
     operator: Namespace
     bmc: Namespace
@@ -26,7 +26,7 @@ class Site:
 
 @contextlib.contextmanager
 def build() -> Iterator[Site]:
-    """Makes the namespaces and takes them down with all that runs in them, whatever happens."""
+    """Creates the namespaces and removes them with all their processes, also after failures."""
     netns.reap_stale()
     with contextlib.ExitStack() as made:
         spaces = []

@@ -1,4 +1,4 @@
-"""Everything of the chain but the BMC, whose lease begins the story."""
+"""Everything of the chain except the BMC, whose lease is the first event."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class Chain:
     nonces: list[str] = field(default_factory=list)
 
     def plug_in_bmc(self) -> ForeignBMC:
-        """Starts DHCP with our lease hook, and the BMC that asks it for an address."""
+        """Start DHCP with the lease hook, and the BMC that requests an address."""
         hook = hook_script(self.run, self.operator.lease_hook)
         self.dhcp = Dnsmasq(self.run, self.site.operator, BRIDGE, boot_url=f"http://{BOOT}/ipxe", hook=hook)
         uri = self.machine.libvirt.uri
@@ -65,7 +65,7 @@ class Chain:
         return found
 
     def wait_for_state(self, wanted: str, *, attacked: bool = False) -> dict[str, Any]:
-        """Waits until the Server is in a state; meanwhile the neighbour tries its luck."""
+        """Wait until the Server is in a state; meanwhile the other client keeps requesting."""
 
         def look() -> dict[str, Any] | None:
             server = self.server()
@@ -85,7 +85,7 @@ def begin(
     drives: Sequence[Drive] = (DISK,),
     settings: Mapping[str, Any] = NOTHING_ERASED,
 ) -> Iterator[Chain]:
-    """Everything but the BMC: nothing is known of any server yet. `settings` are the operator's, beside addresses."""
+    """Everything except the BMC: no server is known yet. `settings` are the operator's, beside addresses."""
     oci = OCIRegistry(run, site.operator, OCI)
     probe_image = oci.push(images / "discovery", "os/discovery")
     oci.push(images / "demo", "os/demo")

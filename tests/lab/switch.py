@@ -1,4 +1,4 @@
-"""What a real switch does and a bridge does not: it says by LLDP which port a cable ends in."""
+"""LLDP on every port of a bridge, as a real switch sends it."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ NEAREST_BRIDGE = bytes.fromhex("0180c200000e")
 
 
 class Switch:
-    """Speaks LLDP on every port of a bridge until it is closed."""
+    """Sends LLDP on every port of a bridge until it is closed."""
 
     def __init__(self, where: Namespace, bridge: str) -> None:
         self._where, self._bridge = where, bridge
@@ -25,7 +25,7 @@ class Switch:
         self._thread.start()
 
     def close(self) -> None:
-        """Falls silent."""
+        """Stop sending."""
         self._closed.set()
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""A tenant: a claim of the demo OS, whose Ignition brings a program that runs on the machine."""
+"""A tenant: a claim of the demo OS, whose Ignition contains a program that runs on the machine."""
 
 import json
 import urllib.parse
@@ -22,7 +22,7 @@ WantedBy=multi-user.target
 
 
 def claim(operator: Operator, name: str, image: str, program: str, files: Mapping[str, str]) -> None:
-    """Claims a machine that runs the program, a Python text, as soon as it is on the network. `files` are its own."""
+    """Claim a machine that runs the program, a Python text, once the network is up. `files` are its own."""
     ignition = json.dumps(_ignition({"/etc/hostname": name + "\n", PROGRAM: program, **files}))
     metadata = {"name": name, "namespace": "default"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"ignition": ignition}}

@@ -1,6 +1,6 @@
-"""The chain, unbroken: a BMC asks for a lease, and in the end a tenant's system has run and the machine is free again.
+"""The whole life cycle: a BMC requests a lease, and at the end a tenant's system has run and the machine is free again.
 
-The tests are steps of one story and run in order; a step that fails lets the rest fail at once.
+The tests are consecutive steps; after a failed step the others fail at once.
 """
 
 import json
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 
 def test_a_lease_makes_endpoint_bmc_and_server(chain: Chain, run: Run, say: Callable[[str], None]) -> None:
-    """Nothing is created by hand: the lease hook and the MAC prefix file are enough."""
+    """Nothing is created manually: the lease hook and the MAC prefix file are sufficient."""
     run.restart_clock()
     bmc = chain.plug_in_bmc()
 
@@ -34,8 +34,8 @@ def test_a_lease_makes_endpoint_bmc_and_server(chain: Chain, run: Run, say: Call
 
 
 def test_a_neighbor_who_is_first_is_noticed(chain: Chain, run: Run) -> None:
-    """No lease of the machine is known yet, so whoever asks first gets the script. The machine's own request stops that
-    boot, an Event says so, and the token is worth nothing any more."""
+    """No lease of the machine is known yet, so the first requester gets the script. The machine's own request
+    stops that boot, an Event reports it, and the token becomes invalid."""
     neighbor, uuid = chain.neighbor, chain.machine.uuid
 
     def noticed() -> bool:
@@ -68,7 +68,7 @@ def test_discovery_tells_the_machines_own_parts(chain: Chain, run: Run, say: Cal
 
 
 def inventory(chain: Chain, server: dict[str, Any]) -> dict[str, Any]:
-    """The probe's whole report; this BMC shows no disks, so those of the status are from here."""
+    """The probe's whole report; this BMC shows no disks, so those of the status are from the report."""
     name = f"inventory-{server['metadata']['name']}"
     kept = json.loads(chain.operator.kubectl("get", "configmap", name, "-n", "metal-system", "-o", "json"))
     report: dict[str, Any] = json.loads(kept["data"]["report.json"])
@@ -76,7 +76,7 @@ def inventory(chain: Chain, server: dict[str, Any]) -> dict[str, Any]:
 
 
 def claim(chain: Chain, name: str) -> str:
-    """A claim whose system writes a file and a host name, and phones home with a nonce that only it knows."""
+    """A claim whose system writes a file and a host name, and calls back with a nonce that only it has."""
     nonce = secrets.token_hex(16)
     program = (
         "import socket, urllib.request\n"
@@ -89,7 +89,7 @@ def claim(chain: Chain, name: str) -> str:
 
 
 def wait_for_call(chain: Chain, expected: str) -> None:
-    """Waits until a system has phoned home with these words; meanwhile the neighbour tries its luck."""
+    """Wait until a system has called back with these words; meanwhile the other client keeps requesting."""
 
     def look() -> bool:
         chain.neighbor.attack(chain.machine.uuid)
@@ -99,7 +99,7 @@ def wait_for_call(chain: Chain, expected: str) -> None:
 
 
 def test_a_claim_boots_the_tenants_system(chain: Chain, run: Run, say: Callable[[str], None]) -> None:
-    """It applies the tenant's Ignition and phones home; kubectl wait on the claim returns."""
+    """It applies the tenant's Ignition and calls back; kubectl wait on the claim returns."""
     run.restart_clock()
     nonce = claim(chain, "first")
 
@@ -113,7 +113,7 @@ def test_a_claim_boots_the_tenants_system(chain: Chain, run: Run, say: Callable[
 def test_a_released_machine_is_off_and_serves_the_next_claim(
     chain: Chain, run: Run, say: Callable[[str], None]
 ) -> None:
-    """Deleting the claim frees the Server; a second claim gets it, with its own Ignition and nobody else's."""
+    """Deleting the claim frees the Server; a second claim gets it, with its own Ignition only."""
     run.restart_clock()
     chain.operator.kubectl("delete", "serverclaim/first", "--wait=false")
     chain.wait_for_state("Available", attacked=True)
@@ -126,7 +126,7 @@ def test_a_released_machine_is_off_and_serves_the_next_claim(
 
 
 def test_the_neighbor_got_nothing(chain: Chain) -> None:
-    """Before, during and after every boot: each request was refused, and no answer held a token or a nonce."""
+    """Before, during and after every boot: each request was refused, and no response held a token or a nonce."""
     assert len(chain.neighbor.answers) > 50
     assert chain.neighbor.won() == []
     for _, _, body in chain.neighbor.answers:

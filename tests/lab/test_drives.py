@@ -1,4 +1,4 @@
-"""What the proof of erasure looks with finds a marker wherever it lies, and a filled file is full. Needs no machine."""
+"""The search for markers finds one at every position, and a filled file is complete. Needs no machine."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def backing(folder: Path, size: int) -> Backing:
 
 
 def test_a_marker_across_two_reads_is_found_once(tmp_path: Path) -> None:
-    """Also the one at the very end; half of one is none."""
+    """Also a marker at the very end; half a marker is not found."""
     made = backing(tmp_path, 2 * CHUNK)
     assert made.count(MARKER) == 0
     with made.path.open("r+b") as raw:
@@ -29,7 +29,7 @@ def test_a_marker_across_two_reads_is_found_once(tmp_path: Path) -> None:
 
 
 def test_a_filled_drive_holds_the_marker_in_every_sector(tmp_path: Path) -> None:
-    """And no two sectors are the same: a drive that stores equal ones once has to store each."""
+    """Every sector is different, so that a deduplicating drive has to store each."""
     made = backing(tmp_path, 3 * MIB)
 
     fill.fill(str(made.path), MARKER)

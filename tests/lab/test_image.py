@@ -1,6 +1,6 @@
-"""The image alone: a machine boots it with our scripts, Ignition writes what we generate, and metalprobe reports.
+"""The image alone: a machine boots it with generated scripts and Ignition, and metalprobe reports.
 
-A tiny web server stands for boot server and registry; there is no controller.
+A small web server replaces boot server and registry; there is no controller.
 """
 
 import json
@@ -58,7 +58,7 @@ def parts(layout: Path) -> dict[str, bytes]:
 
 
 def put_boot_chain(web: WebServer, machine: Machine) -> None:
-    """What the boot server would answer: its scripts, the image, and the discovery Ignition with a token."""
+    """The files that the boot server would serve: its scripts, the image, and the discovery Ignition with a token."""
     image = parts(IMAGES / "discovery")
     command_line = json.loads(image["json"])["commandLine"]
     arguments = ["ignition.firstboot", "ignition.platform.id=metal", f"ignition.config.url={BASE}/ignition"]
@@ -81,7 +81,7 @@ def test_a_machine_that_boots_the_discovery_image_reports_its_hardware(
     machine: Machine,
     say: Callable[[str], None],
 ) -> None:
-    """Redfish power-on, DHCP, iPXE, kernel, Ignition, metalprobe: the report names the machine's own parts."""
+    """Redfish power-on, DHCP, iPXE, kernel, Ignition, metalprobe: the report has the machine's own parts."""
     put_boot_chain(web, machine)
     switch = Switch(site.operator, BRIDGE)
     request.addfinalizer(switch.close)

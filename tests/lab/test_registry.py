@@ -1,4 +1,4 @@
-"""Debian's registry takes our images: what the boot server will resolve is what was built."""
+"""Debian's registry accepts the images: the boot server resolves exactly what was built."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(120)]
 
 
 def test_images_pushed_to_a_foreign_registry_come_back_unchanged(run: Run, site: Site) -> None:
-    """A tag answers with our index, and the index leads to a manifest that the registry serves by its digest."""
+    """A tag returns the index, and the index leads to a manifest that the registry serves by its digest."""
     registry = OCIRegistry(run, site.operator, f"{HOST}:5000")
     registry.push(IMAGES / "demo", "os/demo", "v1")
 

@@ -1,4 +1,4 @@
-"""A neighbour who is faster than the machine and goes all the way: script, Ignition, a false report."""
+"""A client that is faster than the machine and fetches script and Ignition, and sends a false report."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
 
 def test_a_false_report_does_not_end_the_discovery(chain: Chain, run: Run) -> None:
-    """No lease of the machine is known, so the first to ask is served. Still only the machine's own report counts."""
+    """Without a known lease the first requester is served. Only the machine's own report is used for the Server."""
     chain.plug_in_bmc()
     neighbor, uuid = chain.neighbor, chain.machine.uuid
     token = run.wait_for("a boot window", lambda: neighbor.steal_script(uuid), STEP)

@@ -1,6 +1,6 @@
-"""The proof that a tenant's data is gone: what a machine's drives hold is read on the host, not told by the machine.
+"""A tenant's data is erased: the content of a machine's drives is read on the host, independent of the machine.
 
-The tests are steps of one story and run in order; a step that fails lets the rest fail at once.
+The tests are consecutive steps; after a failed step the others fail at once.
 """
 
 import json
@@ -45,7 +45,7 @@ def chain(run: Run, site: Site) -> Iterator[Chain]:
 
 @dataclass
 class Seen:
-    """What a user could see from the claim's end to Available."""
+    """What a user can see between the claim's deletion and Available."""
 
     claim: str = ""
     """UID of the claim that has ended."""
@@ -83,13 +83,13 @@ def seen() -> Seen:
 
 
 def evidence(chain: Chain) -> dict[str, Any]:
-    """The one piece of evidence there is."""
+    """The only evidence."""
     (found,) = chain.operator.objects("sanitizationevidences")
     return found
 
 
 def world_wide_name(drive: Drive) -> str:
-    """As Linux spells it; for QEMU's NVMe drives it makes one up of vendor, serial number, model and namespace."""
+    """As Linux shows it; for QEMU's NVMe drives it derives one from vendor, serial number, model and namespace."""
     if drive is NVME:
         return f"nvme.1b36-{drive.serial.encode().hex()}-{NVME_MODEL.encode().hex()}-00000001"
     return f"naa.{drive.wwn}" if drive.wwn else ""
@@ -101,13 +101,13 @@ def backing(chain: Chain, drive: Drive) -> Backing:
 
 
 def share(each: Backing) -> float:
-    """How much of a drive still is as the tenant has filled it."""
+    """The fraction of a drive that still has the tenant's content."""
     whole = each.drive.size // fill.SECTOR * fill.PER_SECTOR
     return each.count(MARKER.encode()) / whole
 
 
 def test_discovery_finds_every_drive(chain: Chain, run: Run) -> None:
-    """Serial numbers, world-wide names and sizes are those that QEMU was given."""
+    """Serial numbers, world-wide names and sizes are those set in QEMU."""
     chain.plug_in_bmc()
     run.wait_for("a Server", lambda: chain.operator.objects("servers"), 60)
 
@@ -142,7 +142,7 @@ def test_the_tenants_data_is_on_every_drive(chain: Chain, run: Run, say: Callabl
 def test_no_byte_of_it_is_left_when_the_server_is_available(
     chain: Chain, run: Run, seen: Seen, say: Callable[[str], None]
 ) -> None:
-    """Every backing file is read whole, the moment the Server is Available: nothing but zeroes, and no signature."""
+    """Every backing file is read completely as soon as the Server is Available: only zeroes, and no signature."""
     chain.machine.slow_down(backing(chain, LIAR), SLOW)
     (claim,) = chain.operator.objects("serverclaims", "-n", "default")
     seen.claim = claim["metadata"]["uid"]
@@ -177,7 +177,7 @@ def test_the_erasure_could_be_watched(seen: Seen, run: Run, say: Callable[[str],
 
 
 def test_the_evidence_is_about_these_drives(chain: Chain, run: Run, seen: Seen, say: Callable[[str], None]) -> None:
-    """One record for each drive, with its serial number, world-wide name and size, and what was really done to it."""
+    """One record for each drive, with its serial number, world-wide name and size, and the method that was applied."""
     found = evidence(chain)
 
     run.write_json("evidence.json", found)
@@ -205,7 +205,7 @@ def test_the_evidence_is_about_these_drives(chain: Chain, run: Run, seen: Seen, 
     "Cleanup", "A drive that confirms a discard and keeps the data is overwritten, and the evidence says so."
 )
 def test_a_drive_that_confirms_a_discard_and_keeps_the_data_is_overwritten(chain: Chain) -> None:
-    """Reading back has caught it, and the evidence says so; a drive that discards as it says is not overwritten."""
+    """Reading back detects it, and the evidence records it; a drive that discards correctly is not overwritten."""
     records = {record["serialNumber"]: record for record in evidence(chain)["status"]["drives"]}
 
     assert records[LIAR.serial]["method"] == "Overwrite"

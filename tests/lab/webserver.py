@@ -1,4 +1,4 @@
-"""A tiny web server for tests that need no more of the boot chain than files and somebody to report to."""
+"""A small web server for tests that need only files and a place for reports."""
 
 import socket
 import threading
@@ -9,7 +9,7 @@ from tests.lab.netns import Namespace
 
 
 class WebServer:
-    """Serves `files` by path inside a namespace, and keeps what is POSTed as (path, headers, body)."""
+    """Serves `files` by path inside a namespace, and records POSTs as (path, headers, body)."""
 
     def __init__(self, where: Namespace, host: str, port: int, note: Callable[[str], None]) -> None:
         self.files: dict[str, bytes] = {}
@@ -48,6 +48,6 @@ def _handler(server: WebServer, note: Callable[[str], None]) -> type[BaseHTTPReq
             self.wfile.write(body)
 
         def log_message(self, *told: object) -> None:
-            """The run's diary has it already."""
+            """The run's log has it already."""
 
     return Handler

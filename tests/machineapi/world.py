@@ -1,4 +1,4 @@
-"""A little world for boot server and registry: an API in memory with one server, its boot, and what is around it."""
+"""An environment for boot server and registry: an API in memory with one server and its boot."""
 
 import base64
 import itertools
@@ -60,7 +60,7 @@ class Clock:
 
 @dataclass
 class Shelf:
-    """Images in a folder: what is there is there at once."""
+    """Images in a directory, available at once."""
 
     folder: Path
     found: Image = field(default_factory=image)
@@ -145,7 +145,7 @@ class World:
         await self.api.create(self.kinds.ipxe, {**child, "status": {"state": "Ready"}})
 
     async def open(self, purpose: str = "Discovery", **more: Any) -> None:
-        """Open a boot window, as the Server's controller does before its power-on."""
+        """Open a boot window, as the Server controller does before its power-on."""
         config = await self.api.get(self.kinds.boot_config, "sbc", "ns")
         window = {
             "id": f"boot-{next(self._numbers)}", "purpose": purpose, "configRef": {"namespace": "ns", "name": "sbc"},
@@ -156,7 +156,7 @@ class World:
         await self.api.patch_status(self.kinds.server, "s1", {"status": {"bootWindow": window}})
 
     async def lease(self, ip: str = MACHINE, mac: str = MAC.upper()) -> None:
-        """The DHCP server's hook reports a lease."""
+        """Report a lease, as the DHCP server's hook does."""
         name = f"lease-{next(self._numbers)}"
         await self.api.create(self.kinds.endpoint, {"metadata": {"name": name}, "spec": {"macAddress": mac, "ip": ip}})
 
@@ -169,12 +169,12 @@ class World:
         return found
 
     def refused(self, endpoint: str, reason: str) -> int:
-        """How often that was counted."""
+        """The number of refusals with this reason."""
         labels = {"endpoint": endpoint, "reason": reason}
         return int(self.metrics.get_sample_value("metal_boot_refusals_total", labels) or 0)
 
     def service(self, settings: BootSettings | None = None) -> BootService:
-        """One more replica of the boot server."""
+        """Another replica of the boot server."""
         directory = ListingDirectory(self.api, self.kinds)
         return BootService(
             self.api, self.kinds, directory, self.images, self.refusals, settings or self.settings,

@@ -1,4 +1,4 @@
-"""Two homes and one fleet under virtual time: two embedded APIs, a manager on each, and what machines felt."""
+"""Two homes and one fleet in virtual time: two embedded APIs, a manager on each, and what the machines saw."""
 
 import asyncio
 import random
@@ -23,11 +23,11 @@ from tests.sim.plane import CONFIG, OPTIONS, Plane
 
 
 class Killed(Exception):
-    """The mover's process died."""
+    """The mover's process was killed."""
 
 
 class Mortal(PausedClient):
-    """A client that dies right after its n-th write, counted over both homes."""
+    """A client that is killed right after its n-th write, counted over both homes."""
 
     def __init__(self, client: Client, life: "Life") -> None:
         super().__init__(client)
@@ -40,20 +40,20 @@ class Mortal(PausedClient):
 
 
 class Life:
-    """How many writes are left; None for ever."""
+    """Remaining writes; None for unlimited."""
 
     def __init__(self, writes: int | None = None) -> None:
         self.left, self.spent = writes, 0
 
     def spend(self) -> None:
-        """One write went through."""
+        """Count one write."""
         self.spent += 1
         if self.left is not None and self.spent >= self.left:
             raise Killed
 
 
 class TwoHomes(Plane):
-    """The plane of tests/sim, whose API is the first home, and a second home beside it."""
+    """The plane of tests/sim, whose API is the first home, and a second home."""
 
     def __init__(self, n: int) -> None:
         super().__init__(n, 5, CONFIG, OPTIONS)
@@ -78,7 +78,7 @@ class TwoHomes(Plane):
         await self.manager2.start()
 
     async def stop(self) -> None:
-        """Both."""
+        """Stop both."""
         await self.manager2.stop(grace=0.0)
         await self.api2.stop()
         await super().stop()
@@ -93,13 +93,13 @@ class TwoHomes(Plane):
         return Mover(*(reversed(homes) if back else homes))
 
     def route(self, manager: Manager) -> None:
-        """DHCP and boot URL lead to this manager now."""
+        """DHCP and boot URL point to this manager."""
         self.network.unmount_all()
         self.network.mount(self.config.boot_url, boot_routes(manager.boot))
         self.network.mount(self.config.registry_url, registry_routes(manager.registry))
 
     def felt(self) -> int:
-        """How often machines were reset, switched, or booted so far."""
+        """The number of resets, power changes and boots of the machines so far."""
         what = ("reset", "power", "override", "fetch", "disk")
         return sum(len(self.fleet.history.of(m.identity.uuid, *what)) for m in self.fleet.machines)
 

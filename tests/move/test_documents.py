@@ -1,4 +1,4 @@
-"""What changes in an object that moves: UIDs and generations, wherever they stand, and nothing else."""
+"""What changes in a moved object: UIDs and generations at any depth, and nothing else."""
 
 import datetime
 import typing
@@ -32,7 +32,7 @@ def test_what_an_api_gives_by_itself_stays_behind_and_the_rest_comes_along() -> 
 
 
 def test_owners_get_their_new_uids_and_an_owner_that_does_not_move_is_left_out() -> None:
-    """With an unknown UID the garbage collector of the new home would delete the object."""
+    """With an unknown UID the garbage collector at the target would delete the object."""
     owners = [{"kind": "BMC", "name": "b", "uid": "owner"}, {"kind": "Cluster", "name": "c", "uid": "elsewhere"}]
     found = settled(_doc(metadata={"ownerReferences": owners}), MOVED, NOTE)
     assert found["metadata"]["ownerReferences"] == [{"kind": "BMC", "name": "b", "uid": "new-owner"}]
@@ -40,14 +40,14 @@ def test_owners_get_their_new_uids_and_an_owner_that_does_not_move_is_left_out()
 
 @pytest.mark.parametrize(("seen", "expected"), [(7, 1), (6, -1), (8, -1)])
 def test_a_generation_that_was_the_present_one_still_is_and_an_older_one_stays_stale(seen: int, expected: int) -> None:
-    """Generations begin anew; 0 would mean that nobody ever cared."""
+    """Generations start again; 0 would mean that no observedGeneration was ever set."""
     status = {"observedGeneration": seen, "conditions": [{"type": "Ready", "observedGeneration": seen}]}
     found = settled(_doc(status=status), MOVED, NOTE)["status"]
     assert (found["observedGeneration"], found["conditions"][0]["observedGeneration"]) == (expected, expected)
 
 
 def test_generations_of_other_objects_follow_those() -> None:
-    """A boot window knows its configuration's generation, refused credentials that of their BMCSecret."""
+    """A boot window has its configuration's generation, refused credentials that of their BMCSecret."""
     status = {
         "bootWindow": {"configUID": "owner", "configGeneration": 3},
         "refused": {"secretUID": "owner", "secretGeneration": 2},
@@ -58,7 +58,7 @@ def test_generations_of_other_objects_follow_those() -> None:
 
 
 def test_which_boots_a_claim_had_moves_as_it_is() -> None:
-    """They are the owner's own numbers: in a new home none of them is asked for again."""
+    """They are the claim's own numbers, so that no boot is repeated at the target."""
     status = {"claimBoot": {"claimUID": "owner", "bootGeneration": 3, "requestedGeneration": 4}}
     found = settled(_doc(status=status), MOVED, NOTE)["status"]
     assert found["claimBoot"] == {"claimUID": "new-owner", "bootGeneration": 3, "requestedGeneration": 4}
@@ -68,14 +68,14 @@ def test_which_boots_a_claim_had_moves_as_it_is() -> None:
 
 
 def test_a_digest_is_the_same_for_what_is_the_same() -> None:
-    """Order of keys and empty fields do not count; a label does."""
+    """The order of keys and empty fields makes no difference; a label does."""
     one, other = bare(_doc(spec={"a": 1, "b": []}), NOTE), bare(_doc(spec={"a": 1}), NOTE)
     assert digest(one) == digest(other)
     assert digest(one) != digest({**one, "metadata": {**one["metadata"], "labels": {}}})
 
 
 def _fields(struct: type[msgspec.Struct], path: str = "") -> list[tuple[str, Any]]:
-    """Every field of a struct and of the structs in it, by its name on the wire."""
+    """Every field of a struct and of its nested structs, by JSON name."""
     found: list[tuple[str, Any]] = []
     for field in msgspec.structs.fields(struct):
         where = f"{path}.{field.encode_name}"
@@ -101,13 +101,13 @@ def _generations() -> set[str]:
 
 
 def test_every_field_that_holds_a_generation_is_one_that_a_move_knows() -> None:
-    """Whoever adds another has to say here whose generation it is."""
+    """A new field of this kind must be added here with the object whose generation it is."""
     asked_by_hand = {"bootGeneration", "requestedGeneration"}  # a claim's own count of boots, which moves as it is
     assert _generations() == {"observedGeneration", "configGeneration", "secretGeneration"} | asked_by_hand
 
 
 def _filled(struct: type[msgspec.Struct], uid: str) -> Doc:
-    """An object of this struct in which every text field whose name ends with UID, or tenant, holds this UID."""
+    """An object of this struct in which every UID field and the tenant has this UID."""
     doc: Doc = {}
     for field in msgspec.structs.fields(struct):
         inner = _structs(field.type)
@@ -123,7 +123,7 @@ def _filled(struct: type[msgspec.Struct], uid: str) -> Doc:
 
 @pytest.mark.parametrize("kind", KINDS.all(), ids=lambda kind: kind.kind)
 def test_no_field_keeps_the_uid_of_an_object_that_moved(kind: Kind[Any]) -> None:
-    """Whatever is named uid or UID, and the tenant, in any struct at any depth: all name the new object."""
+    """Every uid, UID and tenant field at any depth names the new object."""
     doc = {**_filled(kind.struct, "owner"), "kind": kind.kind}
     doc["metadata"] = {"name": "x", "uid": "old", "ownerReferences": [{"uid": "owner"}]}
     assert '"owner"' not in msgspec.json.encode(settled(doc, MOVED, NOTE)).decode()

@@ -1,4 +1,4 @@
-"""From `metalctl up` into a real cluster and back, every part a process of its own."""
+"""From `metalctl up` into a cluster and back, every part in a process of its own."""
 
 import asyncio
 import os
@@ -84,7 +84,7 @@ async def _move(folder: Path, source: Path, target: Path) -> None:
 
 
 async def _facts(client: Client) -> dict[str, tuple[object, ...]]:
-    """What would be another if a machine had been switched or booted."""
+    """Facts that differ if a machine was powered or booted."""
     servers: tuple[Server, ...] = (await client.list(KINDS.server)).items
     return {s.metadata.name: _fact(s) for s in servers}
 
@@ -102,7 +102,7 @@ def _fact(s: Server) -> tuple[object, ...]:
 
 @pytest.fixture
 def empty() -> Iterator[KubeCluster]:
-    """A cluster that nobody has used: objects are moved into an empty home only."""
+    """A new cluster: objects are moved only into an empty home."""
     with running() as started:
         yield started
 
@@ -110,7 +110,7 @@ def empty() -> Iterator[KubeCluster]:
 @pytest.mark.kube
 @pytest.mark.timeout(240)
 async def test_a_first_cluster_is_adopted_and_given_back(tmp_path: Path, empty: KubeCluster) -> None:
-    """Embedded, cluster, embedded: the claim stays Ready, the first boot is the only one, and it can be released."""
+    """Embedded, cluster, embedded: the claim stays Ready, no boot is repeated, and it can be released."""
     local, running = tmp_path / "data" / "kubeconfig", []
     ports = free_ports(8)
     up = _config(tmp_path, "up", ports[:3])

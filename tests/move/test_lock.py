@@ -1,4 +1,4 @@
-"""Two moves at once: one works, the other is refused, and nobody waits for a dead one for ever."""
+"""Two moves at once: one runs, the other is refused, and the Lease of an ended move expires."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -17,12 +17,12 @@ SPACE = "metal-system"
 
 
 def clock() -> datetime:
-    """A fixed one: times in a Lease are for people."""
+    """A fixed clock: times in a Lease are informative only."""
     return datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Sites:
-    """Two homes, and what is done to them."""
+    """Two homes, and the moves that run on them."""
 
     def __init__(self) -> None:
         self.apis = (FakeAPI(), FakeAPI())
@@ -30,7 +30,7 @@ class Sites:
         self.working = 0
 
     async def move(self, name: str, seconds: float = 60.0) -> str:
-        """Some work; two at a time are a defect."""
+        """Some work; two at a time are a failure."""
 
         async def work() -> str:
             self.working += 1
@@ -45,12 +45,12 @@ class Sites:
 
     @property
     def leases(self) -> int:
-        """How many Leases are held."""
+        """The number of Leases."""
         return sum((LEASE.plural, SPACE, NAME) in api.objects for api in self.apis)
 
 
 async def test_a_second_move_is_refused_while_the_first_works_and_may_begin_after_it() -> None:
-    """Nothing of the first is disturbed; its Leases are given back."""
+    """The first is not disturbed, and deletes its Leases."""
     sites = Sites()
     first = asyncio.ensure_future(sites.move("first"))
     await asyncio.sleep(1)
@@ -71,7 +71,7 @@ async def test_two_that_begin_in_the_same_moment_never_both_work() -> None:
 
 
 async def test_a_move_that_was_killed_is_followed_after_some_seconds() -> None:
-    """Its Lease shows no sign of life any more."""
+    """Its Lease is no longer renewed."""
     sites = Sites()
     body = {"metadata": {"name": NAME, "namespace": SPACE}, "spec": {"holderIdentity": "dead"}}
     await sites.apis[0].create(LEASE, body)
@@ -83,7 +83,7 @@ async def test_a_move_that_was_killed_is_followed_after_some_seconds() -> None:
 
 @pytest.mark.parametrize("home", [0, 1])
 async def test_a_move_that_nobody_hears_of_stops_before_another_may_begin(home: int) -> None:
-    """Its work is cancelled within LOST seconds of its last sign of life."""
+    """Its work is cancelled within LOST seconds of its last renewal."""
     sites = Sites()
     first = asyncio.ensure_future(sites.move("first", 600.0))
     await asyncio.sleep(1)
@@ -99,7 +99,7 @@ async def test_a_move_that_nobody_hears_of_stops_before_another_may_begin(home: 
 
 
 async def test_a_lease_that_was_taken_away_ends_the_move() -> None:
-    """Whoever deletes it by hand lets another one begin."""
+    """A manually deleted Lease allows another move to start."""
     sites = Sites()
     first = asyncio.ensure_future(sites.move("first", 600.0))
     await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""All objects go to another API; machines notice nothing, and at no time do two managers act."""
+"""All objects move to another API; machines are not affected, and two managers are never active together."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ CHECKS = 2 * 4 * len(kinds_in_order(KINDS))
 
 
 async def _acts(site: TwoHomes, *, second: bool) -> None:
-    """The claim can be released at this home, and another one served."""
+    """The claim can be released at this home, and another one is served."""
     client, manager = (site.client2, site.manager2) if second else (site.client, site.manager)
     site.route(manager)
     await client.delete(site.kinds.claim, "c1", "default")
@@ -31,7 +31,7 @@ async def _acts(site: TwoHomes, *, second: bool) -> None:
 
 
 async def test_objects_with_status_and_owners_come_to_the_other_home_and_no_machine_notices() -> None:
-    """The claim stays Bound, Booted and Ready; hours later nothing was switched; then it can be released there."""
+    """The claim stays Bound, Booted and Ready; no power changes for hours; then it can be released."""
     async with two_homes() as site:
         before = site.felt()
         outcome = await site.mover().run()
@@ -47,7 +47,7 @@ async def test_objects_with_status_and_owners_come_to_the_other_home_and_no_mach
 
 
 async def test_what_was_moved_can_be_moved_back() -> None:
-    """The old objects of the first home are not valid any more and are replaced."""
+    """The old objects of the first home are no longer valid and are replaced."""
     async with two_homes() as site:
         before = site.felt()
         await site.mover().run()
@@ -61,7 +61,7 @@ async def test_what_was_moved_can_be_moved_back() -> None:
 
 
 async def test_killed_after_any_write_it_is_run_again_and_nothing_is_acted_on_by_both() -> None:
-    """One site, a mover that dies after 1, 2, 3 … writes until one lives long enough."""
+    """One site, and a mover that is killed after 1, 2, 3 … writes until one run completes."""
     async with two_homes() as site:
         before, writes = site.felt(), 0
         while True:
@@ -89,7 +89,7 @@ async def _killed_at(site: TwoHomes, writes: int) -> None:
 
 @pytest.mark.parametrize("copied", [0, 5])
 async def test_an_unfinished_move_is_given_up_by_moving_back(copied: int) -> None:
-    """The copy goes, the first home acts again with all it had, and the second one is empty and free."""
+    """The copy is removed, the first home is active again with all objects, and the second one is empty."""
     async with two_homes() as site:
         before = site.felt()
         await _killed_at(site, CHECKS + 2 + copied)
@@ -104,7 +104,7 @@ async def test_an_unfinished_move_is_given_up_by_moving_back(copied: int) -> Non
 
 
 async def test_a_move_back_that_is_given_up_leaves_the_old_home_paused() -> None:
-    """Its objects were moved away long before: released, two managers would act on the same machines."""
+    """Its objects were moved before: if it was released, two managers would act on the same machines."""
     async with two_homes() as site:
         await site.mover().run()
         await asyncio.sleep(30)
@@ -119,7 +119,7 @@ async def test_a_move_back_that_is_given_up_leaves_the_old_home_paused() -> None
 
 
 async def test_a_manager_that_starts_while_paused_does_not_begin() -> None:
-    """Whoever restarts it in the middle of a move changes nothing."""
+    """A restart during a move changes nothing."""
     async with two_homes() as site:
         await _killed_at(site, CHECKS + 4)
         await site.restart_manager()
@@ -132,7 +132,7 @@ async def test_a_manager_that_starts_while_paused_does_not_begin() -> None:
 
 
 async def test_a_manager_that_lives_and_does_not_stop_makes_the_move_refuse() -> None:
-    """Its signs of life go on and never name this move; both homes stay paused for whoever runs it again."""
+    """Its heartbeats never name this move; both homes stay paused for the next attempt."""
     async with two_homes() as site:
 
         async def stubborn() -> None:
@@ -149,7 +149,7 @@ async def test_a_manager_that_lives_and_does_not_stop_makes_the_move_refuse() ->
 
 
 async def test_a_target_with_objects_of_its_own_is_refused_and_nothing_is_paused() -> None:
-    """Two sites are not mixed."""
+    """Two sites are not merged."""
     async with two_homes() as site:
         own = {"metadata": {"name": "mine"}, "spec": {"macAddress": "00:00:5e:00:53:01", "ip": "192.0.2.1"}}
         await site.client2.create(site.kinds.endpoint, own)
@@ -160,7 +160,7 @@ async def test_a_target_with_objects_of_its_own_is_refused_and_nothing_is_paused
 
 
 async def test_evidence_moves_with_its_keys_and_holds_in_the_new_home() -> None:
-    """What was signed here is verified there, and what is signed there has the same key."""
+    """Earlier evidence is verified there, and new evidence is signed with the same key."""
     async with two_homes() as site:
         spec = {"serverRef": {"name": "s1"}, "policy": "Clear", "claimUID": "gone"}
         made = await site.client.create(site.kinds.evidence, {"metadata": {"name": "e1"}, "spec": spec})
@@ -175,7 +175,7 @@ async def test_evidence_moves_with_its_keys_and_holds_in_the_new_home() -> None:
 
 
 async def test_a_home_that_was_left_is_not_moved_a_second_time() -> None:
-    """Its objects are not valid any more."""
+    """Its objects are no longer valid."""
     async with two_homes() as site:
         await site.mover().run()
         with pytest.raises(Refused, match="were moved to second"):
@@ -183,7 +183,7 @@ async def test_a_home_that_was_left_is_not_moved_a_second_time() -> None:
 
 
 async def test_an_object_that_is_being_deleted_makes_the_plan_refuse() -> None:
-    """No API takes over a deletion; with the managers paused it would never end."""
+    """A deletion cannot be moved, and would not end while the managers are paused."""
     async with two_homes() as site:
         await site.client.patch(site.kinds.claim, "c1", {"metadata": {"finalizers": ["example.org/wait"]}}, "default")
         await site.client.delete(site.kinds.claim, "c1", "default")
@@ -192,7 +192,7 @@ async def test_an_object_that_is_being_deleted_makes_the_plan_refuse() -> None:
 
 
 async def test_a_boot_under_way_moves_along_and_ends_in_the_new_home() -> None:
-    """The window is the same one, its machine finds the new boot server, and the claim becomes Ready by it."""
+    """The window is the same, its machine finds the new boot server, and the claim becomes Ready."""
     async with two_homes() as site:
         await site.client.delete(site.kinds.claim, "c1", "default")
         await site.until_available(2)

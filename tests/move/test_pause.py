@@ -1,4 +1,4 @@
-"""One manager's side of a pause: it never says that it has stopped while it works, and never goes on unheard."""
+"""One manager's part in a pause: it reports that it has stopped only after it did, and heartbeats before it starts."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ OURS = Mark("move-1", "source", "peer")
 
 
 class Site:
-    """A manager's pause over an API that misbehaves."""
+    """A manager's pause over an API with faults."""
 
     def __init__(self) -> None:
         self.api = FakeAPI()
@@ -25,19 +25,19 @@ class Site:
         self.pause = Pause(self.api, SPACE, self.runtime, "me", lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
     def mark(self) -> None:
-        """Somebody begins to move, at once."""
+        """A move starts at once."""
         meta = {"name": MARK, "namespace": SPACE, "uid": "u", "resourceVersion": "1"}
         self.api.objects[CONFIG_MAP.plural, SPACE, MARK] = {"metadata": meta, "data": OURS.as_data()}
 
     @property
     def said(self) -> str:
-        """The last word of the manager's entry: the pause it has stopped for."""
+        """The manager's last entry: the pause for which it has stopped."""
         found = self.api.objects.get((CONFIG_MAP.plural, SPACE, MANAGERS))
         return "" if found is None else str(found["data"]["me"]).split()[-1]
 
 
 async def test_a_write_that_outlasts_everything_is_waited_for_before_it_says_that_it_stopped() -> None:
-    """Also when one look was given up meanwhile: the write could still arrive after the objects were copied."""
+    """Also when one read timed out meanwhile: the write could still arrive after the objects were copied."""
     site = Site()
     await site.pause.begin()
     slow = SILENCE * 2 + INTERVAL
@@ -55,7 +55,7 @@ async def test_a_write_that_outlasts_everything_is_waited_for_before_it_says_tha
 
 
 async def test_a_pause_that_begins_with_its_first_sign_of_life_is_seen() -> None:
-    """Who pauses either finds the manager in the list or is found by it: it does not go on unheard."""
+    """Either the move finds the manager's heartbeat, or the manager finds the pause."""
     site = Site()
 
     def pausing(verb: str, plural: str, name: str) -> float:
@@ -69,7 +69,7 @@ async def test_a_pause_that_begins_with_its_first_sign_of_life_is_seen() -> None
 
 
 async def test_a_manager_that_cannot_be_heard_stops_before_it_is_taken_for_dead() -> None:
-    """It sees that there is no pause, but whoever pauses would not wait for it."""
+    """It sees no pause, but a move would not wait for it."""
     site = Site()
     await site.pause.begin()
     before = site.pause.paused

@@ -1,1 +1,1 @@
-"""metalprobe, against made-up machines and a loopback registry."""
+"""metalprobe, with fake machines and a registry on loopback."""

@@ -1,4 +1,4 @@
-"""A registry on the loopback interface that answers as the test says."""
+"""A registry on loopback that answers as the test configures."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class LoopbackRegistry:
-    """Answers with `statuses` in turn (the last one for ever) and keeps what it was sent."""
+    """Answers with `statuses` in turn (the last one repeatedly) and records requests."""
 
     def __init__(self, statuses: list[int], headers: dict[str, str] | None = None) -> None:
         self.statuses, self.headers = list(statuses), headers or {}
@@ -25,7 +25,7 @@ class LoopbackRegistry:
 
 @contextlib.contextmanager
 def serve(*statuses: int, headers: dict[str, str] | None = None) -> Iterator[LoopbackRegistry]:
-    """Serves on a free port until the block ends."""
+    """Serve on a free port until the block ends."""
     registry = LoopbackRegistry(list(statuses), headers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -40,7 +40,7 @@ def serve(*statuses: int, headers: dict[str, str] | None = None) -> Iterator[Loo
             self.wfile.write(b"said the registry")
 
         def log_message(self, *told: object) -> None:
-            """Tests look at what was kept."""
+            """Tests use the recorded requests instead."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     registry.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""Made-up machines: trees of /sys and /proc as the kernel would show them, and the tables firmware would leave."""
+"""Fake machines: trees of /sys and /proc as the kernel shows them, and tables as firmware provides them."""
 
 import struct
 from pathlib import Path
@@ -17,23 +17,23 @@ flags\t\t: fpu sse2 avx512f
 
 
 class FakeMachine(Host):
-    """A host below a temporary folder, with methods that put hardware into it."""
+    """A host below a temporary directory, with methods that add hardware."""
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Puts a kernel file in place."""
+        """Create a kernel file."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def link(self, name: str, target: str) -> None:
-        """Puts a symbolic link to another place of the same tree."""
+        """Create a symbolic link within the same tree."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path(target).mkdir(parents=True, exist_ok=True)
         path.symlink_to(self.path(target))
 
     def add_cpus(self, sockets: int = 2, cores: int = 2, threads: int = 2) -> None:
-        """Numbers threads as Linux does: first one of each core, then the siblings."""
+        """Number threads as Linux does: first one of each core, then the siblings."""
         cpuinfo = ""
         for number in range(sockets * cores * threads):
             core = number % (sockets * cores)
@@ -118,7 +118,7 @@ def server(root: Path) -> FakeMachine:
 
 
 class SilentDriver(Ethtool):
-    """A driver that answers nothing."""
+    """A driver that supports no query."""
 
     def _ask(self, interface: str, question: bytes) -> bytes:
         return b""

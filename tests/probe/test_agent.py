@@ -1,4 +1,4 @@
-"""How long the probe keeps trying, and how it ends."""
+"""Retries and exit codes of the probe."""
 
 import random
 from typing import Any
@@ -10,11 +10,11 @@ from metal.probe.registry import Malformed, NotNow, Refused
 
 
 class Stop(Exception):
-    """Ends a run that would go on for ever."""
+    """Ends a run that would not end by itself."""
 
 
 class World:
-    """A registry that answers from a list, and a clock that only sleeping moves."""
+    """A registry with a list of answers, and a clock that advances only in sleep."""
 
     def __init__(self, *answers: Exception | None, stop_after: int = 1000) -> None:
         self.answers = list(answers)
@@ -47,7 +47,7 @@ class World:
 
 @pytest.mark.behaviour("Registry and probe", "The probe ends when one report was accepted.", go="Reports every 30 s.")
 def test_one_report_taken_ends_the_run() -> None:
-    """No interval: nothing is left to do."""
+    """Without an interval the run ends."""
     world = World(None)
 
     assert world.agent().run() == DONE
@@ -58,7 +58,7 @@ def test_one_report_taken_ends_the_run() -> None:
     "Registry and probe", "The probe retries with waits that double from 1 s to 30 s, each shortened by up to half."
 )
 def test_failures_are_retried_with_growing_spread_waits() -> None:
-    """Waits double from one second to thirty, each shortened by up to half, and never stop."""
+    """Waits double from one second to thirty, each shortened by up to half, without a limit on attempts."""
     world = World(*[NotNow("down")] * 60, stop_after=50)
 
     with pytest.raises(Stop):
@@ -71,7 +71,7 @@ def test_failures_are_retried_with_growing_spread_waits() -> None:
 
 
 def test_the_same_report_is_sent_again() -> None:
-    """Collecting costs time and LLDP; the facts have not changed."""
+    """Gathering takes time and LLDP frames; the facts have not changed."""
     world = World(NotNow("down"), None)
 
     assert world.agent().run() == DONE
@@ -79,7 +79,7 @@ def test_the_same_report_is_sent_again() -> None:
 
 
 def test_a_registry_that_asks_for_patience_gets_it_within_bounds() -> None:
-    """Retry-After is honoured, but a day is not."""
+    """Retry-After is honoured up to a bound."""
     world = World(NotNow("busy", 60), NotNow("busy", 86400), None)
 
     assert world.agent().run() == DONE
@@ -91,7 +91,7 @@ def test_a_registry_that_asks_for_patience_gets_it_within_bounds() -> None:
 def test_final_answers_end_the_run_with_their_own_code(
     answer: Exception, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says why; a unit file can tell the codes apart."""
+    """The log has the reason; a systemd unit can distinguish the codes."""
     world = World(NotNow("down"), answer)
 
     assert world.agent().run() == code
@@ -118,7 +118,7 @@ def test_once_means_once() -> None:
 
 @pytest.mark.behaviour("Registry and probe", "With `--interval` the probe reports again until the token is refused.")
 def test_an_interval_reports_anew_until_the_token_is_refused() -> None:
-    """Each round collects again."""
+    """Each round gathers again."""
     world = World(None, None, Refused("spent"))
 
     assert world.agent(interval=30).run() == REFUSED

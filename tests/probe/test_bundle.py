@@ -1,4 +1,4 @@
-"""The probe as one file: what Ignition carries is what was tested, on every Python it may meet."""
+"""The probe as one file: Ignition carries what was tested, for every supported Python."""
 
 import ast
 import hashlib
@@ -27,18 +27,18 @@ def archive(tmp_path: Path) -> Path:
 
 
 def start(archive: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the archive without the checkout on its path."""
+    """Run the archive without the checkout on its path."""
     command = [sys.executable, "-I", "-W", "error", str(archive), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, cwd=archive.parent)
 
 
 def fake(tmp_path: Path) -> str:
-    """A made-up machine's root."""
+    """The root of a fake machine."""
     return str(machines.server(tmp_path / "root").root)
 
 
 def test_the_archive_is_small_and_always_the_same() -> None:
-    """Its digest stands in Ignition configs: it may not change with time or place."""
+    """Its digest is in Ignition configs: it must not depend on time or place."""
     first, second = bundle.zipapp(), bundle.zipapp()
 
     assert hashlib.sha512(first).digest() == hashlib.sha512(second).digest()
@@ -49,7 +49,7 @@ def test_the_archive_is_small_and_always_the_same() -> None:
 
 
 def test_the_archive_reports_to_a_registry(archive: Path, tmp_path: Path) -> None:
-    """Started by itself it collects, retries a failure, and ends when the report is taken."""
+    """Started alone it gathers, retries a failure, and ends when the report is accepted."""
     (tmp_path / "token").write_text("tok\n")
     options = [f"--token=@{tmp_path / 'token'}", "--server-uuid=u-1", "--lldp-duration=0", f"--root={fake(tmp_path)}"]
 
@@ -77,7 +77,7 @@ def test_a_spent_token_ends_the_archive_with_a_sentence(archive: Path, tmp_path:
 
 
 def test_a_dry_run_prints_the_report(archive: Path, tmp_path: Path) -> None:
-    """No registry is needed."""
+    """Without a registry."""
     done = start(archive, "--dry-run", "--lldp-duration=0", f"--root={fake(tmp_path)}")
 
     assert done.returncode == agent.DONE
@@ -96,7 +96,7 @@ def test_a_dry_run_prints_the_report(archive: Path, tmp_path: Path) -> None:
     ],
 )
 def test_missing_options_are_named(archive: Path, options: list[str], named: str) -> None:
-    """One sentence, exit code 2, no traceback."""
+    """One message, exit code 2, no traceback."""
     done = start(archive, *options)
 
     assert done.returncode == 2
@@ -124,7 +124,7 @@ def imported(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_the_sources_import_the_standard_library_only(path: Path) -> None:
-    """Nothing else is on the machine."""
+    """Nothing else is installed on the machine."""
     foreign = [
         name
         for name in imported(path)

@@ -1,4 +1,4 @@
-"""What the collectors make of /sys and /proc."""
+"""The collectors' results for given /sys and /proc."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_processors_are_told_by_socket(tmp_path: Path) -> None:
 
 
 def test_a_cpuinfo_without_topology_still_counts(tmp_path: Path) -> None:
-    """A kernel without topology in /sys leaves each thread a core of its own."""
+    """Without topology in /sys each thread counts as a core."""
     machine = FakeMachine(tmp_path)
     machine.write("/proc/cpuinfo", "processor : 0\n\nprocessor : 1\n")
 
@@ -35,13 +35,13 @@ def test_a_cpuinfo_without_topology_still_counts(tmp_path: Path) -> None:
 
 
 def test_no_processor_at_all_is_a_failure(tmp_path: Path) -> None:
-    """A machine without processors is a mistake and said so."""
+    """A machine without processors is reported as a failure."""
     with pytest.raises(LookupError, match="/proc/cpuinfo"):
         cpu.collect(FakeMachine(tmp_path))
 
 
 def test_memory_modules_come_from_the_firmware(tmp_path: Path) -> None:
-    """An extended size is in megabytes; an empty slot is left out."""
+    """An extended size is in megabytes; an empty slot is omitted."""
     (module,) = memory.collect(machines.server(tmp_path))
 
     assert module == {
@@ -64,7 +64,7 @@ def test_memory_modules_come_from_the_firmware(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("word", "size"), [(0x0400, 1024 * 1024**2), (0x8000 | 512, 512 * 1024), (0xFFFF, 0), (0, 0)])
 def test_sizes_are_read_in_their_unit(tmp_path: Path, word: int, size: int) -> None:
-    """The top bit says kilobytes; unknown and empty are no module, so the kernel's total stands in."""
+    """The top bit means kilobytes; unknown and empty sizes are no module, so the kernel's total is used."""
     machine = FakeMachine(tmp_path)
     machine.write("/sys/firmware/dmi/tables/DMI", machines.module(word) + machines.END)
     machine.write("/proc/meminfo", "MemTotal:       16 kB\n")
@@ -76,14 +76,14 @@ def test_sizes_are_read_in_their_unit(tmp_path: Path, word: int, size: int) -> N
 
 
 def test_memory_that_nobody_tells_is_a_failure(tmp_path: Path) -> None:
-    """Neither firmware nor kernel: the sentence names both."""
+    """The message names firmware and kernel."""
     with pytest.raises(LookupError, match=r"SMBIOS.*meminfo"):
         memory.collect(FakeMachine(tmp_path))
 
 
 @given(st.binary(max_size=600))
 def test_no_table_breaks_the_smbios_reader(table: bytes) -> None:
-    """Whatever firmware leaves in memory, reading ends and every field can be asked for."""
+    """Reading ends for any content of the table, and every field can be read."""
     for found in structures(table):
         assert found.dword(0x54) >= 0
         assert isinstance(found.string(0x10), str)
@@ -91,7 +91,7 @@ def test_no_table_breaks_the_smbios_reader(table: bytes) -> None:
 
 @given(st.integers(min_value=0, max_value=200))
 def test_a_table_cut_short_gives_the_whole_structures_before_the_cut(cut: int) -> None:
-    """Half a structure is no structure."""
+    """An incomplete structure is omitted."""
     one = machines.module(1024)
     table = (one + one)[:cut]
 
@@ -99,7 +99,7 @@ def test_a_table_cut_short_gives_the_whole_structures_before_the_cut(cut: int) -
 
 
 def test_disks_are_told_and_what_only_looks_like_one_is_not(tmp_path: Path) -> None:
-    """Loop devices and mappings are left out; sizes are bytes; a SCSI serial comes from its vital product data."""
+    """Loop devices and mappings are omitted; sizes are bytes; a SCSI serial is from its vital product data."""
     nvme, sda = storage.collect(machines.server(tmp_path))
 
     assert (nvme["path"], nvme["sizeBytes"], nvme["model"]) == ("/dev/nvme0n1", 4000797360 * 512, "PM9A3")
@@ -108,7 +108,7 @@ def test_disks_are_told_and_what_only_looks_like_one_is_not(tmp_path: Path) -> N
 
 
 def test_firmware_tells_who_made_the_machine(tmp_path: Path) -> None:
-    """What the firmware leaves out is an empty string, not a missing key."""
+    """A value that the firmware omits is an empty string, not a missing key."""
     found = system.collect(machines.server(tmp_path))
 
     assert found["systemInformation"]["manufacturer"] == "Dell Inc."
@@ -124,7 +124,7 @@ def test_a_machine_without_smbios_says_so(tmp_path: Path) -> None:
 
 
 def test_interfaces_with_hardware_are_told_with_their_addresses(tmp_path: Path) -> None:
-    """Loopback, tunnels and bridges are left out; a port without a carrier file is down; MACs are lower case."""
+    """Loopback, tunnels and bridges are omitted; a port without a carrier file is down; MACs are lower case."""
     found = network.collect(
         machines.server(tmp_path), lambda: {"enp1s0f0": ["10.0.0.7", "fd00::7"], "lo": ["127.0.0.1"]}
     )
@@ -141,13 +141,13 @@ def test_interfaces_with_hardware_are_told_with_their_addresses(tmp_path: Path) 
 
 
 def test_a_machine_without_network_interfaces_is_a_failure(tmp_path: Path) -> None:
-    """It cannot report at all, so something is wrong with what was read."""
+    """Without an interface no report could be sent, so the reading must be wrong."""
     with pytest.raises(LookupError, match="/sys/class/net"):
         network.collect(FakeMachine(tmp_path), dict)
 
 
 def test_adapters_are_told_with_their_place_and_driver(tmp_path: Path) -> None:
-    """A silent driver costs modes and firmware only; a speed of -1 is unknown."""
+    """A driver without answers omits modes and firmware only; a speed of -1 is unknown."""
     first, second = nics.collect(machines.server(tmp_path), SilentDriver())
 
     assert (first["pciAddress"], first["speed"], first["driver"]) == ("0000:01:00.0", "25000Mb/s", "mlx5_core")
@@ -166,7 +166,7 @@ def test_a_virtio_adapter_has_the_pci_address_behind_its_own_bus(tmp_path: Path)
 
 
 def test_pci_devices_have_names_where_the_machine_knows_them(tmp_path: Path) -> None:
-    """Numbers are always there, names only with the list; sub-vendors and classes in it are not mistaken for either."""
+    """Numbers are always present, names only with the list; its sub-vendors and classes are not confused with them."""
     machine = machines.server(tmp_path)
     machine.add_pci("0000:02:00.0", "8086", "1572")
     machine.write(
@@ -188,7 +188,7 @@ def test_pci_devices_have_names_where_the_machine_knows_them(tmp_path: Path) -> 
 
 
 def test_unreadable_files_read_as_empty(tmp_path: Path) -> None:
-    """A folder where a file should be, a missing file, no number: none of it raises."""
+    """A directory in place of a file, a missing file, or invalid text raises nothing."""
     (tmp_path / "sys").mkdir()
     host = Host(tmp_path)
 

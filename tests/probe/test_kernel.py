@@ -1,4 +1,4 @@
-"""Questions to the kernel: addresses over netlink, drivers over ethtool."""
+"""Queries to the kernel: addresses over netlink, drivers over ethtool."""
 
 import ipaddress
 import socket
@@ -39,12 +39,12 @@ def test_global_addresses_are_found_and_link_local_ones_left_out() -> None:
 
 
 def test_a_point_to_point_link_tells_its_own_end() -> None:
-    """The other end's address is there too and is not taken."""
+    """The address of the other end is present too and is not used."""
     assert netlink.parse(address("10.0.0.7", 2, peer="10.0.0.8"))[0] == [(2, "10.0.0.7")]
 
 
 def test_the_end_of_the_dump_is_seen() -> None:
-    """NLMSG_DONE ends it, whatever stood before."""
+    """NLMSG_DONE ends it after any other messages."""
     assert netlink.parse(address("10.0.0.7", 2) + message(3, b"\0\0\0\0")) == ([(2, "10.0.0.7")], False)
 
 
@@ -64,7 +64,7 @@ def test_no_datagram_breaks_the_netlink_reader(noise: bytes) -> None:
 
 
 def test_this_machines_kernel_answers() -> None:
-    """The real kernel knows interfaces only by names that exist."""
+    """The real kernel returns only names of existing interfaces."""
     assert set(netlink.addresses()) <= {name for _, name in socket.if_nameindex()}
 
 
@@ -80,7 +80,7 @@ def test_the_firmware_version_is_cut_out_of_the_drivers_answer() -> None:
 
 
 class Driver(Ethtool):
-    """A driver with masks of three words: it first tells the size, then the masks."""
+    """A driver with masks of three words: it first returns the size, then the masks."""
 
     supported = (1 << 31) | (1 << 12) | (1 << 10) | (1 << 69)
 
@@ -93,7 +93,7 @@ class Driver(Ethtool):
 
 
 def test_link_modes_and_ports_come_from_the_supported_mask() -> None:
-    """Bits beyond the second word count too; connectors are told apart from speeds."""
+    """Bits beyond the second word count too; connectors are distinguished from speeds."""
     modes, ports = Driver().modes("eth0")
 
     assert modes == ["10000baseT/Full", "25000baseCR/Full", "400000baseKR8/Full"]

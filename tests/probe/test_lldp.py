@@ -1,4 +1,4 @@
-"""LLDP: what a frame says, and what happens when it lies."""
+"""LLDP: the content of a frame, and invalid frames."""
 
 import ipaddress
 import socket
@@ -69,7 +69,7 @@ def test_a_tagged_frame_is_read_like_any_other() -> None:
     ],
 )
 def test_a_chassis_may_name_itself_in_several_ways(chassis: bytes, told: str) -> None:
-    """MAC and network addresses are written as such, everything else is text."""
+    """MAC and network addresses are formatted as such, everything else is text."""
     assert lldp.parse(frame(tlv(1, chassis), PORT, TTL))["chassisId"] == told
 
 
@@ -86,7 +86,7 @@ def test_a_chassis_may_name_itself_in_several_ways(chassis: bytes, told: str) ->
     ],
 )
 def test_a_frame_that_names_nobody_is_refused(bad: bytes, why: str) -> None:
-    """The sentence says what is wrong."""
+    """The message says what is wrong."""
     with pytest.raises(lldp.BadFrame, match=why):
         lldp.parse(bad)
 
@@ -94,7 +94,7 @@ def test_a_frame_that_names_nobody_is_refused(bad: bytes, why: str) -> None:
 @pytest.mark.behaviour("Registry and probe", "Any bytes after the EtherType give a bounded neighbour or a refusal.")
 @given(st.binary(max_size=300))
 def test_no_payload_breaks_the_reader(payload: bytes) -> None:
-    """Any bytes behind the type give a neighbour with bounded texts, or a refusal."""
+    """Any bytes after the type give a neighbour with bounded texts, or an error."""
     try:
         found = lldp.parse(frame(payload))
     except lldp.BadFrame:
@@ -104,7 +104,7 @@ def test_no_payload_breaks_the_reader(payload: bytes) -> None:
 
 @given(st.integers(min_value=0, max_value=len(FULL)))
 def test_no_cut_breaks_the_reader(cut: int) -> None:
-    """Cut anywhere, the whole values before the cut stand or the frame is refused."""
+    """Truncated anywhere, the complete values are kept or the frame is rejected."""
     try:
         found = lldp.parse(FULL[:cut])
     except lldp.BadFrame:
@@ -114,7 +114,7 @@ def test_no_cut_breaks_the_reader(cut: int) -> None:
 
 @pytest.fixture
 def cable(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, socket.socket]]:
-    """Interfaces a and b end in sockets that the test holds; every other one is refused."""
+    """Interfaces a and b end in sockets of the test; every other one is refused."""
     ours: dict[str, socket.socket] = {}
     theirs: dict[str, socket.socket] = {}
     for name in ("a", "b"):
@@ -137,7 +137,7 @@ def cable(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, socket.socket]]
     "Registry and probe", "Listening ends when every interface has a neighbour; malformed frames are skipped."
 )
 def test_listening_ends_when_every_interface_heard_somebody(cable: dict[str, socket.socket]) -> None:
-    """Frames that came before are kept; nonsense between them is skipped; the time is not used up."""
+    """Earlier frames are kept; invalid ones between them are skipped; the time is not used up."""
     ears = Listener(["a", "b"])
     cable["a"].send(b"nonsense")
     cable["a"].send(FULL)
@@ -155,14 +155,14 @@ def test_listening_ends_when_every_interface_heard_somebody(cable: dict[str, soc
     "Registry and probe", "Listening ends at a deadline; an interface without a neighbour is listed with none."
 )
 def test_silence_ends_at_the_deadline(cable: dict[str, socket.socket]) -> None:
-    """An interface without a neighbour is told with none."""
+    """An interface without a neighbour has an empty list."""
     assert neighbors.collect(Listener(["a"]), seconds=0.01) == [{"name": "a", "neighbors": []}]
     assert set(cable) == {"a", "b"}
 
 
 @pytest.mark.behaviour("Registry and probe", "Repeated frames are one neighbour; the number of neighbours is limited.")
 def test_a_repeated_frame_is_one_neighbour_and_a_liar_is_bounded(cable: dict[str, socket.socket]) -> None:
-    """The same switch speaks every 30 s; thousands of made-up ones stay a few."""
+    """A switch repeats its frame every 30 s; thousands of invented neighbours are bounded."""
     known: list[lldp.Neighbor] = []
     ears = Listener(["a"])
     for number in range(MAX_NEIGHBORS + 5):
@@ -174,7 +174,7 @@ def test_a_repeated_frame_is_one_neighbour_and_a_liar_is_bounded(cable: dict[str
 
 
 def test_an_interface_that_may_not_be_listened_to_is_a_problem_of_its_own(cable: dict[str, socket.socket]) -> None:
-    """The others are still heard; when none is left the collector fails with the reason."""
+    """The others are still read; when none is left the collector fails with the reason."""
     cable["a"].send(FULL)
 
     assert [entry["name"] for entry in neighbors.collect(Listener(["a", "c"]), seconds=1)] == ["a"]

@@ -1,4 +1,4 @@
-"""Handing a report over: what is sent, and what each answer means."""
+"""Sending a report: the request, and the meaning of each response."""
 
 import socket
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ UUID = "38947555-7742-3448-3784-823347823834"
 
 @pytest.mark.behaviour("Registry and probe", "The probe sends its report to `/register` with the token of its boot.")
 def test_a_report_goes_to_register_with_the_token() -> None:
-    """The body names the system beside the data; a path of the URL is kept."""
+    """The body has the system UUID beside the data; a path in the URL is kept."""
     with serve(201) as peer:
         Registry(peer.url + "/behind/", UUID, "tok").register({"cpu": []})
 
@@ -23,7 +23,7 @@ def test_a_report_goes_to_register_with_the_token() -> None:
 
 
 def test_an_erasure_is_told_beside_it() -> None:
-    """The same body and token, at an address of its own."""
+    """The same body and token, at a path of its own."""
     with serve(200) as peer:
         Registry(peer.url, UUID, "tok").sanitized({"done": False})
 
@@ -34,7 +34,7 @@ def test_an_erasure_is_told_beside_it() -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 410])
 def test_a_refused_token_is_final(status: int) -> None:
-    """The sentence has the status, and never the token."""
+    """The message has the status, and never the token."""
     with serve(status) as peer, pytest.raises(Refused, match=str(status)) as raised:
         Registry(peer.url, UUID, "s3cret-token").register({})
 
@@ -43,14 +43,14 @@ def test_a_refused_token_is_final(status: int) -> None:
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_report_that_cannot_be_taken_is_final_and_says_why(status: int) -> None:
-    """The registry's own words are passed on."""
+    """The registry's own message is passed on."""
     with serve(status) as peer, pytest.raises(Malformed, match="said the registry"):
         Registry(peer.url, UUID, "tok").register({})
 
 
 @pytest.mark.parametrize("status", [302, 307, 404, 429, 500, 503])
 def test_everything_else_may_be_better_later(status: int) -> None:
-    """A redirect is not followed: the token is for this registry alone."""
+    """A redirect is not followed: the token is for this registry only."""
     with serve(status, headers={"Retry-After": "7", "Location": "http://127.0.0.1:1/elsewhere"}) as peer:
         with pytest.raises(NotNow, match=str(status)) as raised:
             Registry(peer.url, UUID, "tok").register({})
@@ -60,7 +60,7 @@ def test_everything_else_may_be_better_later(status: int) -> None:
 
 
 def test_a_retry_after_that_is_a_date_is_ignored() -> None:
-    """Only seconds are understood; a machine's clock may be years off."""
+    """Only seconds are supported; a machine's clock may be years off."""
     with serve(503, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) as peer, pytest.raises(NotNow) as raised:
         Registry(peer.url, UUID, "tok").register({})
 
@@ -69,7 +69,7 @@ def test_a_retry_after_that_is_a_date_is_ignored() -> None:
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port of the loopback interface on which nobody listens."""
+    """A port of the loopback interface without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
@@ -82,7 +82,7 @@ def silent_port() -> Iterator[int]:
 
 
 def test_nobody_there_may_be_better_later(closed_port: int) -> None:
-    """A refused connection says what it is."""
+    """The message has the reason of the refused connection."""
     with pytest.raises(NotNow, match="cannot be reached"):
         Registry(f"http://127.0.0.1:{closed_port}", UUID, "tok").register({})
 

@@ -1,4 +1,4 @@
-"""The report as a whole: its keys are the registry's, and one broken part never costs the others."""
+"""The whole report: its keys are those of the registry, and a failed part does not affect the others."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).with_name("golden-report.json")
     "Registry and probe", "The probe's report of a known machine has the keys, types and values of the registry's API."
 )
 def test_the_report_of_a_known_machine_is_the_known_report(tmp_path: Path) -> None:
-    """Keys, types and values, as the registry's API has them."""
+    """Keys, types and values, as in the registry's API."""
     chosen = report.collectors(
         machines.server(tmp_path),
         Listener([]),
@@ -35,7 +35,7 @@ def test_the_report_of_a_known_machine_is_the_known_report(tmp_path: Path) -> No
     "Registry and probe", "A machine that shows nothing still reports, with a sentence for each failed part."
 )
 def test_a_machine_that_shows_nothing_still_reports(tmp_path: Path) -> None:
-    """Every failure is a sentence that names its part; nothing is missing from the keys."""
+    """Every failure is a sentence that names its part; all keys are present."""
     data = report.gather(report.collectors(FakeMachine(tmp_path), Listener([]), 0))
 
     assert set(data) == set(json.loads(GOLDEN.read_text()))
@@ -49,7 +49,7 @@ def test_a_machine_that_shows_nothing_still_reports(tmp_path: Path) -> None:
 
 
 def test_a_collector_may_fail_in_any_way() -> None:
-    """An exception without words is named by its kind."""
+    """An exception without a message is named by its type."""
 
     def breaks() -> object:
         raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""A BMC in memory behind the Transport protocol, with faults to order."""
+"""A BMC in memory behind the Transport protocol, with injectable faults."""
 
 import asyncio
 import copy
@@ -25,7 +25,7 @@ ROOT: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Request:
-    """One request as the BMC saw it."""
+    """One request as the BMC received it."""
 
     method: str
     path: str
@@ -44,7 +44,7 @@ def answer(status: int, body: object = None, **headers: str) -> Response:
 
 
 def complaint(text: str, identity: str = "Base.1.8.PropertyValueNotInList", **more: str) -> dict[str, Any]:
-    """An error body as DSP0266 has it."""
+    """An error body as in DSP0266."""
     return {
         "error": {
             "code": "Base.1.8.GeneralError",
@@ -56,7 +56,7 @@ def complaint(text: str, identity: str = "Base.1.8.PropertyValueNotInList", **mo
 
 @dataclass
 class FakeBMC:
-    """Serves `resources`, checks who asks, and plays `script[(method, path)]` first, one entry per request."""
+    """Serves `resources`, checks the login, and replays `script[(method, path)]` first, one entry for each request."""
 
     resources: dict[str, Any] = field(default_factory=lambda: {"/redfish/v1/": copy.deepcopy(ROOT)})
     script: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class FakeBMC:
         self.closed = True
 
     def fault(self, method: str, path: str, *answers: Any) -> None:
-        """Play these before answering properly."""
+        """Replay these before normal answers."""
         self.script.setdefault((method, path), []).extend(answers)
 
     def seen(self, method: str, path: str = "") -> list[Request]:

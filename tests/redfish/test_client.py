@@ -65,7 +65,7 @@ async def test_the_root_is_read_once(bmc: FakeBMC, client: RedfishClient) -> Non
 async def test_each_status_has_its_error(
     bmc: FakeBMC, client: RedfishClient, status: int, kind: type[BMCError]
 ) -> None:
-    """The sentence names the BMC, the request and the BMC's own words."""
+    """The message names the BMC, the request and the BMC's own message."""
     bmc.fault("GET", THING, answer(status, complaint("Sorry about that")))
     with pytest.raises(BMCError) as caught:
         await client.get(THING)
@@ -75,7 +75,7 @@ async def test_each_status_has_its_error(
 
 
 async def test_503_carries_retry_after(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Seconds are surfaced; a date is ignored."""
+    """Seconds are used; a date is ignored."""
     date = answer(503, retry_after="Fri, 31 Dec 1999 23:59:59 GMT")
     bmc.fault("GET", THING, answer(503, retry_after="12"), date)
     with pytest.raises(BMCBusy) as seconds:
@@ -88,21 +88,21 @@ async def test_503_carries_retry_after(bmc: FakeBMC, client: RedfishClient) -> N
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"a":', b"[1]", b"\xff\xfe", b"null", b"[" * 100_000])
 async def test_what_is_no_json_object_is_a_protocol_error(bmc: FakeBMC, client: RedfishClient, body: bytes) -> None:
-    """Garbage, truncation and nesting without end are refused in one way."""
+    """Invalid JSON, truncation and excessive nesting are rejected in the same way."""
     bmc.fault("GET", THING, Response(200, {}, body))
     with pytest.raises(BMCProtocolError, match="not a JSON object"):
         await client.get(THING)
 
 
 async def test_an_error_behind_200_is_an_error(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Some BMCs say 200 and send an error instead of the resource."""
+    """Some BMCs answer 200 with an error instead of the resource."""
     bmc.fault("GET", THING, answer(200, complaint("Not ready yet")))
     with pytest.raises(BMCServerError, match="Not ready yet"):
         await client.get(THING)
 
 
 async def test_a_success_reported_as_error_is_a_success(bmc: FakeBMC, client: RedfishClient) -> None:
-    """HPE wraps its successes in `error`; only a critical message counts as a failure."""
+    """HPE reports successes in `error`; only a critical message is a failure."""
     bmc.fault("POST", THING, answer(200, complaint("Done", "Base.1.4.Success", Severity="OK")))
     bmc.fault("POST", THING, answer(200, complaint("Broken", Severity="Critical")))
     assert (await client.post(THING, {})).status == 200
@@ -111,7 +111,7 @@ async def test_a_success_reported_as_error_is_a_success(bmc: FakeBMC, client: Re
 
 
 async def test_a_hang_ends_at_the_deadline(bmc: FakeBMC) -> None:
-    """A BMC that accepts and never answers costs its own caller the deadline, no more."""
+    """A BMC that never answers costs its own caller the deadline, and no more."""
     client = client_of(bmc, limits=Limits(deadline=7))
     await client.get(THING)
     bmc.fault("GET", THING, HANG)
@@ -122,7 +122,7 @@ async def test_a_hang_ends_at_the_deadline(bmc: FakeBMC) -> None:
 
 
 async def test_the_deadline_includes_the_wait_for_a_slot(bmc: FakeBMC) -> None:
-    """Behind two hanging reads a third one gives up in time."""
+    """Behind two hanging reads a third one times out at its deadline."""
     client = client_of(bmc, limits=Limits(deadline=7))
     await client.get(THING)
     bmc.fault("GET", THING, HANG, HANG)
@@ -133,7 +133,7 @@ async def test_the_deadline_includes_the_wait_for_a_slot(bmc: FakeBMC) -> None:
 
 
 async def test_at_most_two_reads_and_one_write_are_in_flight(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Whoever asks for more waits; also the login counts as a write."""
+    """Further requests wait; the login counts as a write."""
     reads = [client.get(THING) for _ in range(8)]
     writes = [client.patch(THING, {"Name": str(n)}) for n in range(4)]
     await asyncio.gather(*reads, *writes)
@@ -141,7 +141,7 @@ async def test_at_most_two_reads_and_one_write_are_in_flight(bmc: FakeBMC, clien
 
 
 async def test_a_cancelled_caller_frees_its_slot(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Slots do not leak when a controller is stopped in the middle of a request."""
+    """Cancelling a request releases its slot."""
     bmc.fault("GET", THING, HANG, HANG)
     hanging = [asyncio.create_task(client.get(THING)) for _ in range(2)]
     await asyncio.sleep(1)
@@ -152,7 +152,7 @@ async def test_a_cancelled_caller_frees_its_slot(bmc: FakeBMC, client: RedfishCl
 
 
 async def test_a_read_on_a_dropped_connection_is_repeated_once(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Keep-alive connections go stale; a second break is reported."""
+    """Keep-alive connections become stale; a second failure is raised."""
     dropped = ConnectionDropped("gone")
     bmc.fault("GET", THING, dropped)
     await client.get(THING)
@@ -162,7 +162,7 @@ async def test_a_read_on_a_dropped_connection_is_repeated_once(bmc: FakeBMC, cli
 
 
 async def test_a_write_on_a_dropped_connection_is_not_repeated(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Nobody knows whether the reset happened; a second one could undo it."""
+    """Whether the reset happened is unknown; a second one could undo it."""
     bmc.fault("POST", THING, ConnectionDropped("gone"))
     with pytest.raises(ConnectionDropped):
         await client.post(THING, {})
@@ -189,7 +189,7 @@ async def test_patch_sends_if_match_where_an_etag_is_known(bmc: FakeBMC, client:
 
 
 async def test_after_412_a_fresh_etag_is_used_once(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Somebody else changed the resource between our read and our write."""
+    """Another client changed the resource between the read and the write."""
     bmc.etags[THING] = '"2"'
     await client.patch(THING, {"Name": "new"}, etag='"1"')
     assert [r.headers["if-match"] for r in bmc.seen("PATCH")] == ['"1"', '"2"']
@@ -205,7 +205,7 @@ async def test_an_etag_that_is_refused_although_current_is_left_out(bmc: FakeBMC
 
 
 async def test_412_twice_is_a_conflict(bmc: FakeBMC, client: RedfishClient) -> None:
-    """The caller tries again later; the client does not fight."""
+    """The caller retries later."""
     bmc.fault("PATCH", THING, answer(412), answer(412))
     with pytest.raises(BMCConflict, match="outdated twice"):
         await client.patch(THING, {}, etag='"1"')
@@ -213,7 +213,7 @@ async def test_412_twice_is_a_conflict(bmc: FakeBMC, client: RedfishClient) -> N
 
 
 async def test_428_makes_it_fetch_an_etag(bmc: FakeBMC, client: RedfishClient) -> None:
-    """A BMC that insists on If-Match gets it."""
+    """A BMC that requires If-Match gets it."""
     bmc.etags[THING] = '"9"'
     bmc.fault("PATCH", THING, answer(428))
     await client.patch(THING, {"Name": "new"})
@@ -240,7 +240,7 @@ async def test_a_redirect_within_the_bmc_is_followed(bmc: FakeBMC, client: Redfi
     ["https://evil.example/redfish/v1/Thing", "//evil.example/x", "http://10.0.0.1/x", "https://10.0.0.1:444/x"],
 )
 async def test_a_redirect_elsewhere_is_refused(bmc: FakeBMC, client: RedfishClient, location: str) -> None:
-    """Another host, port or scheme is never followed; the sentence says what to set."""
+    """Another host, port or scheme is never followed; the message says what to set."""
     bmc.fault("GET", THING, answer(302, location=location))
     with pytest.raises(BMCProtocolError, match=r"is not followed\. If that is the BMC, set its address"):
         await client.get(THING)
@@ -264,7 +264,7 @@ async def test_a_redirect_loop_ends(bmc: FakeBMC, client: RedfishClient) -> None
 
 
 async def test_a_redirected_write_is_refused(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Changes go where they were meant to go, or nowhere."""
+    """A change is sent to its own path only."""
     bmc.fault("POST", THING, answer(307, location=THING))
     with pytest.raises(BMCProtocolError):
         await client.post(THING, {})
@@ -272,7 +272,7 @@ async def test_a_redirected_write_is_refused(bmc: FakeBMC, client: RedfishClient
 
 @pytest.mark.parametrize("root", [answer(404), answer(200, {"hello": "world"})])
 async def test_what_is_no_bmc_is_said_so(bmc: FakeBMC, client: RedfishClient, root: Response) -> None:
-    """A web server at the address gets a helpful sentence, and no password."""
+    """A web server at the address gives a helpful message, without the password."""
     bmc.fault("GET", "/redfish/v1/", root)
     with pytest.raises(BMCProtocolError, match="is this address a BMC"):
         await client.get(THING)
@@ -280,7 +280,7 @@ async def test_what_is_no_bmc_is_said_so(bmc: FakeBMC, client: RedfishClient, ro
 
 
 async def test_202_brings_a_task(bmc: FakeBMC, client: RedfishClient) -> None:
-    """The monitor is where to ask later."""
+    """The monitor is the path to poll."""
     bmc.fault("POST", THING, answer(202, {"TaskState": "New"}, location=f"{ORIGIN}/redfish/v1/TaskMonitors/7"))
     reply = await client.post(THING, {})
     assert reply.task is not None
@@ -288,7 +288,7 @@ async def test_202_brings_a_task(bmc: FakeBMC, client: RedfishClient) -> None:
 
 
 async def test_the_observer_hears_of_every_request(bmc: FakeBMC) -> None:
-    """Outcomes are few words, fit for metric labels."""
+    """Outcomes are a small set of metric labels."""
     heard: list[tuple[str, str]] = []
     client = RedfishClient(bmc, origin=ORIGIN, observer=lambda method, outcome, _: heard.append((method, outcome)))
     bmc.fault("GET", THING, answer(200, {"@odata.id": THING}), answer(500), ConnectionDropped("x"), BMCTimeout("y"))
@@ -302,13 +302,13 @@ async def test_the_observer_hears_of_every_request(bmc: FakeBMC) -> None:
 
 
 async def test_a_fragment_is_not_sent(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Links into a resource lead to the resource."""
+    """A link with a fragment leads to its resource."""
     await client.get(f"{THING}#/Members/0")
     assert bmc.requests[-1].path == THING
 
 
 async def test_repr_shows_live_state(bmc: FakeBMC, client: RedfishClient) -> None:
-    """Who, how many requests, and whether it is over."""
+    """Origin, number of requests, and whether it is closed."""
     await client.get(THING)
     assert repr(client) == f"<RedfishClient {ORIGIN} 3 requests>"
     assert repr(client.session) == "<Session 10.0.0.1:443 session>"
@@ -317,12 +317,12 @@ async def test_repr_shows_live_state(bmc: FakeBMC, client: RedfishClient) -> Non
 
 
 async def test_delete_removes(bmc: FakeBMC, client: RedfishClient) -> None:
-    """DELETE is a write like others."""
+    """DELETE follows the rules of other writes."""
     assert (await client.delete(THING)).status == 204
 
 
 async def test_a_change_without_permit_is_not_sent(bmc: FakeBMC) -> None:
-    """The permit is asked when the change's turn has come, not when it was queued; reads, login and logout go on."""
+    """The permit is checked when the change is sent, not when it was queued; reads, login and logout do not need it."""
 
     def permit() -> None:
         if bmc.seen("PATCH", THING):

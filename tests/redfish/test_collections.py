@@ -44,7 +44,7 @@ async def test_pages_are_read_to_the_end_in_order(bmc: FakeBMC) -> None:
 
 @pytest.mark.parametrize("more", [LIST, f"{LIST}?again"])
 async def test_pages_in_a_circle_are_refused(bmc: FakeBMC, more: str) -> None:
-    """A page that was seen before ends it."""
+    """A page that was read before ends the read with an error."""
     bmc.resources[LIST] = page("a", more=more)
     bmc.resources[f"{LIST}?again"] = page("a", more=LIST)
     with pytest.raises(BMCProtocolError, match="endless sequence"):
@@ -67,7 +67,7 @@ async def test_too_many_members_are_refused(bmc: FakeBMC) -> None:
 
 
 async def test_a_member_deleted_meanwhile_is_left_out_and_a_broken_one_named(bmc: FakeBMC) -> None:
-    """404 means gone; other errors stand in the member's place."""
+    """404 means deleted; other errors are in the member's position."""
     bmc.resources[LIST] = page("a", "gone", "b")
     bmc.fault("GET", f"{LIST}/b", answer(500))
     assert await ids(bmc) == ["a", BMCServerError.__name__]
@@ -91,7 +91,7 @@ async def test_expanded_members_without_id_are_read_one_by_one(bmc: FakeBMC) -> 
 
 @pytest.mark.parametrize("status", [400, 501, 500])
 async def test_a_bmc_that_fails_at_expanding_is_asked_the_plain_way(bmc: FakeBMC, status: int) -> None:
-    """Advertised is not implemented."""
+    """Some BMCs advertise $expand without implementing it."""
     expanding(bmc)
     bmc.fault("GET", EXPANDED, answer(status))
     bmc.resources[LIST] = page("a", "b")
@@ -99,7 +99,7 @@ async def test_a_bmc_that_fails_at_expanding_is_asked_the_plain_way(bmc: FakeBMC
 
 
 async def test_expansion_can_be_forbidden(bmc: FakeBMC) -> None:
-    """For the quirk."""
+    """For the quirk no_expand."""
     expanding(bmc)
     bmc.resources[LIST] = page("a")
     assert await ids(bmc, expand=False) == ["a"]
@@ -107,6 +107,6 @@ async def test_expansion_can_be_forbidden(bmc: FakeBMC) -> None:
 
 @pytest.mark.parametrize("junk", [None, {}, "x", [None, 7, {"@odata.id": 3}, {"no": "link"}]])
 async def test_members_of_wrong_types_are_ignored(bmc: FakeBMC, junk: object) -> None:
-    """Nothing to read, nothing raised."""
+    """They are skipped without an error."""
     bmc.resources[LIST] = {"@odata.id": LIST, "Members": junk}
     assert await ids(bmc) == []

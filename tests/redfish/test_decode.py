@@ -25,7 +25,7 @@ VALUES = st.recursive(
 
 
 def test_nulls_and_wrong_types_leave_defaults_and_the_rest_is_kept() -> None:
-    """One bad field costs only itself."""
+    """One wrong field affects only itself."""
     raw = {
         "UUID": "ABC",
         "PowerState": None,
@@ -53,13 +53,13 @@ def test_numbers_are_read_however_they_are_written(sent: object, read: int) -> N
 
 @pytest.mark.parametrize("raw", [None, [], "x", 3])
 def test_what_is_no_object_is_all_defaults(raw: object) -> None:
-    """Missing and made-up resources look alike."""
+    """Missing and invalid resources decode alike."""
     assert decode(raw, resources.System) == resources.System()
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8))
 def test_any_object_decodes_to_fields_of_the_declared_types(kind: type[msgspec.Struct], raw: dict[str, Any]) -> None:
-    """No value, however odd, raises or gets through with a wrong type."""
+    """No value raises, or results in a wrong type."""
     value = decode(raw, kind)
     assert msgspec.convert(msgspec.to_builtins(value), kind) is not None
 

@@ -1,4 +1,4 @@
-"""The transport over real sockets on loopback: TLS, hangs, lies."""
+"""The transport over sockets on loopback: TLS, hangs, invalid answers."""
 
 import asyncio
 import hashlib
@@ -63,7 +63,7 @@ async def _echo(request: web.Request) -> web.StreamResponse:
 
 @asynccontextmanager
 async def serving(context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """A well-behaved web server; yields its port."""
+    """A correct web server; yields its port."""
     app = web.Application()
     app.router.add_get("/big", _big)
     app.router.add_get("/bomb", _bomb)
@@ -109,7 +109,7 @@ async def transport(port: int, scheme: str = "http", **options: object) -> Async
 
 
 async def test_requests_and_answers_pass_unchanged() -> None:
-    """Any status is an answer; header names come in lower case; paths are sent as they are."""
+    """Any status is an answer; header names are in lower case; paths are sent unchanged."""
     async with serving() as port, transport(port) as http:
         read = await http.request("GET", "/a%2Fb?x=%20&$expand=.($levels=1)", headers=HEADERS, timeout=2)
         written = await http.request("PATCH", "/x", headers=HEADERS, body=b"{}", timeout=2)
@@ -119,7 +119,7 @@ async def test_requests_and_answers_pass_unchanged() -> None:
 
 
 async def test_redirects_are_handed_back() -> None:
-    """The transport itself never goes anywhere else."""
+    """The transport itself never follows them."""
     async with serving() as port, transport(port) as http:
         answer = await http.request("GET", "/redirect", headers=HEADERS, timeout=2)
     assert (answer.status, answer.headers["location"]) == (302, "http://127.0.0.1:1/elsewhere")
@@ -134,7 +134,7 @@ async def test_a_body_beyond_the_limit_is_not_read(path: str) -> None:
 
 
 async def test_one_connection_serves_many_requests() -> None:
-    """Keep-alive: TLS with a BMC costs a second."""
+    """A TLS handshake with a BMC takes a second."""
     connections = 0
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -160,7 +160,7 @@ def _until_closed(handler: Handler) -> Handler:
 
 
 async def test_a_certificate_of_the_ca_is_trusted(authority: Authority, tmp_path: Path) -> None:
-    """ca_pem is the only authority then."""
+    """ca_pem is the only CA then."""
     trust = Trust(ca_pem=authority.pem.decode())
     async with serving(authority.server_context(tmp_path)) as port, transport(port, "https", trust=trust) as http:
         assert (await http.request("GET", "/", headers=HEADERS, timeout=2)).status == 200
@@ -172,7 +172,7 @@ async def test_a_certificate_of_the_ca_is_trusted(authority: Authority, tmp_path
 async def test_an_unknown_ca_or_another_name_is_refused(
     authority: Authority, tmp_path: Path, dns: str, trusted: bool, reason: str
 ) -> None:
-    """The sentence says which."""
+    """The message says which."""
     ca = authority if trusted else Authority()
     context = authority.server_context(tmp_path, dns=dns)
     async with serving(context) as port, transport(port, "https", trust=Trust(ca_pem=ca.pem.decode())) as http:
@@ -181,7 +181,7 @@ async def test_an_unknown_ca_or_another_name_is_refused(
 
 
 async def test_by_default_the_systems_cas_decide(authority: Authority, tmp_path: Path) -> None:
-    """A self-made certificate is refused unless asked otherwise."""
+    """A self-signed certificate is refused unless configured otherwise."""
     async with serving(authority.server_context(tmp_path)) as port:
         async with transport(port, "https") as http:
             with pytest.raises(BMCTLSError):
@@ -191,7 +191,7 @@ async def test_by_default_the_systems_cas_decide(authority: Authority, tmp_path:
 
 
 async def test_the_first_certificate_is_looked_at_without_a_request(authority: Authority, tmp_path: Path) -> None:
-    """Whoever signed it; what is seen can be pinned, and then the certificate of somebody else is named with both."""
+    """The fingerprint of any certificate can be pinned; another certificate is then an error that names both."""
     async with serving(authority.server_context(tmp_path)) as port:
         seen = await first_fingerprint("127.0.0.1", port)
         async with transport(port, "https", trust=Trust(fingerprint=seen)) as http:
@@ -206,7 +206,7 @@ async def test_the_first_certificate_is_looked_at_without_a_request(authority: A
 
 
 async def test_a_certificate_that_cannot_be_seen_is_an_error_of_its_kind() -> None:
-    """A closed port, a port without TLS, and one that says nothing."""
+    """A closed port, a port without TLS, and one without an answer."""
 
     async def mute(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -238,14 +238,14 @@ async def test_a_pinned_certificate_is_the_only_one(authority: Authority, tmp_pa
 
 
 async def test_https_to_a_plain_port_says_so() -> None:
-    """The sentence asks about the scheme."""
+    """The message asks about the scheme."""
     async with serving() as port, transport(port, "https", trust=Trust(verify=False)) as http:
         with pytest.raises(BMCTLSError, match="is https the right scheme"):
             await http.request("GET", "/", headers=HEADERS, timeout=2)
 
 
 async def test_a_closed_port_is_unreachable() -> None:
-    """With the system's reason."""
+    """With the reason of the operating system."""
     async with raw(_silent) as port:
         pass
     async with transport(port) as http:
@@ -279,7 +279,7 @@ async def _telnet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 @pytest.mark.parametrize("handler", [_silent, _half])
 async def test_a_hang_is_a_timeout_at_the_deadline(handler: Handler) -> None:
-    """Silence and an answer that stops in the middle."""
+    """No answer, and an incomplete answer."""
     async with raw(handler) as port, transport(port) as http:
         start = asyncio.get_running_loop().time()
         with pytest.raises(BMCTimeout, match=r"did not answer GET within 0\.2 s"):
@@ -303,7 +303,7 @@ async def test_a_connection_that_breaks_is_dropped(handler: Handler) -> None:
 
 
 async def test_what_is_not_http_is_a_protocol_error_without_secrets() -> None:
-    """The library's own error would carry the request's headers; nothing of it is chained."""
+    """The library's error has the request's headers, and is not chained."""
     async with raw(_telnet) as port, transport(port) as http:
         with pytest.raises(BMCProtocolError, match="did not answer GET in HTTP") as caught:
             await http.request("GET", "/", headers=HEADERS, timeout=2)
@@ -315,7 +315,7 @@ async def test_what_is_not_http_is_a_protocol_error_without_secrets() -> None:
 
 @pytest.mark.parametrize("path", ["no-slash", "/a b", "/a\r\nX: y", ""])
 async def test_what_is_no_path_is_not_sent(path: str) -> None:
-    """BMCs hand out strange links."""
+    """BMCs return invalid links."""
     async with transport(1) as http:
         with pytest.raises(BMCProtocolError, match="not a path"):
             await http.request("GET", path, headers=HEADERS, timeout=1)
@@ -329,14 +329,14 @@ async def test_a_path_with_two_slashes_stays_on_the_host() -> None:
 
 
 async def test_headers_with_line_breaks_are_refused() -> None:
-    """A token from a lying BMC cannot inject a header."""
+    """A token from a malicious BMC cannot inject a header."""
     async with serving() as port, transport(port) as http:
         with pytest.raises(BMCProtocolError):
             await http.request("GET", "/", headers={"x-auth-token": "a\r\nX-Evil: 1"}, timeout=2)
 
 
 async def test_a_closed_transport_stays_closed() -> None:
-    """No connection is opened behind the owner's back."""
+    """No new connection is opened."""
     async with serving() as port:
         http = HTTPTransport("127.0.0.1", port=port, scheme="http")
         await http.request("GET", "/", headers=HEADERS, timeout=2)
@@ -355,13 +355,13 @@ async def test_a_closed_transport_stays_closed() -> None:
     ],
 )
 def test_settings_that_cannot_work_are_refused_at_once(options: dict[str, object], reason: str) -> None:
-    """A sentence that names the field."""
+    """The message names the field."""
     with pytest.raises(ValueError, match=reason):
         HTTPTransport("127.0.0.1", **options)  # type: ignore[arg-type]  # wrong on purpose
 
 
 async def test_the_client_repeats_a_read_when_the_keep_alive_connection_is_stale() -> None:
-    """Servers that close idle connections without a word do no harm."""
+    """Servers that close idle connections cause no failed read."""
 
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

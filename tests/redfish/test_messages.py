@@ -25,14 +25,14 @@ JSON = st.recursive(
 
 
 def test_specific_messages_win_over_general_ones() -> None:
-    """`A general error has occurred` helps nobody."""
+    """`A general error has occurred` has no information."""
     body = complaint("The value 'Pxx' is not in the list")
     body["error"]["@Message.ExtendedInfo"].append({"MessageId": "Base.1.8.GeneralError", "Message": "A general error"})
     assert sentence(body) == "The value 'Pxx' is not in the list."
 
 
 def test_several_messages_are_all_said_once() -> None:
-    """Order kept, repetitions dropped."""
+    """In order, without repetitions."""
     infos = [{"Message": "One."}, {"Message": "Two"}, {"Message": "One."}]
     assert sentence({"error": {"@Message.ExtendedInfo": infos}}) == "One. Two."
 
@@ -52,13 +52,13 @@ def test_several_messages_are_all_said_once() -> None:
     ],
 )
 def test_every_known_shape_gives_its_words(body: object, words: str) -> None:
-    """The standard's shape, and the ones BMCs made up."""
+    """The standard's shape, and deviations of BMCs."""
     assert sentence(body) == words
 
 
 @given(JSON)
 def test_any_body_gives_one_short_printable_line(body: Any) -> None:
-    """Whatever a BMC sends, a condition can hold it."""
+    """Any body fits into a condition."""
     words = sentence(body)
     assert len(words) <= LONGEST
     assert words.isprintable()
@@ -68,7 +68,7 @@ def test_any_body_gives_one_short_printable_line(body: Any) -> None:
 
 @given(st.integers(300, 999), st.binary(max_size=64) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_failure_is_one_of_our_errors(status: int, body: bytes) -> None:
-    """The sentence begins with who was asked and the status."""
+    """The message begins with the request and the status."""
     error = error_for(Response(status, {}, body), "GET /x on bmc")
     assert isinstance(error, BMCError)
     assert str(error).startswith(f"GET /x on bmc was answered {status}")
@@ -76,5 +76,5 @@ def test_any_failure_is_one_of_our_errors(status: int, body: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_parsing_never_raises(body: bytes) -> None:
-    """Bytes are JSON or None."""
+    """The result is JSON or None."""
     parse(body)

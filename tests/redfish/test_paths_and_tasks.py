@@ -25,13 +25,13 @@ def test_a_local_path_is_a_path_or_an_error(url: str) -> None:
 
 @given(st.text(alphabet="/:@?#[]%.htps10bmc"))
 def test_a_redirect_stays_or_is_refused(url: str) -> None:
-    """Whatever the Location says."""
+    """For any Location."""
     with contextlib.suppress(BMCProtocolError):
         assert redirect_path(url, "https://bmc:443").startswith("/")
 
 
 def test_userinfo_in_a_redirect_does_not_hide_the_host() -> None:
-    """https://bmc@evil/ is evil's."""
+    """https://bmc@evil/ refers to the host evil."""
     with pytest.raises(BMCProtocolError):
         redirect_path("https://bmc:443@evil.example/x", "https://bmc:443")
 
@@ -46,11 +46,11 @@ def test_userinfo_in_a_redirect_does_not_hide_the_host() -> None:
     ],
 )
 def test_a_task_is_found_wherever_the_bmc_puts_it(headers: dict[str, str], body: object, task: Task) -> None:
-    """Location, TaskMonitor or the Task itself; junk is nothing."""
+    """Location, TaskMonitor or the Task itself; other values are ignored."""
     assert parse_task(headers, body) == task
 
 
 def test_a_completed_task_has_ended() -> None:
-    """Nothing more to poll."""
+    """There is nothing left to poll."""
     assert Task(state="Completed").ended
     assert not Task(state="Running").ended

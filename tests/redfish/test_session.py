@@ -1,4 +1,4 @@
-"""Getting in: sessions, basic, refusals."""
+"""Authentication: sessions, basic, refusals."""
 
 import asyncio
 import math
@@ -21,7 +21,7 @@ def bmc() -> FakeBMC:
 
 
 async def test_one_login_serves_all_concurrent_callers(bmc: FakeBMC) -> None:
-    """Ten callers at once cost one root, one login and ten reads."""
+    """Ten concurrent callers cost one root, one login and ten reads."""
     client = client_of(bmc)
     await asyncio.gather(*(client.get(THING) for _ in range(10)))
     assert len(bmc.seen("POST", SESSIONS)) == 1
@@ -29,7 +29,7 @@ async def test_one_login_serves_all_concurrent_callers(bmc: FakeBMC) -> None:
 
 
 async def test_the_password_is_sent_nowhere_but_to_the_session_collection(bmc: FakeBMC) -> None:
-    """After the login only the token travels."""
+    """After the login only the token is sent."""
     await client_of(bmc).get(THING)
     bodies = [r for r in bmc.requests if PASSWORD in str(r)]
     assert [r.path for r in bodies] == [SESSIONS]
@@ -37,7 +37,7 @@ async def test_the_password_is_sent_nowhere_but_to_the_session_collection(bmc: F
 
 
 async def test_an_expired_session_is_renewed_once_for_all(bmc: FakeBMC) -> None:
-    """When the BMC forgets its sessions, concurrent callers share the new login."""
+    """When the BMC loses its sessions, concurrent callers share the new login."""
     client = client_of(bmc)
     await client.get(THING)
     bmc.tokens.clear()
@@ -46,7 +46,7 @@ async def test_an_expired_session_is_renewed_once_for_all(bmc: FakeBMC) -> None:
 
 
 async def test_a_refused_password_is_offered_once(bmc: FakeBMC) -> None:
-    """Ten callers and later ones get BMCAuthError, the BMC sees one attempt: no account is locked."""
+    """Ten callers and later ones get BMCAuthError after one attempt, so that no account is locked."""
     client = client_of(bmc, password="wrong")
     results = await asyncio.gather(*(client.get(THING) for _ in range(10)), return_exceptions=True)
     with pytest.raises(BMCAuthError, match=r"refused the user name or password.*no more often than every 900 s"):
@@ -57,7 +57,7 @@ async def test_a_refused_password_is_offered_once(bmc: FakeBMC) -> None:
 
 
 async def test_a_refusal_has_the_same_words_whenever_it_is_met(bmc: FakeBMC) -> None:
-    """They become conditions: words that count seconds would be written to the API at every look."""
+    """The text becomes a condition, which must not change at each reconcile."""
     client = client_of(bmc, password="wrong")
     words = set()
     for _ in range(3):
@@ -69,7 +69,7 @@ async def test_a_refusal_has_the_same_words_whenever_it_is_met(bmc: FakeBMC) -> 
 
 
 async def test_a_refused_password_is_tried_again_after_the_cool_down(bmc: FakeBMC) -> None:
-    """A password that was corrected on the BMC works without a restart, after the cool-down."""
+    """A password that was corrected on the BMC works after the cooldown, without a restart."""
     client = client_of(bmc, limits=Limits(cooldown=60))
     bmc.password = "other"
     with pytest.raises(BMCAuthError):
@@ -80,7 +80,7 @@ async def test_a_refused_password_is_tried_again_after_the_cool_down(bmc: FakeBM
 
 
 async def test_a_refusal_can_be_forgotten_on_purpose(bmc: FakeBMC) -> None:
-    """An operator who knows better allows one more try."""
+    """The retry annotation allows one more attempt."""
     client = client_of(bmc, limits=Limits(cooldown=math.inf))
     bmc.fault("POST", SESSIONS, answer(403))
     with pytest.raises(BMCAuthError):
@@ -90,7 +90,7 @@ async def test_a_refusal_can_be_forgotten_on_purpose(bmc: FakeBMC) -> None:
 
 
 async def test_401_for_ever_is_an_auth_error_after_one_more_login(bmc: FakeBMC) -> None:
-    """A BMC that hands out useless sessions is logged into twice, then left alone for a minute."""
+    """After two logins with useless sessions there is no further one for a minute."""
     client = client_of(bmc)
     bmc.fault("GET", THING, *[answer(401)] * 10)
     for _ in range(3):
@@ -102,7 +102,7 @@ async def test_401_for_ever_is_an_auth_error_after_one_more_login(bmc: FakeBMC) 
 
 @pytest.mark.parametrize("status", [404, 405, 501, 400])
 async def test_without_session_service_basic_authentication_is_used(bmc: FakeBMC, status: int) -> None:
-    """The login that is not there is asked for once."""
+    """The missing collection is requested once."""
     bmc.fault("POST", SESSIONS, answer(status))
     client = client_of(bmc)
     await client.get(THING)
@@ -119,7 +119,7 @@ async def test_a_root_without_sessions_means_basic_without_asking(bmc: FakeBMC) 
 
 
 async def test_a_root_that_names_only_the_session_service_leads_to_its_sessions(bmc: FakeBMC) -> None:
-    """SessionService/Sessions is where the standard puts them."""
+    """SessionService/Sessions is the path of the standard."""
     bmc.resources["/redfish/v1/"].pop("Links")
     bmc.resources["/redfish/v1/"]["SessionService"] = {"@odata.id": "/redfish/v1/SessionService"}
     await client_of(bmc).get(THING)
@@ -141,7 +141,7 @@ async def test_when_all_sessions_are_in_use_basic_stands_in_for_a_while(bmc: Fak
 
 
 async def test_full_and_no_basic_is_busy_not_wrong_password(bmc: FakeBMC) -> None:
-    """Refused stopgap credentials say nothing about the password."""
+    """A refused fallback to basic authentication proves nothing about the password."""
     bmc.basic = False
     bmc.fault("POST", SESSIONS, *[answer(503)] * 5)
     client = client_of(bmc)
@@ -159,7 +159,7 @@ async def test_wrong_basic_credentials_are_offered_once_by_concurrent_callers(bm
 
 
 async def test_proven_basic_credentials_do_not_queue(bmc: FakeBMC) -> None:
-    """Once basic has worked, two reads run beside each other."""
+    """After one success, two reads run concurrently."""
     bmc.sessions = False
     client = client_of(bmc)
     await client.get(THING)
@@ -168,14 +168,14 @@ async def test_proven_basic_credentials_do_not_queue(bmc: FakeBMC) -> None:
 
 
 async def test_a_closed_root_is_read_after_the_login(bmc: FakeBMC) -> None:
-    """A BMC that shows its root to nobody is logged into at the standard place."""
+    """A BMC that requires a login for its root is logged into at the standard path."""
     bmc.open_root = False
     root = await client_of(bmc).root()
     assert root.systems.odata_id == "/redfish/v1/Systems"
 
 
 async def test_an_ill_login_is_a_server_error_and_tried_again(bmc: FakeBMC) -> None:
-    """500 says nothing about the password."""
+    """500 proves nothing about the password."""
     bmc.fault("POST", SESSIONS, answer(500, complaint("Out of memory")))
     client = client_of(bmc)
     with pytest.raises(BMCServerError, match=r"Out of memory\."):
@@ -193,7 +193,7 @@ async def test_a_login_that_hangs_ends_with_the_request(bmc: FakeBMC) -> None:
 
 
 async def test_close_logs_out_at_this_bmc_whatever_host_the_location_names(bmc: FakeBMC) -> None:
-    """BMCs name themselves as they like; only the path of the session's location counts."""
+    """BMCs use arbitrary names for themselves; only the path of the session's location is used."""
     client = client_of(bmc)
     await client.get(THING)
     await client.aclose()
@@ -203,7 +203,7 @@ async def test_close_logs_out_at_this_bmc_whatever_host_the_location_names(bmc: 
 
 
 async def test_close_takes_no_longer_than_its_deadline(bmc: FakeBMC) -> None:
-    """A logout that hangs is given up."""
+    """A logout that hangs is cancelled."""
     client = client_of(bmc)
     await client.get(THING)
     bmc.fault("DELETE", f"{SESSIONS}/token-1", HANG)
@@ -214,7 +214,7 @@ async def test_close_takes_no_longer_than_its_deadline(bmc: FakeBMC) -> None:
 
 
 async def test_close_waits_for_a_login_under_way_and_undoes_it(bmc: FakeBMC) -> None:
-    """No session stays behind when the client is closed in the middle of the login."""
+    """No session remains when the client is closed during the login."""
     client = client_of(bmc)
     reading = asyncio.create_task(client.get(THING))
     await asyncio.sleep(0.015)
@@ -225,7 +225,7 @@ async def test_close_waits_for_a_login_under_way_and_undoes_it(bmc: FakeBMC) -> 
 
 
 async def test_after_close_nothing_is_sent(bmc: FakeBMC) -> None:
-    """A controller that still holds the client gets an error, not a new session."""
+    """A controller that still has the client gets an error, not a new session."""
     client = client_of(bmc)
     await client.aclose()
     with pytest.raises(BMCError, match="closed on our side"):
@@ -234,7 +234,7 @@ async def test_after_close_nothing_is_sent(bmc: FakeBMC) -> None:
 
 
 async def test_secrets_are_in_no_repr_and_no_error(bmc: FakeBMC) -> None:
-    """Not even when the BMC quotes the password back."""
+    """Not even when the BMC quotes the password."""
     client = client_of(bmc)
     bmc.fault("POST", SESSIONS, answer(401, complaint(f"Password {PASSWORD} is wrong")))
     with pytest.raises(BMCAuthError) as refused:
@@ -251,7 +251,7 @@ async def test_secrets_are_in_no_repr_and_no_error(bmc: FakeBMC) -> None:
 
 
 async def test_no_credentials_means_no_login(bmc: FakeBMC) -> None:
-    """An open BMC is asked without; a closed one names what is missing."""
+    """A BMC without authentication is used without; another one gives an error that names what is missing."""
     from metal.redfish import RedfishClient
 
     client = RedfishClient(bmc, origin="http://10.0.0.1:80")

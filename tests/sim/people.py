@@ -1,4 +1,4 @@
-"""What people do to a server: they claim it, change their minds, maintain, park, reset and delete it."""
+"""What users do to a server: claim, change, maintain, park, reset and delete it."""
 
 from contextlib import suppress
 from typing import Any
@@ -22,27 +22,27 @@ OPERATIONS = st.sampled_from(["retry", "retry", PARK, UNPARK, ACCEPT, *RESETS])
 
 
 class People(Stage):
-    """Rules for users of the API; what is refused is refused."""
+    """Rules for users of the API; refused requests are accepted as such."""
 
     @rule(name=CLAIMS, power=POWER, policy=st.sampled_from(["", "", "Clear", "Purge"]), seconds=SECONDS)
     def claim(self, name: str, power: str, policy: str, seconds: float) -> None:
-        """A claim is made."""
+        """Create a claim."""
         self.do(self.world.add_claim(name, power=power, sanitizationPolicy=policy), seconds)
 
     @rule(name=CLAIMS, seconds=SECONDS)
     def release(self, name: str, seconds: float) -> None:
-        """A claim is deleted."""
+        """Delete a claim."""
         self.do(self.world.client.delete(KINDS.claim, name, "default"), seconds)
 
     @rule(name=CLAIMS, field=st.sampled_from(["power", "image"]), power=POWER, seconds=SECONDS)
     def change(self, name: str, field: str, power: str, seconds: float) -> None:
-        """A claim wants another power or image."""
+        """Change the power or image of a claim."""
         value = power if field == "power" else "images.sim/probe:latest"
         self.do(self.world.client.patch(KINDS.claim, name, {"spec": {field: value}}, "default"), seconds)
 
     @rule(name=CLAIMS, number=st.sampled_from([0, 1, 2, 3]), seconds=SECONDS)
     def ask_for_another_boot(self, name: str, number: int, seconds: float) -> None:
-        """A claim asks for one more network boot, or withdraws that."""
+        """Request another network boot for a claim, or withdraw the request."""
         self.do(self.world.client.patch(KINDS.claim, name, {"spec": {"bootGeneration": number}}, "default"), seconds)
 
     @rule(
@@ -50,7 +50,7 @@ class People(Stage):
         boots=st.booleans(), seconds=SECONDS,
     )  # fmt: skip
     def maintain(self, policy: str, power: str, boots: bool, seconds: float) -> None:
-        """A maintenance is asked for, with or without a system of its own."""
+        """Create a maintenance, with or without a system of its own."""
         self.do(self._maintain(policy, power, boots), seconds)
 
     async def _maintain(self, policy: str, power: str, boots: bool) -> None:
@@ -65,33 +65,33 @@ class People(Stage):
 
     @rule(seconds=SECONDS)
     def end_maintenance(self, seconds: float) -> None:
-        """The maintenance is deleted."""
+        """Delete the maintenance."""
         self.do(self.world.client.delete(KINDS.maintenance, "m1", "default"), seconds)
 
     @rule(name=CLAIMS, given=st.sampled_from(["true", None]), seconds=SECONDS)
     def approve(self, name: str, given: str | None, seconds: float) -> None:
-        """The owner of a claim approves of a maintenance, or takes that back."""
+        """Approve a maintenance as the owner of the claim, or withdraw the approval."""
         body = {"metadata": {"labels": {APPROVED: given}}}
         self.do(self.world.client.patch(KINDS.claim, name, body, "default"), seconds)
 
     @rule(word=OPERATIONS, seconds=SECONDS)
     def order(self, word: str, seconds: float) -> None:
-        """An operation is asked for by annotation, whatever the state."""
+        """Request an operation by annotation, in any state."""
         self.do(self.operate(word), seconds)
 
     @rule(cordoned=st.booleans(), seconds=SECONDS)
     def cordon(self, cordoned: bool, seconds: float) -> None:
-        """Claims are kept away, or let in."""
+        """Cordon or uncordon servers."""
         self.do(self.each_server({"spec": {"unclaimable": cordoned}}), seconds)
 
     @rule(policy=st.sampled_from(["Retain", "Recycle"]), seconds=SECONDS)
     def reclaim(self, policy: str, seconds: float) -> None:
-        """The reclaim policy changes."""
+        """Change the reclaim policy."""
         self.do(self.each_server({"spec": {"reclaimPolicy": policy}}), seconds)
 
     @rule(seconds=SECONDS)
     def free(self, seconds: float) -> None:
-        """A person removes the reference to the claim from a Released server."""
+        """Remove the reference to the claim from a Released server."""
         self.do(self._free(), seconds)
 
     async def _free(self) -> None:
@@ -101,7 +101,7 @@ class People(Stage):
 
     @rule(kind=st.sampled_from(["server", "bmc", "endpoint"]), seconds=SECONDS)
     def delete(self, kind: str, seconds: float) -> None:
-        """A Server, BMC or Endpoint is deleted; the next lease or look of the BMC makes it again."""
+        """Delete a Server, BMC or Endpoint; the next lease or poll of the BMC creates it again."""
         self.do(self._delete(getattr(KINDS, kind)), seconds)
 
     async def _delete(self, kind: Kind[Any]) -> None:
@@ -111,5 +111,5 @@ class People(Stage):
 
     @rule(accepts=st.booleans())
     def change_the_person(self, accepts: bool) -> None:
-        """Who looks after the servers in the end has another view of drives that are not erased."""
+        """Change how an administrator decides about drives that are not erased."""
         self.accepts = accepts

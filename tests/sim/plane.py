@@ -1,4 +1,4 @@
-"""A whole control plane and a simulated fleet in one process, under the test's virtual clock."""
+"""A whole control plane and a simulated fleet in one process, in the test's virtual time."""
 
 import asyncio
 import random
@@ -49,12 +49,12 @@ CONFIG = Config(probe_image="images.sim/probe:latest", sanitization=Sanitization
 
 @cache
 def _crds(group: Kinds) -> list[dict[str, Any]]:
-    """Made once for all planes."""
+    """Created once for all planes."""
     return crds(group)
 
 
 class Plane:
-    """Control plane, fleet, and what they did. `check` looks at the invariants."""
+    """Control plane, fleet, and their history. `check` checks the invariants."""
 
     def __init__(self, n: int, seed: int, config: Config, options: Options) -> None:
         self.clock = LoopClock(START)
@@ -69,11 +69,11 @@ class Plane:
         self.manager = self._manager(seed)
 
     def _api(self, seed: int) -> EmbeddedAPI:
-        """The API, which keeps nothing."""
+        """The embedded API, without persistence."""
         return EmbeddedAPI(None, self.clock, rng=random.Random(seed))
 
     def _network(self) -> InProcessNetwork:
-        """How machines reach the manager."""
+        """The network between machines and manager."""
         return InProcessNetwork()
 
     def _manager(self, seed: int) -> Manager:
@@ -87,7 +87,7 @@ class Plane:
         return Manager(parts)
 
     def _pool(self) -> RedfishPool:
-        """How BMCs are reached."""
+        """The pool of Redfish clients."""
         return RedfishPool(self.fleet.transport_factory)
 
     def _images(self) -> LocalImages:
@@ -95,15 +95,15 @@ class Plane:
         return LocalImages()
 
     def _shell(self) -> Shell | None:
-        """How BMCs' command lines are reached; None for SSH."""
+        """The SSH shells of BMCs; None for the real one."""
         return None
 
     def manager_client(self) -> Client:
-        """How a manager reaches the API; other worlds put something in between."""
+        """The client of a manager; other planes wrap it."""
         return self.api.client()
 
     async def start(self) -> None:
-        """Everything but the leases."""
+        """Start everything except the leases."""
         await self.api.start()
         await self.api.install_crds(_crds(self.kinds))
         await self.objects.start()
@@ -111,7 +111,7 @@ class Plane:
         await self.start_manager()
 
     async def start_manager(self) -> None:
-        """The manager, and the machines' way to it."""
+        """Start the manager and the routes of machines to it."""
         await self.manager.start()
         self.network.mount(self.config.boot_url, boot_routes(self.manager.boot))
         self.network.mount(self.config.registry_url, registry_routes(self.manager.registry))
@@ -119,7 +119,7 @@ class Plane:
             self.network.mount(self.config.event_url, event_routes(self.manager.events))
 
     async def restart_manager(self) -> None:
-        """The manager is killed without grace and another one starts; nothing but the API survives."""
+        """Kill the manager and start another one; only the API persists."""
         self.network.unmount_all()
         await self.manager.stop(grace=0.0)
         self.seed += 1
@@ -134,11 +134,11 @@ class Plane:
         await self.api.stop()
 
     async def announce(self) -> None:
-        """The BMCs ask for their addresses."""
+        """Report the leases of the BMCs."""
         await self.fleet.announce(self.client, self.kinds)
 
     def check(self) -> None:
-        """All invariants over all that happened."""
+        """Check all invariants over the history."""
         seen = {secret for machine in self.fleet.machines for secret in machine.secrets}
         check_all(self.fleet.history, seen | {PASSWORD})
 
@@ -193,13 +193,13 @@ class Plane:
 
 
 def is_ready(claim: ServerClaim) -> bool:
-    """Whether the claim's server runs what was asked for."""
+    """Whether the claim's server runs the requested system."""
     return any(c.type == "Ready" and c.status == "True" for c in claim.status.conditions)
 
 
 @asynccontextmanager
 async def plane(n: int = 1, *, seed: int = 0, options: Options = OPTIONS, **config: Any) -> AsyncIterator[Plane]:
-    """A running plane whose BMCs have not been heard of yet; the invariants are checked at the end."""
+    """A running plane whose BMCs are not announced yet; the invariants are checked at the end."""
     made = Plane(n, seed, replace(CONFIG, **config), options)
     await made.start()
     try:

@@ -1,4 +1,4 @@
-"""A boot server of a few lines, as simple as machines need it, and one machine in front of it."""
+"""A minimal boot server and one machine, for tests of a machine alone."""
 
 import json
 import random
@@ -35,7 +35,7 @@ def probe_ignition(uuid: str, token: str = "report-token") -> dict[str, Any]:
 
 @dataclass
 class BootServer:
-    """Answers every machine. `refuse` maps the first part of a path to a status, `failures` to how often it fails."""
+    """Serves every machine. `refuse` maps the first part of a path to a status, `failures` to a number of failures."""
 
     ignition: dict[str, Any] | None = None
     refuse: dict[str, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class BootServer:
 
 
 class Bench:
-    """One machine on a bench."""
+    """One machine with a boot server."""
 
     def __init__(self, options: Options = OPTIONS, **server: Any) -> None:
         self.server = BootServer(**server)
@@ -94,11 +94,11 @@ class Bench:
         self.leases.append((mac, ip))
 
     def netboot(self) -> None:
-        """Set the override for one boot."""
+        """Set a one-time network boot override."""
         self.machine.state.override.enabled, self.machine.state.override.target = "Once", "Pxe"
 
     def happened(self, *what: str) -> list[MachineEvent]:
-        """History of these sorts."""
+        """History events of these types."""
         return self.history.of(self.machine.identity.uuid, *what)
 
     @property

@@ -1,4 +1,4 @@
-"""What people do to the servers of a plane, step by step."""
+"""What users do to the servers of a plane, step by step."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ async def maintain(world: Plane, server: str, name: str = "m1", **spec: Any) -> 
 
 
 async def approve(world: Plane, claim: str = "c1") -> None:
-    """The owner of a claim agrees, once he is asked."""
+    """Approve as the owner of a claim, once requested."""
     await world.until_claim(lambda found: NEEDED in found.metadata.labels, claim)
     await world.client.patch(KINDS.claim, claim, {"metadata": {"labels": {APPROVED: "true"}}}, "default")
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.looptime
     "Server: discovery", "A DHCP lease of a BMC is enough: its server is discovered, switched off and Available."
 )
 async def test_a_lease_becomes_an_available_server() -> None:
-    """A BMC's lease is all it takes: the server is found, discovered by the probe, and switched off."""
+    """A BMC's lease is enough: the server is found, discovered by the probe, and powered off."""
     async with plane(3) as world:
         await world.announce()
         await world.until_available(3)
@@ -80,7 +80,7 @@ async def test_power_of_a_claim_goes_off_and_on_from_the_disk() -> None:
 
 
 async def test_a_manager_that_is_killed_is_replaced_without_a_trace() -> None:
-    """Killed again and again during discovery and during a claim's boot, the manager's successors finish the work."""
+    """The manager is killed repeatedly during discovery and during a claim's boot; its successors finish the work."""
     async with plane(2) as world:
         await world.announce()
         for _ in range(6):
@@ -98,7 +98,7 @@ async def test_a_manager_that_is_killed_is_replaced_without_a_trace() -> None:
     "fault", ["stale_power", "ignores_graceful", "ignores_once", "http_5xx", "slow", "reports_late", "second_fetch"]
 )
 async def test_a_faulty_machine_gets_there_all_the_same(fault: str) -> None:
-    """A fault that time or care can heal costs time: the machine is discovered, serves a claim, and comes back."""
+    """A transient fault costs time only: the machine is discovered, serves a claim, and is released."""
     async with plane(1, options=_with(stale=4.0, late=60.0)) as world:
         world.fleet.machines[0].faults.switch(fault)
         await world.announce()
@@ -114,7 +114,7 @@ async def test_a_faulty_machine_gets_there_all_the_same(fault: str) -> None:
     "fault", ["never_reports", "dies_after_script", "boots_disk", "drops_override", "ignores_reset"]
 )
 async def test_a_broken_machine_ends_in_error(fault: str) -> None:
-    """A machine that never boots as asked ends in Error with a sentence, and its neighbour is Available meanwhile."""
+    """A machine that never boots as requested ends in Error with a message, and another one is Available meanwhile."""
     async with plane(2) as world:
         broken, _ = world.fleet.machines
         broken.faults.switch(fault)
@@ -129,7 +129,7 @@ async def test_a_broken_machine_ends_in_error(fault: str) -> None:
 
 @pytest.mark.parametrize("fault", ["dead", "hangs", "wrong_password"])
 async def test_a_silent_bmc_delays_nobody(fault: str) -> None:
-    """One BMC in ten that cannot be used changes nothing for the others."""
+    """One unusable BMC in ten does not affect the others."""
     async with plane(10) as world:
         world.fleet.machines[3].faults.switch(fault)
         await world.announce()
@@ -137,7 +137,7 @@ async def test_a_silent_bmc_delays_nobody(fault: str) -> None:
 
 
 async def test_a_bmc_that_dies_under_a_claim_leaves_the_tenant_alone() -> None:
-    """A BMC that dies and comes back takes nothing from the tenant: the machine was never touched."""
+    """A BMC that fails and recovers does not affect the tenant: no power change is sent to the machine."""
     async with plane(1) as world:
         await _claimed(world)
         machine = world.fleet.machines[0]
@@ -151,7 +151,7 @@ async def test_a_bmc_that_dies_under_a_claim_leaves_the_tenant_alone() -> None:
 
 
 async def test_an_off_from_before_the_power_on_is_not_believed() -> None:
-    """A claim that goes while its machine is being switched on leaves it off, though the BMC's Off is an old one."""
+    """A claim that is deleted while its machine is powered on leaves it off, although the BMC's Off is outdated."""
     async with plane(1, options=_with(stale=10.0)) as world:
         await world.announce()
         await world.until_available(1)
@@ -168,14 +168,14 @@ async def test_an_off_from_before_the_power_on_is_not_believed() -> None:
 
 
 async def test_the_same_seed_tells_the_same_story() -> None:
-    """Two runs with one seed have the same history of machines, to the microsecond; another seed has another."""
+    """Two runs with one seed have the same history of machines, to the microsecond; another seed differs."""
     first, again, other = [await _story(seed) for seed in (1, 1, 2)]
     assert first == again
     assert first != other
 
 
 async def _story(seed: int) -> list[str]:
-    """What machines did, but for the digest of the discovery Ignition: it holds a token, which chance makes."""
+    """The events of machines without the digest of the discovery Ignition, which contains a random token."""
     async with plane(3, seed=seed) as world:
         await world.announce()
         await world.until_available(3)

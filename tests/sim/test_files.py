@@ -19,7 +19,7 @@ from metal.sim.bmc.http import allow_files
 def test_as_many_files_as_wanted_or_allowed(
     soft: int, hard: int, wanted: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hard limit stays, and nothing is taken back."""
+    """The hard limit is respected, and the limit is never reduced."""
     now = [(soft, hard)]
     monkeypatch.setattr(resource, "getrlimit", lambda _: now[-1])
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: now.append(limits))

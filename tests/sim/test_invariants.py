@@ -1,4 +1,4 @@
-"""Each invariant finds the history that breaks it, and lets the honest one pass."""
+"""Each invariant detects the history that violates it, and accepts a correct one."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,7 @@ BOOTED = ClaimBoot(claim_uid="u1", image="os", booted_at=NOW)
 
 
 class Story:
-    """Writes a history, a second after the other."""
+    """Writes a history with one entry a second."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -68,7 +68,7 @@ class Story:
         return self
 
     def later(self) -> "Story":
-        """More time passes than any pass of a controller takes."""
+        """Let more time pass than a reconcile takes."""
         self.now += timedelta(minutes=2)
         return self
 
@@ -232,7 +232,7 @@ def ready_before_the_boot_that_was_asked_for(story: Story) -> None:
 
 
 def asked_again(story: Story) -> Story:
-    """A tenant's system came over the network; its claim asks for another boot, which is under way."""
+    """A tenant's system was booted from the network; its claim requests another boot, which is in progress."""
     reserved(story, boot_window=window()).machine("os", kind="tenant", source="network").claim(boot_generation=1)
     asked = msgspec.structs.replace(BOOTED, requested_generation=1)
     story.later().server("Reserved", CLAIM, tenant="u1", claim_boot=asked, boot_window=window())
@@ -410,7 +410,7 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
 
 @pytest.mark.parametrize(("check", "tell"), VIOLATIONS, ids=[tell.__name__ for _, tell in VIOLATIONS])
 def test_a_violation_is_found(check: Callable[[History], None], tell: Callable[[Story], None]) -> None:
-    """The check that is responsible raises, with a sentence and the story behind it; so does the sum of all checks."""
+    """The responsible check raises, with a message and the preceding entries; so does check_all."""
     story = Story()
     tell(story)
     with pytest.raises(InvariantViolation, match="preceding entries:\n  "):
@@ -420,7 +420,7 @@ def test_a_violation_is_found(check: Callable[[History], None], tell: Callable[[
 
 
 def test_an_honest_life_passes() -> None:
-    """Discovery, a claim with its boot, power off and on, Cleanup and a second claim break nothing."""
+    """Discovery, a claim with its boot, power off and on, Cleanup and a second claim violate nothing."""
     story = Story()
     story.config("Ready", "probe").server("Discovery", config=ObjectRef(namespace="default", name="probe"))
     story.machine("reset", type="On", power="Off").machine("power", state="On")
@@ -440,7 +440,7 @@ def test_an_honest_life_passes() -> None:
 
 
 def test_a_boot_that_the_claim_asked_for_passes() -> None:
-    """Off although the claim wants it on, a second system over the network, and Ready once that is written down."""
+    """Power off although the claim requests On, a second network boot, and Ready after it was recorded."""
     story = asked_again(Story()).machine("reset", type="On", power="Off").machine("power", state="On")
     story.machine("os", kind="tenant", source="network")
     story.server("Reserved", CLAIM, tenant="u1", claim_boot=msgspec.structs.replace(BOOTED, boot_generation=1))
@@ -448,14 +448,14 @@ def test_a_boot_that_the_claim_asked_for_passes() -> None:
 
 
 def test_power_for_a_boot_that_was_asked_for_needs_its_configuration() -> None:
-    """As for the first one."""
+    """As for the first boot."""
     story = asked_again(Story()).config("Pending").later().machine("reset", type="On", power="Off")
     with pytest.raises(InvariantViolation, match="before its boot configuration was Ready"):
         check_power_after_configuration(story.history)
 
 
 def test_an_erasure_with_evidence_passes() -> None:
-    """The machine is switched on in Cleanup for it, and what somebody accepted is no violation."""
+    """The machine is powered on in Cleanup for it; an accepted sanitization failure is no violation."""
     story = Story().config("Ready")
     boot = msgspec.structs.replace(window(""), purpose="Sanitization")
     erased(story).claim(going=True).server("Cleanup", CLAIM, tenant="u1", boot_window=boot).later()
@@ -467,7 +467,7 @@ def test_an_erasure_with_evidence_passes() -> None:
 
 
 def test_a_server_that_is_deleted_once_it_is_erased_passes() -> None:
-    """It owed nothing any more; nor does the next one of its machine."""
+    """Nothing remains to be erased, also for the next Server of its machine."""
     story = erased(Story().config("Ready")).machine("disk", first=True)
     story.server("Released", CLAIM, tenant="u1", sanitization="Clear", sanitization_evidence="e1")
     story.history.changed("Server", "", "s1", None)
@@ -478,7 +478,7 @@ def test_a_server_that_is_deleted_once_it_is_erased_passes() -> None:
 
 @pytest.mark.parametrize("said", [{"sanitization": "Accepted"}, {"sanitization_policy": "None"}])
 def test_a_server_whose_data_was_left_on_purpose_may_be_deleted(said: dict[str, Any]) -> None:
-    """Who left it has left it for the next Server, too."""
+    """The decision holds for the next Server of the machine as well."""
     story = reserved(Story().config("Ready")).machine("os", kind="tenant", source="network")
     story.server("Released", CLAIM, tenant="u1", **said)
     story.history.changed("Server", "", "s1", None)
@@ -488,7 +488,7 @@ def test_a_server_whose_data_was_left_on_purpose_may_be_deleted(said: dict[str, 
 
 
 def test_a_request_of_a_former_leader_that_arrives_late_gives_a_claim_no_second_server() -> None:
-    """The claim names the server that it has; the other one is given back untouched."""
+    """The claim names the server that it has; the other one is released without a change."""
     story = Story()
     story.server("Available", CLAIM, name="s2", uuid="other").claim(bound="s2").server("Available", CLAIM)
     story.server("Reserved", CLAIM).server("Cleanup", CLAIM).server("Available")
@@ -496,20 +496,20 @@ def test_a_request_of_a_former_leader_that_arrives_late_gives_a_claim_no_second_
 
 
 def test_a_report_that_was_kept_although_its_machine_was_told_otherwise_counts() -> None:
-    """The API had lost its answer: nobody could know."""
+    """The API's response was lost, so the operator could not know."""
     story = Story().server("Discovery").machine("power", state="On").machine("report", status=503)
     check_discovered(story.machine("power", state="Off").server("Available").history)
 
 
 def test_a_deletion_that_is_seen_a_moment_late_takes_no_server_away() -> None:
-    """Servers and claims are watched apart; and a new claim of the same name does not hold what the old one had."""
+    """Servers and claims are watched apart; a new claim of the same name does not hold the old one's server."""
     story = Story().claim(bound="s1").server("Cleanup", CLAIM, tenant="u1").server("Available").claim(going=True)
     story.claim(uid="u2", bound="s1").server("Cleanup", CLAIM, tenant="u1").server("Available")
     check_all(story.history)
 
 
 def test_a_maintenance_may_do_what_it_likes() -> None:
-    """While a maintenance holds the server, its resets are nobody's concern."""
+    """While a maintenance holds the server, its resets are no violation."""
     story = reserved(Story())
     held = story.history
     server = [entry for entry in held if getattr(entry, "kind", "") == "Server"][-1]
@@ -528,7 +528,7 @@ def test_a_maintenance_may_do_what_it_likes() -> None:
     ],
 )
 def test_what_somebody_asked_for_is_nobodys_concern(told: dict[str, Any]) -> None:
-    """A reset by annotation, parking, and the end of a maintenance may stop a tenant's machine; nothing else may."""
+    """A reset by annotation, parking, and the end of a maintenance may power off a tenant's machine."""
     story = reserved(Story())
     server = [entry for entry in story.history if getattr(entry, "kind", "") == "Server"][-1].obj  # type: ignore[union-attr]  # a Change
     status = msgspec.structs.replace(server.status, **told)
@@ -541,7 +541,7 @@ def test_what_somebody_asked_for_is_nobodys_concern(told: dict[str, Any]) -> Non
 
 
 def test_a_pass_under_way_may_still_act() -> None:
-    """A claim that was changed a moment ago may meet the power action of the pass that read it before."""
+    """A claim that was changed a moment ago may see the power action of the reconcile that read it before."""
     story = reserved(Story()).claim(power="Off").claim(going=True)
     story.machine("reset", type="On", power="Off")
     check_untouched(story.history)
@@ -552,14 +552,14 @@ def test_a_pass_under_way_may_still_act() -> None:
 
 
 def test_a_liar_is_not_judged_by_its_power() -> None:
-    """Machines whose BMC lies are named by the test, and left out."""
+    """Machines whose BMC reports a false power state are listed by the test, and excluded."""
     story = Story()
     available_while_on(story)
     check_available_is_off(story.history, liars=frozenset({UUID}))
 
 
 def test_a_server_that_failed_while_it_was_available_may_go_on_before_it_is_off() -> None:
-    """Its machine was on in between, and is being switched off; nobody can claim it meanwhile."""
+    """Its machine was on meanwhile, and is being powered off; it cannot be claimed until then."""
     story = Story()
     failure = Failure(state="Available", reason="PowerOffTimeout")
     story.server("Error", failure=failure).machine("power", state="On").server("Available", power_state="On")
@@ -571,7 +571,7 @@ def test_a_server_that_failed_while_it_was_available_may_go_on_before_it_is_off(
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_disk_that_boots_is_a_tenants_while_a_claim_has_the_server(held: bool) -> None:
-    """What a maintenance left, or a tenant with the policy None, dirties nothing when a free machine is switched on."""
+    """A system left by a maintenance, or by a tenant with the policy None, does not make a free machine dirty."""
     story = Story()
     story.server("Reserved" if held else "Discovery", CLAIM if held else None, boot_window=window())
     story.machine("os", kind="disk", source="disk").server("Available")
@@ -583,7 +583,7 @@ def test_a_disk_that_boots_is_a_tenants_while_a_claim_has_the_server(held: bool)
 
 
 def test_what_somebody_decided_to_leave_is_not_asked_for_again() -> None:
-    """The policy was None; later the Server is made anew, and knows nothing of it."""
+    """The policy was None; the recreated Server has no record of it."""
     story = reserved(Story(), boot_window=window()).machine("os", kind="tenant", source="network")
     story.server("Cleanup", CLAIM).server("Available", sanitization="None")
     story.history.changed("Server", "", "s1", None)
@@ -610,14 +610,14 @@ def test_a_secret_in_an_object_is_found(form: str) -> None:
 
 
 def test_a_secret_in_the_history_is_found() -> None:
-    """The history itself must not hold a token either."""
+    """The history itself must not contain a token either."""
     story = Story().machine("fetch", path="/ipxe?token=abcdefgh")
     with pytest.raises(InvariantViolation, match="history of machine"):
         check_secrets(story.history, {"abcdefgh"})
 
 
 def test_secrets_may_live_in_secrets() -> None:
-    """A Secret is where they belong, and short words are found everywhere by chance."""
+    """Secrets may contain them, and short texts match by chance."""
     story = Story()
     story.history.changed("BMCSecret", "", "s", {"data": {"password": "hunter2-hunter2"}})
     story.machine("power", state="On")

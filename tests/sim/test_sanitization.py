@@ -1,4 +1,4 @@
-"""Cleanup with proof, the whole way in virtual time: a tenant's data is gone, and signed evidence says so, or Error."""
+"""Cleanup with evidence in virtual time: a tenant's data is erased with signed evidence, or the server is in Error."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def used(**options: Any) -> AsyncIterator[tuple[Plane, Machine]]:
 
 
 async def occupy(world: Plane, name: str = "c1", **spec: Any) -> None:
-    """A claim whose system runs, and has left its mark on the disk."""
+    """A claim whose system runs, and has left its marker on the disk."""
     await world.add_claim(name, **spec)
     await world.until_claim(is_ready, name)
     await world.until_true(lambda: len(world.tenants()) == 1, what="the tenant")
@@ -56,7 +56,7 @@ async def evidence(world: Plane) -> list[SanitizationEvidence]:
 
 
 async def proof_of(world: Plane) -> SanitizationEvidence:
-    """The evidence that the server names, whose signature holds."""
+    """The evidence that the server names, after its signature was verified."""
     (server,) = await world.servers()
     found = await world.client.get(KINDS.evidence, server.status.sanitization_evidence)
     verify(found, public_keys((await world.client.list(CONFIG_MAP, "metal-system")).items))
@@ -77,7 +77,7 @@ def sanitized(server: Server) -> tuple[str, str]:
     "Cleanup", "A tenant's drives are erased and read back, and signed evidence names each drive with its method."
 )
 async def test_a_tenants_data_is_erased_and_evidence_says_so() -> None:
-    """Off, erased, off, Available; the evidence is signed, of this tenant, and names each drive with its method."""
+    """Off, erased, off, Available; the evidence is signed, of this tenant, and has each drive with its method."""
     async with used() as (world, machine):
         claim = await world.client.get(KINDS.claim, "c1", "default")
         assert machine.state.disk.marker
@@ -97,7 +97,7 @@ async def test_a_tenants_data_is_erased_and_evidence_says_so() -> None:
 
 
 async def test_the_inventory_of_the_discovery_is_the_baseline() -> None:
-    """What the probe saw, by serial number, with the slot that the BMC tells."""
+    """The drives of the probe's report by serial number, with the slot that the BMC reports."""
     async with plane(1) as world:
         await world.announce()
         await world.until_available(1)
@@ -108,7 +108,7 @@ async def test_the_inventory_of_the_discovery_is_the_baseline() -> None:
 
 
 async def test_progress_is_shown_while_drives_are_erased() -> None:
-    """kubectl get says how far it is; the wait has a name and a deadline that follows from the drives' size."""
+    """kubectl get shows the progress; the wait has a name and a deadline that follows from the drives' size."""
     async with used() as (world, machine):
         await release(world)
         await world.until(lambda servers: 20 <= _percent(servers[0]) <= 90, within=300, what="some progress")
@@ -130,7 +130,7 @@ def _percent(server: Server) -> int:
 
 
 async def test_a_claim_may_ask_for_purge() -> None:
-    """The claim's word reaches the machine although the claim is gone by then."""
+    """The claim's policy is applied although the claim is deleted by then."""
     async with used(claim={"sanitizationPolicy": "Purge"}) as (world, _):
         await release(world)
         server = await until_state(world, "Available")
@@ -140,7 +140,7 @@ async def test_a_claim_may_ask_for_purge() -> None:
 
 @pytest.mark.parametrize(("opt_out", "left"), [(True, True), (False, False)])
 async def test_a_claim_may_opt_out_only_where_it_is_allowed(opt_out: bool, left: bool) -> None:
-    """With optOut its data is left, visibly; without, the operator's policy counts."""
+    """With optOut its data remains, visibly; without, the operator's policy applies."""
     async with used(opt_out=opt_out, claim={"sanitizationPolicy": "None"}) as (world, machine):
         await release(world)
         server = await until_state(world, "Available")
@@ -149,7 +149,7 @@ async def test_a_claim_may_opt_out_only_where_it_is_allowed(opt_out: bool, left:
 
 
 async def test_the_servers_label_goes_before_the_setting() -> None:
-    """Whoever owns the server may ask for Purge on this one only."""
+    """An administrator can require Purge for a single server."""
     async with used() as (world, _):
         (server,) = await world.servers()
         label = {"metadata": {"labels": {KINDS.key("sanitization-policy"): "Purge"}}}
@@ -160,7 +160,7 @@ async def test_the_servers_label_goes_before_the_setting() -> None:
 
 
 async def test_a_claim_that_never_booted_owes_nothing() -> None:
-    """Nothing of it reached the machine: Available at once, without a boot, and the condition says why."""
+    """No system of it ran on the machine: Available at once, without a boot, and the condition has the reason."""
     async with plane(1, options=ERASING, sanitization=Sanitization()) as world:
         await world.announce()
         await world.until_available(1)
@@ -187,7 +187,7 @@ async def test_a_claim_that_never_booted_owes_nothing() -> None:
     ],
 )
 async def test_a_drive_that_keeps_its_data_keeps_its_server(fault: str, said: str) -> None:
-    """Error with serial number and slot; never Available; when the drive does better, retry leads out."""
+    """Error with serial number and slot, never Available; when the drive works again, retry leads out."""
     async with used() as (world, machine):
         machine.faults.switch(fault)
         await release(world)
@@ -212,7 +212,7 @@ async def test_a_drive_that_keeps_its_data_keeps_its_server(fault: str, said: st
     "Cleanup", "An accepted sanitization failure is kept in the evidence, and the server is rediscovered."
 )
 async def test_what_is_owed_may_be_accepted_and_the_evidence_keeps_that() -> None:
-    """The drive was taken out: by the operation the server is discovered anew, and its drives are those it has."""
+    """The drive was removed: after the operation the server is rediscovered with its present drives."""
     async with used() as (world, machine):
         machine.faults.switch("missing_drive")
         await release(world)
@@ -228,7 +228,7 @@ async def test_what_is_owed_may_be_accepted_and_the_evidence_keeps_that() -> Non
 
 
 async def test_nothing_else_makes_a_server_with_owed_data_available() -> None:
-    """A maintenance, a new manager, another retry: it comes back to its erasure, again and again."""
+    """After a maintenance, a new manager or another retry it returns to its erasure."""
     async with used() as (world, machine):
         machine.faults.switch("dying_drive")
         await release(world)
@@ -246,7 +246,7 @@ async def test_nothing_else_makes_a_server_with_owed_data_available() -> None:
 
 
 async def test_a_power_loss_half_way_begins_anew_with_fresh_evidence() -> None:
-    """What was done before counts for nothing; the evidence of the boot that broke off says so."""
+    """An interrupted erasure proves nothing; the evidence of the interrupted boot records that."""
     async with used() as (world, machine):
         machine.faults.switch("power_loss_in_sanitization")
         await release(world)
@@ -264,7 +264,7 @@ def _lost_power(world: Plane, machine: Machine) -> bool:
 
 
 async def test_power_that_is_lost_every_time_ends_in_error() -> None:
-    """After some attempts somebody has to look; with power again, retry leads out."""
+    """After some attempts manual action is required; with power again, retry leads out."""
     async with used() as (world, machine):
         machine.faults.switch("power_loss_in_sanitization")
         await release(world)
@@ -278,7 +278,7 @@ async def test_power_that_is_lost_every_time_ends_in_error() -> None:
 
 
 async def test_an_erasure_that_takes_too_long_is_owed() -> None:
-    """Past its deadline: switched off, Error, and each drive that is not erased is named."""
+    """Past its deadline: powered off, Error, and each drive that is not erased is named."""
     async with used(timeout=30.0, rate=1 << 40) as (world, machine):
         await release(world)
         server = await until_state(world, "Error")
@@ -292,7 +292,7 @@ async def test_an_erasure_that_takes_too_long_is_owed() -> None:
 
 
 async def test_a_machine_that_never_begins_does_not_wait_for_days() -> None:
-    """However large its drives are: what a boot may take is no more than for a discovery."""
+    """The boot of the probe has the same deadline as for a discovery, independent of the drives' size."""
     async with used() as (world, machine):
         machine.faults.switch("dies_after_script")
         began = world.clock()
@@ -305,7 +305,7 @@ async def test_a_machine_that_never_begins_does_not_wait_for_days() -> None:
 
 
 async def test_a_machine_that_reports_nothing_does_not_become_available() -> None:
-    """Silence is no evidence, and nobody waits for it as long as drives may take."""
+    """A missing report is no evidence, and the deadline is shorter than that of an erasure."""
     async with used() as (world, machine):
         machine.faults.switch("never_reports")
         began = world.clock()
@@ -318,7 +318,7 @@ async def test_a_machine_that_reports_nothing_does_not_become_available() -> Non
 
 
 async def test_a_drive_that_was_not_there_before_is_erased_and_named() -> None:
-    """It is no reason to hold the server back; the next erasure knows it."""
+    """It does not hold the server back; the next erasure includes it."""
     async with used() as (world, machine):
         (server,) = await world.servers()
         first, *rest = server.status.drives
@@ -335,7 +335,7 @@ async def test_a_drive_that_was_not_there_before_is_erased_and_named() -> None:
 
 @pytest.mark.parametrize("pause", [3, 7, 11, 17])
 async def test_a_manager_that_is_killed_all_the_time_gets_there(pause: float) -> None:
-    """Whoever comes next goes on where the last one was; the machine is not erased twice for that."""
+    """Each successor continues where the last one stopped; the machine is not erased twice."""
     async with used() as (world, machine):
         await world.client.delete(KINDS.claim, "c1", "default")
         for _ in range(12):
@@ -347,7 +347,7 @@ async def test_a_manager_that_is_killed_all_the_time_gets_there(pause: float) ->
 
 
 async def test_evidence_outlives_the_server_and_does_not_hold_once_changed() -> None:
-    """Without owner there is nobody with whom it goes; whoever edits it is found out."""
+    """It has no owner that would delete it with itself; a change invalidates its signature."""
     async with used() as (world, _):
         await release(world)
         server = await until_state(world, "Available")
@@ -364,7 +364,7 @@ async def test_evidence_outlives_the_server_and_does_not_hold_once_changed() -> 
 
 
 async def test_a_retained_server_is_erased_before_it_is_released() -> None:
-    """Retain keeps the server from others, not its data for anybody."""
+    """Retain keeps the server from other claims, but not its data."""
     async with used() as (world, machine):
         (server,) = await world.servers()
         await world.client.patch(KINDS.server, server.metadata.name, {"spec": {"reclaimPolicy": "Retain"}})
@@ -384,7 +384,7 @@ def firmware(proof: SanitizationEvidence) -> list[tuple[str, str]]:
 @pytest.mark.behaviour("Cleanup", "The sanitization boot resets TPM or BIOS; the evidence holds the result.")
 @pytest.mark.parametrize("action", ["ClearTPM", "ResetBIOS"])
 async def test_the_firmware_is_put_back_by_the_boot_that_erases(action: str) -> None:
-    """Asked for before, carried out as the machine starts, read back after, and in the signed evidence."""
+    """Requested before, applied as the machine starts, read back after, and recorded in the signed evidence."""
     async with used(firmware=action, firmware_required=True) as (world, machine):
         machine.state.bios.attributes["ProcVirtualization"] = "Disabled"
         kept = machine.state.bios.tpm
@@ -401,7 +401,7 @@ async def test_the_firmware_is_put_back_by_the_boot_that_erases(action: str) -> 
 
 
 async def test_by_default_the_firmware_is_left_as_it_is() -> None:
-    """A BIOS with its defaults may not boot from the network any more."""
+    """A BIOS with its defaults may not support a network boot any more."""
     async with used() as (world, machine):
         await release(world)
         await until_state(world, "Available")
@@ -417,7 +417,7 @@ async def test_by_default_the_firmware_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("action", ["ClearTPM", "ResetBIOS"])
 @pytest.mark.parametrize("fault", ["refuses_bios", "forgets_bios", "keeps_bios"])
 async def test_firmware_that_was_not_put_back_is_found_out(fault: str, action: str) -> None:
-    """Where it is required the server is held back until it is, and what the BMC said does not count."""
+    """Where it is required the server is held back until it is verified; the BMC's response is not sufficient."""
     async with used(firmware=action, firmware_required=True) as (world, machine):
         machine.faults.switch(fault)
         await release(world)

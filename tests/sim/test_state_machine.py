@@ -1,8 +1,8 @@
-"""One server, up to three claims, a maintenance and every fault, in any order that hypothesis thinks of.
+"""One server, up to three claims, a maintenance and every fault, in random order by hypothesis.
 
-The invariants are looked at after every step; in the end the faults stop, and everything comes to rest and stays there.
-Some examples are part of every run. METAL_EXPLORE=1 METAL_EXAMPLES=200 METAL_STEPS=20 looks for what they do not meet;
---hypothesis-seed=N names others.
+The invariants are checked after every step; at the end the faults are cleared, and everything becomes and stays stable.
+Some examples are part of every run. METAL_EXPLORE=1 METAL_EXAMPLES=200 METAL_STEPS=20 searches for others;
+--hypothesis-seed=N selects them.
 """
 
 import os
@@ -21,7 +21,7 @@ MINUTES = 5 + EXAMPLES
 
 
 class Life(People, Mishaps):
-    """People and mishaps, in any order."""
+    """Users and faults, in any order."""
 
 
 TestLife = pytest.mark.timeout(60 * MINUTES)(Life.TestCase)

@@ -1,4 +1,4 @@
-"""Maintenance, parking, resets and readiness on simulated machines, with the invariants: tenants get theirs back."""
+"""Maintenance, parking, resets and readiness on simulated machines, with the invariants; tenants keep their server."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ def _runs(server: Server) -> bool:
     "ServerMaintenance", "After an approved maintenance the tenant's machine runs the system on its disk."
 )
 async def test_a_tenant_has_its_machine_back_after_an_approved_maintenance() -> None:
-    """Off and on again: the system on the disk is the claim's, booted from there."""
+    """Powered off and on again: the claim's system boots from its disk."""
     async with plane() as world:
         name, machine = await _tenant(world)
         before = machine.state.os
@@ -49,7 +49,7 @@ async def test_a_tenant_has_its_machine_back_after_an_approved_maintenance() -> 
 
 
 async def test_a_maintenance_boots_its_system_on_a_free_machine_and_discovery_follows() -> None:
-    """In a window of its own, over the real boot server; then the probe looks at the hardware again."""
+    """In a boot window of its own, over the boot server; then the probe runs a discovery again."""
     async with plane() as world:
         await world.announce()
         await world.until_available(1)
@@ -92,7 +92,7 @@ async def test_a_tenant_survives_parking_and_every_reset() -> None:
 
 
 async def test_a_rule_taints_a_fleet_and_lets_it_go() -> None:
-    """Every server, whatever it is doing at the time."""
+    """Every server, in every state."""
     async with plane(3) as world:
         await world.announce()
         await world.until(lambda servers: len(servers) == 3)
@@ -101,7 +101,7 @@ async def test_a_rule_taints_a_fleet_and_lets_it_go() -> None:
 
 
 async def test_a_claim_that_asks_boots_its_new_image_once_more_and_then_comes_from_the_disk() -> None:
-    """A raised spec.bootGeneration re-images the machine over the real boot server; lost power does not."""
+    """A raised spec.bootGeneration re-images the machine from the network; a power loss does not."""
     async with plane() as world:
         name, machine = await _tenant(world)
         first = machine.state.os

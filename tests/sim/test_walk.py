@@ -1,4 +1,4 @@
-"""Anything may happen in any order: faults come and go, claims are made and dropped, managers die. Invariants hold."""
+"""Random events in any order: faults, claims and killed managers. The invariants hold."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ WALKS = int(os.environ.get("METAL_WALKS", "4"))
 
 
 class Walk:
-    """Does one random thing after the other to a plane."""
+    """Applies random events to a plane, one after the other."""
 
     def __init__(self, world: Plane, rng: random.Random) -> None:
         self.world, self.rng = world, rng
@@ -70,7 +70,7 @@ class Walk:
                 await self.world.client.patch(self.world.kinds.server, server.metadata.name, body)
 
     async def settle(self) -> None:
-        """All faults end and all claims go: within hours every server is Available again."""
+        """Clear all faults and delete all claims: within hours every server is Available again."""
         for machine in self.world.fleet.machines:
             for name in machine.faults.active:
                 machine.faults.switch(name, False)
@@ -91,7 +91,7 @@ class Walk:
 @pytest.mark.parametrize("policy", ["None", "Clear"])
 @pytest.mark.parametrize("seed", range(WALKS))
 async def test_whatever_happens_the_invariants_hold(seed: int, policy: str) -> None:
-    """A random walk breaks nothing, and when everything is well again every server finds its way to Available."""
+    """A random walk violates nothing, and after the faults every server becomes Available."""
     async with plane(3, seed=seed, sanitization=Sanitization(policy=policy)) as world:
         await world.announce()
         walk = Walk(world, random.Random(seed))

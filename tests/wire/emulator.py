@@ -1,4 +1,4 @@
-"""Starts sushy-tools' Redfish emulator with its fake driver: a BMC that nobody here wrote."""
+"""Starts sushy-tools' Redfish emulator with its fake driver: an independent implementation of a BMC."""
 
 import socket
 import subprocess
@@ -50,7 +50,7 @@ def settings(folder: Path) -> dict[str, Any]:
 
 
 def password_file(folder: Path) -> Path:
-    """What the emulator takes for basic authentication."""
+    """The password file of the emulator."""
     file = folder / "passwords"
     file.write_text(f"{USER}:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
     return file

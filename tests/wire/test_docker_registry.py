@@ -1,4 +1,4 @@
-"""Our image resolver against Debian's docker-registry, a program that nobody here wrote."""
+"""The image resolver against Debian's docker-registry, an independent implementation."""
 
 import asyncio
 import hashlib
@@ -30,7 +30,7 @@ def digest(content: bytes) -> str:
 
 @dataclass
 class Foreign:
-    """A running docker-registry and how to push to it."""
+    """A running docker-registry and a client that pushes to it."""
 
     port: int
     session: aiohttp.ClientSession
@@ -119,7 +119,7 @@ async def images(foreign: Foreign, tmp_path: Path) -> AsyncIterator[RegistryImag
 
 
 async def test_an_image_comes_from_a_real_registry(foreign: Foreign, images: RegistryImages) -> None:
-    """By tag and by digest; every byte is right."""
+    """By tag and by digest; every byte is equal."""
     pushed = await foreign.image("1.0")
     image = await images.resolve(f"{foreign.name}/team/os:1.0")
     assert image.pinned.digest == pushed["digest"]
@@ -158,7 +158,7 @@ async def test_what_a_real_registry_does_not_have_is_not_found(foreign: Foreign,
 async def test_a_real_registry_may_go_away_once_the_image_is_here(
     foreign: Foreign, images: RegistryImages, tmp_path: Path
 ) -> None:
-    """What was fetched is served from the disk."""
+    """Downloaded files are served from the disk."""
     await foreign.image("1.0")
     plan = (await images.resolve(f"{foreign.name}/team/os:1.0")).plan(ignition=True)
     await images.open(plan.kernel)

@@ -1,4 +1,4 @@
-"""kubernetes_asyncio, doing what a site's program does, on both homes: list and watch, claims, conflicts, expiry."""
+"""kubernetes_asyncio, used as a site's program would, on both homes: list and watch, claims, conflicts, expiry."""
 
 import asyncio
 import secrets
@@ -29,7 +29,7 @@ async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[H
 
 
 class Site:
-    """A client, and names that nobody else uses."""
+    """A client, and names that are unique to this site."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -70,7 +70,7 @@ async def site(api: Home) -> AsyncIterator[Site]:
 
 
 class Informer:
-    """List and watch as the documentation of kubernetes_asyncio shows it, beginning again when the watch ends."""
+    """List and watch as the documentation of kubernetes_asyncio shows it; lists again when the watch ends."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -108,7 +108,7 @@ class Informer:
 
 
 async def test_list_and_watch_stay_right_through_a_break(api: Home, site: Site) -> None:
-    """What the program knows is what the API holds: through changes, deletions, and a break of every connection."""
+    """The program's cache equals the API's content: through changes, deletions, and a break of every connection."""
     informer = Informer(site)
     await site.create("a")
     task = asyncio.create_task(informer.run())
@@ -129,7 +129,7 @@ async def test_list_and_watch_stay_right_through_a_break(api: Home, site: Site) 
 
 
 async def test_expired_watch_raises_410(api: Home, site: Site) -> None:
-    """A watch from a version that is long gone is refused with 410, so that the program lists again."""
+    """A watch from an expired version is refused with 410, so that the program lists again."""
     await api.restart()
     await _answered(lambda: site.create("a"))
     with pytest.raises(ApiException) as expired:
@@ -139,7 +139,7 @@ async def test_expired_watch_raises_410(api: Home, site: Site) -> None:
 
 
 async def test_writes_are_refused_in_the_same_words(site: Site) -> None:
-    """Twice the same name, an outdated version, a value outside its enumeration and a name that is unknown."""
+    """A duplicate name, an outdated version, a value outside its enumeration and an unknown name."""
     made = await site.create("a")
     await site.patch("a", {"spec": {"indicatorLED": "Lit"}})
     attempts: list[Any] = [
@@ -171,7 +171,7 @@ async def test_dynamic_client_applies(site: Site) -> None:
 
 
 async def _answered(ask: Any) -> Any:
-    """The answer, once there is one: connections that broke fail the request that meets them."""
+    """The response; requests on broken connections are repeated."""
     async with asyncio.timeout(PATIENCE):
         while True:
             try:

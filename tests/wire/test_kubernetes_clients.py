@@ -1,4 +1,4 @@
-"""The Python clients of others, doing what a site's scripts do, on both homes."""
+"""Third-party Python clients, used as a site's scripts would, on both homes."""
 
 import asyncio
 import secrets
@@ -33,7 +33,7 @@ async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[H
 
 
 class Site:
-    """What a script holds: a client, a namespace of its own, and names that nobody else uses."""
+    """A client, a namespace of its own, and names that are unique to this site."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.api = kubernetes.config.new_client_from_config(str(kubeconfig))
@@ -86,7 +86,7 @@ async def site(api: Home) -> AsyncIterator[Site]:
 
 
 async def test_built_in_kinds_by_typed_methods(site: Site) -> None:
-    """Secrets and ConfigMaps are created, patched, listed and deleted as models; refusals carry code and reason."""
+    """Secrets and ConfigMaps are created, patched, listed and deleted as models; errors carry code and reason."""
 
     def script() -> tuple[Any, Any, list[str], ApiException, ApiException]:
         meta = kubernetes.client.V1ObjectMeta(name="login")
@@ -110,7 +110,7 @@ async def test_built_in_kinds_by_typed_methods(site: Site) -> None:
 
 
 async def test_list_then_watch_sees_every_change(site: Site) -> None:
-    """A watch from the list's version tells each change once and in order."""
+    """A watch from the list's version reports each change once and in order."""
 
     def script() -> list[tuple[str, str, str]]:
         site.create("a")
@@ -134,7 +134,7 @@ async def test_list_then_watch_sees_every_change(site: Site) -> None:
 
 
 async def test_expired_watch_is_told_and_begun_again(api: Home, site: Site) -> None:
-    """A watch from long ago is answered with 410; the script lists again and goes on from there."""
+    """A watch from an expired version is answered with 410; the script lists again and continues from there."""
 
     def script() -> tuple[int, list[str]]:
         _until_answered(lambda: site.create("a"))
@@ -221,7 +221,7 @@ async def test_manifests_are_created_from_yaml(site: Site, tmp_path: Path) -> No
 
 
 async def test_informer_stays_right_through_a_break(api: Home, site: Site) -> None:
-    """The cache of SharedInformer holds what the API holds, also after every connection broke."""
+    """The cache of SharedInformer equals the API's content, also after every connection broke."""
     told: list[tuple[str, str]] = []
     informer = SharedInformer(site.core.list_namespaced_config_map, namespace=site.space, label_selector="site=a")
     for kind in (ADDED, MODIFIED, DELETED):
@@ -316,7 +316,7 @@ def _until_answered(ask: Callable[[], Any]) -> None:
 
 
 def _patiently() -> Iterator[None]:
-    """Goes round until patience ends, which fails the test."""
+    """Repeat until it succeeds or the time is over, which fails the test."""
     pause = threading.Event()
     for _ in range(PATIENCE * 20):
         yield

@@ -1,4 +1,4 @@
-"""The promised manifests, applied by real kubectl to the embedded API over TLS and to kube-apiserver."""
+"""The promised manifests, applied by kubectl to the embedded API over TLS and to kube-apiserver."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ NAMESPACES = ("default", "defauilt")
 
 
 class Kubectl:
-    """Runs kubectl with a kubeconfig; its caches stay in a folder of the test."""
+    """Runs kubectl with a kubeconfig; its caches stay in a directory of the test."""
 
     def __init__(self, kubeconfig: Path, home: Path) -> None:
         self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
@@ -47,7 +47,7 @@ class Kubectl:
     scope="module", loop_scope="module", params=["tls", pytest.param("kube", marks=pytest.mark.kube)]
 )
 async def kubectl(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kubectl]:
-    """kubectl beside an API that serves the kinds under two groups: ours, and the distribution's."""
+    """kubectl with an API that serves the kinds under two groups: the project's, and the distribution's."""
     folder, home = tmp_path_factory.mktemp("api"), tmp_path_factory.mktemp("home")
     if request.param == "kube":
         made = Kubectl(request.getfixturevalue("cluster").kubeconfig, home)
@@ -89,7 +89,7 @@ async def test_kubectl_applies_the_manifest_and_reads_it_back(kubectl: Kubectl, 
 
 
 async def test_kubectl_lists_everything_by_its_category(kubectl: Kubectl) -> None:
-    """`kubectl get metal` shows objects of several kinds, and the columns say what is awaited."""
+    """`kubectl get metal` shows objects of several kinds, and the columns show the waits."""
     await kubectl("apply", "-f", str(SAMPLES / "endpoint.yaml"), "-f", str(SAMPLES / "bmc.yaml"))
     shown = await kubectl("get", "metal")
     assert "endpoint.metal.ironcore.dev/bmc-rack1-01" in shown
@@ -98,7 +98,7 @@ async def test_kubectl_lists_everything_by_its_category(kubectl: Kubectl) -> Non
 
 
 async def test_kubectl_explains_fields_with_our_sentences(kubectl: Kubectl) -> None:
-    """The docstring under a field is what `kubectl explain` prints, with the values that are allowed."""
+    """`kubectl explain` prints the docstring of a field, with the allowed values."""
     text = " ".join((await kubectl("explain", "server.spec.reclaimPolicy")).split())
     assert "What happens after the claim is deleted. Recycle sanitizes the server and makes it available again." in text
     assert "Retain keeps it in state Released." in text
@@ -106,7 +106,7 @@ async def test_kubectl_explains_fields_with_our_sentences(kubectl: Kubectl) -> N
 
 
 async def test_unquoted_power_is_refused_with_the_name_of_the_field(kubectl: Kubectl, tmp_path: Path) -> None:
-    """YAML reads a bare On as a truth value; the refusal names the field."""
+    """YAML reads an unquoted On as a boolean; the error names the field."""
     path = tmp_path / "claim.yaml"
     path.write_text((SAMPLES / "seed" / "serverclaim.yaml").read_text().replace('"On"', "On"))
     with pytest.raises(AssertionError, match=r"spec\.power"):
@@ -123,7 +123,7 @@ def _reference(document: dict[str, object]) -> list[str]:
 
 
 def _contains(whole: object, part: object) -> bool:
-    """Whether every member of `part` stands in `whole`; defaults may have been added."""
+    """Whether every member of `part` is in `whole`; defaults may have been added."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(_contains(whole.get(key), value) for key, value in part.items())
     if isinstance(part, list):

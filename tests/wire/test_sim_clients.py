@@ -1,4 +1,4 @@
-"""Two Redfish clients that nobody here wrote, against our simulated BMCs over real sockets."""
+"""Two third-party Redfish clients against the simulated BMCs over sockets."""
 
 import asyncio
 import socket
@@ -79,7 +79,7 @@ def wait_for(check: Callable[[], bool]) -> None:
 
 
 async def apart(work: Callable[[], T]) -> T:
-    """The clients block: they run, and log out, in a thread; the BMCs are in this loop."""
+    """The clients block: they run, and log out, in a thread; the BMCs are in the test's loop."""
 
     def run() -> T:
         try:
@@ -143,7 +143,7 @@ async def test_sushy_switches_power(machine: Machine) -> None:
 
 
 async def test_sushy_sets_a_one_time_override(machine: Machine) -> None:
-    """An override set by sushy is what the machine has, with the ETag that sushy sends; a boot consumes it."""
+    """The machine has the override that sushy set, with the ETag that sushy sent; a boot clears it."""
 
     def override() -> None:
         system = with_sushy(machine).get_system(SYSTEM)
@@ -191,7 +191,7 @@ async def test_redfish_logs_in_both_ways(machine: Machine, auth: str) -> None:
 
 
 async def test_redfish_follows_every_link(machine: Machine) -> None:
-    """Whatever an answer links to exists, says its own @odata.id and has a type."""
+    """Every link in a response exists, has its own @odata.id and a type."""
 
     def crawl() -> None:
         client = with_redfish(machine)
@@ -229,7 +229,7 @@ async def test_redfish_reads_error_bodies(machine: Machine) -> None:
 
 
 async def test_redfish_restarts_the_bmc(machine: Machine) -> None:
-    """After Manager.Reset the BMC is away for a while, and old sessions are gone when it is back."""
+    """After Manager.Reset the BMC is unreachable for a while, and its old sessions are invalid afterwards."""
 
     def restart() -> None:
         client = with_redfish(machine)
@@ -257,7 +257,7 @@ def links(value: object) -> list[str]:
 
 
 async def test_sushy_and_redfish_know_our_event_subscriptions(fleet: Fleet, machine: Machine) -> None:
-    """One client subscribes, our own finds it and the other removes it: the same resource for all three."""
+    """One client subscribes, the project's client finds it and the other removes it."""
     there = "https://192.0.2.9/events/b1/t"
     options = machine.site.options
     access = BMCEndpoint(

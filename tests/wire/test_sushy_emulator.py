@@ -1,4 +1,4 @@
-"""Our client against sushy-tools' emulator over real sockets."""
+"""The Redfish client against sushy-tools' emulator over sockets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -72,7 +72,7 @@ async def test_systems_are_listed_with_their_state(bmc: BMC) -> None:
 
 
 async def test_the_inventory_of_a_system_is_read(bmc: BMC, pool: RedfishPool) -> None:
-    """Storage, drives and NICs; few requests; the memory that this emulator does not know is a problem, no error."""
+    """Storage, drives and NICs in few requests; memory, which this emulator lacks, is a problem and not an error."""
     await bmc.systems()
     before = pool.total_requests
     found = await bmc.inventory(SYSTEM_OFF)
@@ -87,7 +87,7 @@ async def test_the_inventory_of_a_system_is_read(bmc: BMC, pool: RedfishPool) ->
 
 
 async def test_observing_costs_one_request(bmc: BMC, pool: RedfishPool) -> None:
-    """Steady state."""
+    """In steady state."""
     await bmc.system(SYSTEM_ON)
     before = pool.total_requests
     await bmc.system(SYSTEM_ON)
@@ -95,7 +95,7 @@ async def test_observing_costs_one_request(bmc: BMC, pool: RedfishPool) -> None:
 
 
 async def test_power_goes_where_it_is_told(bmc: BMC) -> None:
-    """One on, one off; the emulator takes up to 11 s, we only ever ask."""
+    """One on, one off; the emulator takes up to 11 s, while each request returns at once."""
     await asyncio.gather(bmc.power_on(SYSTEM_OFF), bmc.power_off(SYSTEM_ON, force=True))
     wanted = {SYSTEM_OFF: PowerState.ON, SYSTEM_ON: PowerState.OFF}
     async with asyncio.timeout(15):
@@ -106,13 +106,13 @@ async def test_power_goes_where_it_is_told(bmc: BMC) -> None:
 
 
 async def test_resets_are_those_the_emulator_lists(bmc: BMC) -> None:
-    """A kind it does not list is refused here, with the list."""
+    """A type that it does not list is rejected by the client, with the list."""
     with pytest.raises(BMCNotSupported, match="it allows On, ForceOff, GracefulShutdown"):
         await bmc.reset(SYSTEM_ON, ResetType.POWER_CYCLE)
 
 
 async def test_network_boot_is_set_read_back_and_cleared(bmc: BMC) -> None:
-    """The emulator ignores Once and knows no Disabled: what is read says Continuous, and clearing takes the disk."""
+    """It ignores Once and does not support Disabled: Continuous is read back, clearing selects the disk."""
     override = await bmc.set_network_boot(SYSTEM_ON)
     assert (override.target, override.enabled, override.is_network) == ("Pxe", "Continuous", True)
     assert (await bmc.system(SYSTEM_ON)).boot == override
@@ -122,7 +122,7 @@ async def test_network_boot_is_set_read_back_and_cleared(bmc: BMC) -> None:
 
 
 async def test_uefi_http_without_a_uri_is_accepted(bmc: BMC) -> None:
-    """The emulator turns it into Pxe, and we say what it says."""
+    """The emulator turns it into Pxe, and that is what is returned."""
     assert (await bmc.set_network_boot(SYSTEM_OFF, BootTarget.UEFI_HTTP)).target == "Pxe"
 
 
@@ -134,7 +134,7 @@ async def test_the_led_follows(bmc: BMC) -> None:
 
 
 async def test_the_manager_is_found(bmc: BMC) -> None:
-    """By UUID, or the first; it has no reset, which is said."""
+    """By UUID, or the first; a missing reset action is an error."""
     assert (await bmc.manager(ON.upper())).uuid == ON
     info = await bmc.manager()
     assert (info.firmware_version, info.state, info.power_state) == ("1.00", "Enabled", PowerState.ON)
@@ -157,14 +157,14 @@ async def test_an_alias_is_followed_within_the_bmc(bmc: BMC) -> None:
 
 
 async def test_over_verified_tls_with_basic_authentication(pool: RedfishPool, access: BMCEndpoint) -> None:
-    """The emulator has no session service; reads and writes work all the same."""
+    """The emulator has no session service; reads and writes work with basic authentication."""
     bmc = pool.get(access)
     assert len(await bmc.systems()) == 2
     assert (await bmc.set_network_boot(SYSTEM_OFF)).is_network
 
 
 async def test_a_wrong_password_is_refused_and_not_repeated(pool: RedfishPool, access: BMCEndpoint) -> None:
-    """The second question does not even reach the emulator."""
+    """The second request is not sent to the emulator."""
     bmc = pool.get(replace(access, password="wrong"))
     with pytest.raises(BMCAuthError, match="refused the user name or password"):
         await bmc.systems()
@@ -175,7 +175,7 @@ async def test_a_wrong_password_is_refused_and_not_repeated(pool: RedfishPool, a
 
 
 async def test_a_certificate_of_another_ca_is_refused(pool: RedfishPool, access: BMCEndpoint) -> None:
-    """Before any credentials are sent; unverified only when asked."""
+    """Before any credentials are sent; unverified only when configured."""
     with pytest.raises(BMCTLSError, match="is not trusted"):
         await pool.get(replace(access, ca_pem=Authority().pem.decode())).systems()
     assert len(await pool.get(replace(access, ca_pem="", verify=False)).systems()) == 2

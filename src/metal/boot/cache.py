@@ -186,8 +186,8 @@ class BlobCache:
                 digester.update(batch)
                 await asyncio.to_thread(file.write, batch)
             if download.done != blob.size:
-                told = f"the download of {blob.digest} ended after {download.done} of {blob.size} bytes"
-                raise ImageError("DownloadTruncated", told, transient=True)
+                problem = f"the download of {blob.digest} ended after {download.done} of {blob.size} bytes"
+                raise ImageError("DownloadTruncated", problem, transient=True)
             if digester.hexdigest() != blob.digest.partition(":")[2]:
                 raise ImageError(
                     "DigestMismatch", f"the content received for {blob.digest} has another digest", transient=True
@@ -210,8 +210,8 @@ class BlobCache:
                 return
             self._remove(digest)
         if self.bytes + wanted > self._limit and wanted:
-            told = f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use"
-            raise ImageError("CacheFull", told, transient=True)
+            problem = f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use"
+            raise ImageError("CacheFull", problem, transient=True)
 
     def _remove(self, digest: str) -> None:
         self._entries.pop(digest, None)

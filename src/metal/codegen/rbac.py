@@ -227,10 +227,10 @@ def page() -> str:
 def _table(heading: str, held: Sequence[Right], why: Mapping[tuple[Where, str, str, str], list[str]]) -> str:
     rows: dict[tuple[str, str], list[str]] = {}
     for right in held:
-        told = "; ".join(why[right.where, right.group, right.resource, right.verb])
+        purpose = "; ".join(why[right.where, right.group, right.resource, right.verb])
         name = f"{right.resource} `{'`, `'.join(right.names)}`" if right.names else right.resource
-        rows.setdefault((name, told), []).append(right.verb)
-    lines = (f"| {name} | {', '.join(verbs)} | {told} |" for (name, told), verbs in rows.items())
+        rows.setdefault((name, purpose), []).append(right.verb)
+    lines = (f"| {name} | {', '.join(verbs)} | {purpose} |" for (name, purpose), verbs in rows.items())
     return f"\n## {heading}\n\n| resource | verbs | purpose |\n|---|---|---|\n" + "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A whole simulated BMC tree for the fake transport."""
+"""A complete BMC for the fake transport."""
 
 from typing import Any
 
@@ -72,5 +72,5 @@ def fake(*systems: dict[str, Any], managers: tuple[dict[str, Any], ...] = ()) ->
 
 
 def redfish(bmc: FakeBMC) -> RedfishBMC:
-    """Our view of it."""
+    """The RedfishBMC of a fake."""
     return RedfishBMC(client_of(bmc))

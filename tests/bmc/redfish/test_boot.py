@@ -36,7 +36,7 @@ async def test_network_boot_is_once_without_a_mode_and_read_back() -> None:
 
 
 async def test_a_bmc_that_ignores_once_is_found_out() -> None:
-    """What comes back is what was read, not what was asked for."""
+    """The result is what was read back, not what was requested."""
     bmc = fake()
     bmc.fault("PATCH", SYSTEM, answer(204))
     bmc.resources[SYSTEM]["Boot"] |= {ENABLED: "Continuous", TARGET: "Pxe"}
@@ -58,7 +58,7 @@ async def test_a_target_that_is_not_offered_is_not_supported() -> None:
 
 
 async def test_the_bmcs_spelling_of_a_target_is_used() -> None:
-    """PXE, pxe and Pxe are all in the field."""
+    """PXE, pxe and Pxe all exist on real BMCs."""
     bmc = with_boot(**{f"{TARGET}{ALLOWED}": ["PXE"]})
     await redfish(bmc).set_network_boot(SYSTEM)
     assert patches(bmc)[0][TARGET] == "PXE"
@@ -78,7 +78,7 @@ async def test_the_bmcs_spelling_of_a_target_is_used() -> None:
 async def test_the_mode_is_sent_only_where_needed(
     mode: str, modes: list[str], target: BootTarget, sent: str | None
 ) -> None:
-    """A machine that reports a mode other than UEFI and can do UEFI gets it; others are left alone."""
+    """A system that reports another mode than UEFI and supports UEFI gets it; others are not changed."""
     bmc = with_boot(**{MODE: mode, f"{MODE}{ALLOWED}": modes})
     await redfish(bmc).set_network_boot(SYSTEM, target)
     assert patches(bmc)[0].get(MODE) == sent
@@ -86,7 +86,7 @@ async def test_the_mode_is_sent_only_where_needed(
 
 @pytest.mark.behaviour("BMC", "A Supermicro BMC that reports a boot mode receives it with a network boot override.")
 async def test_supermicro_always_gets_the_mode() -> None:
-    """It forgets the mode otherwise."""
+    """Its firmware resets the mode otherwise."""
     bmc = fake(system(Manufacturer="Supermicro", Boot={MODE: "UEFI"}))
     await redfish(bmc).set_network_boot(SYSTEM)
     assert patches(bmc)[0][MODE] == "UEFI"
@@ -94,7 +94,7 @@ async def test_supermicro_always_gets_the_mode() -> None:
 
 @pytest.mark.behaviour("BMC", "A Supermicro BMC that reports no boot mode receives none.")
 async def test_supermicro_that_reports_no_mode_gets_none() -> None:
-    """Old boards reject what they do not know."""
+    """Old boards reject unknown properties."""
     bmc = fake(system(Manufacturer="Supermicro"))
     await redfish(bmc).set_network_boot(SYSTEM)
     assert MODE not in patches(bmc)[0]
@@ -102,7 +102,7 @@ async def test_supermicro_that_reports_no_mode_gets_none() -> None:
 
 @pytest.mark.parametrize("status", [400, 500])
 async def test_a_refused_mode_is_left_out(status: int) -> None:
-    """The target matters more."""
+    """The target is more important than the mode."""
     bmc = with_boot(**{MODE: "Legacy", f"{MODE}{ALLOWED}": ["Legacy", "UEFI"]})
     bmc.fault("PATCH", SYSTEM, answer(status))
     override = await redfish(bmc).set_network_boot(SYSTEM)
@@ -112,7 +112,7 @@ async def test_a_refused_mode_is_left_out(status: int) -> None:
 
 @pytest.mark.parametrize(("maker", "status"), [("Contoso", 503), ("Supermicro", 500)])
 async def test_the_mode_is_not_left_out_for_a_passing_failure(maker: str, status: int) -> None:
-    """A busy BMC is asked again later; one that needs the mode is not asked without."""
+    """A busy BMC is retried later; one that needs the mode is not sent a request without it."""
     bmc = fake(system(Manufacturer=maker, Boot={MODE: "Legacy", f"{MODE}{ALLOWED}": ["Legacy", "UEFI"]}))
     bmc.fault("PATCH", SYSTEM, answer(status))
     with pytest.raises(BMCServerError):
@@ -131,7 +131,7 @@ async def test_http_boot_takes_a_uri() -> None:
 
 
 async def test_the_etag_of_the_read_guards_the_write() -> None:
-    """Nobody else's change is overwritten."""
+    """A concurrent change is not overwritten."""
     bmc = fake()
     bmc.etags[SYSTEM] = '"7"'
     await redfish(bmc).set_network_boot(SYSTEM)
@@ -139,7 +139,7 @@ async def test_the_etag_of_the_read_guards_the_write() -> None:
 
 
 async def test_boot_settings_go_to_the_future_state_where_the_quirk_says_so() -> None:
-    """ASRock takes boot overrides only there; they are read back there too."""
+    """ASRock accepts boot overrides only there; they are read back there too."""
     future = f"{SYSTEM}/SD"
     settings = {"SettingsObject": {"@odata.id": future}}
     bmc = fake(system(Manufacturer="ASRockRack", **{"@Redfish.Settings": settings}))
@@ -156,7 +156,7 @@ async def test_a_clear_override_is_left_alone() -> None:
 
 
 async def test_clearing_disables() -> None:
-    """The first way works on most."""
+    """The first body works on most BMCs."""
     bmc = fake()
     bmc.resources[SYSTEM]["Boot"] |= {ENABLED: "Continuous", TARGET: "Pxe"}
     override = await redfish(bmc).clear_boot_override(SYSTEM)
@@ -176,7 +176,7 @@ async def test_clearing_falls_back_to_target_none() -> None:
 
 
 async def test_as_a_last_resort_the_disk_displaces_the_network() -> None:
-    """Anything is better than re-imaging a tenant at the next restart."""
+    """A disk override prevents that a tenant's machine boots from the network at its next restart."""
     bmc = with_boot(**{ENABLED: "Continuous", TARGET: "Pxe", f"{TARGET}{ALLOWED}": ["Pxe", "Hdd"]})
     bmc.fault("PATCH", SYSTEM, answer(400))
     override = await redfish(bmc).clear_boot_override(SYSTEM)
@@ -184,7 +184,7 @@ async def test_as_a_last_resort_the_disk_displaces_the_network() -> None:
 
 
 async def test_a_disk_override_that_cannot_be_cleared_is_no_emergency() -> None:
-    """No last resort, no error: it is not the network."""
+    """An override that is not a network boot needs no last resort and is no error."""
     bmc = with_boot(**{ENABLED: "Continuous", TARGET: "Hdd", f"{TARGET}{ALLOWED}": ["Pxe", "Hdd"]})
     bmc.fault("PATCH", SYSTEM, answer(400))
     assert not (await redfish(bmc).clear_boot_override(SYSTEM)).is_network
@@ -192,7 +192,7 @@ async def test_a_disk_override_that_cannot_be_cleared_is_no_emergency() -> None:
 
 
 async def test_a_network_override_that_stays_is_an_error() -> None:
-    """The refusal comes up when the next boot would still go to the network."""
+    """The error is raised when the next boot would still be a network boot."""
     bmc = with_boot(**{ENABLED: "Continuous", TARGET: "Pxe"})
     bmc.fault("PATCH", SYSTEM, *[answer(500)] * 3)
     with pytest.raises(BMCServerError):
@@ -200,14 +200,14 @@ async def test_a_network_override_that_stays_is_an_error() -> None:
 
 
 async def test_a_network_override_that_is_ignored_away_comes_back_as_it_is() -> None:
-    """A BMC that says yes and does nothing: the caller sees the truth."""
+    """A BMC that accepts the change and ignores it: the result shows the override that remains."""
     bmc = with_boot(**{ENABLED: "Continuous", TARGET: "Pxe"})
     bmc.fault("PATCH", SYSTEM, *[answer(204)] * 3)
     assert (await redfish(bmc).clear_boot_override(SYSTEM)).is_network
 
 
 async def test_boot_order_is_written_when_it_differs() -> None:
-    """And only then."""
+    """An equal order is not written."""
     bmc = fake()
     await redfish(bmc).set_boot_order(SYSTEM, ("Boot0001", "Boot0002"))
     await redfish(bmc).set_boot_order(SYSTEM, ("Boot0002", "Boot0001"))
@@ -215,12 +215,12 @@ async def test_boot_order_is_written_when_it_differs() -> None:
 
 
 async def test_an_unknown_boot_device_is_named() -> None:
-    """With those there are."""
+    """The message lists the existing ones."""
     with pytest.raises(BMCBadRequest, match="bootOrder names Boot0009; this system has Boot0001, Boot0002"):
         await redfish(fake()).set_boot_order(SYSTEM, ("Boot0009",))
 
 
 async def test_a_system_without_boot_order_says_so() -> None:
-    """No write is tried."""
+    """No write is attempted."""
     with pytest.raises(BMCNotSupported, match="no boot order"):
         await redfish(with_boot()).set_boot_order(SYSTEM, ("Boot0001",))

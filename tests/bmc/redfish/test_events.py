@@ -1,4 +1,4 @@
-"""Event subscriptions, as BMCs take and refuse them."""
+"""Event subscriptions, as BMCs accept and reject them."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def bmc(*held: dict[str, Any], **service: Any) -> FakeBMC:
 
 @pytest.mark.behaviour("BMC", "A new event subscription keeps the Location that the BMC returned.")
 async def test_a_subscription_is_asked_for_and_its_location_is_kept() -> None:
-    """For everything that happens, and for as long as nobody unsubscribes."""
+    """For all events, with RetryForever."""
     made = bmc()
     made.fault("POST", LIST, answer(201, None, location=f"https://bmc.example{LIST}/7"))
     assert await redfish(made).subscribe(HERE, OURS) == f"{LIST}/7"
@@ -50,7 +50,7 @@ async def test_a_subscription_is_asked_for_and_its_location_is_kept() -> None:
 
 
 async def test_a_bmc_that_refuses_the_newer_way_is_asked_in_the_older_one() -> None:
-    """Unknown properties and no retry policy, as with HPE; of the event types those that it offers."""
+    """HPE rejects some properties; of the event types, those that the BMC lists are used."""
     made = bmc(EventTypesForSubscription=["Alert", "StatusChange", "MetricReport"])
     refusal = complaint("DeliveryRetryPolicy is not known", "Base.1.8.PropertyUnknown")
     made.fault("POST", LIST, answer(400, refusal), answer(201, destination(3)))
@@ -69,7 +69,7 @@ async def test_a_bmc_that_refuses_the_newer_way_is_asked_in_the_older_one() -> N
 )
 @pytest.mark.parametrize("identity", [EXISTS, "IDRAC.2.8.PropertyValueModified"])
 async def test_one_that_exists_is_found_again(identity: str) -> None:
-    """By destination and context, the right one among many, however the BMC says that it has it."""
+    """By destination and context, among many, for every error by which a BMC reports the duplicate."""
     others = (destination(1, context="somebody"), destination(2, where="http://192.0.2.1/else"), destination(3))
     made = bmc(*others)
     made.fault("POST", LIST, answer(400, complaint("there already", identity)))
@@ -81,7 +81,7 @@ async def test_one_that_exists_is_found_again(identity: str) -> None:
     "BMC", "A subscription that the BMC reports as existing, and that cannot be found, is an error of the BMC."
 )
 async def test_one_that_is_said_to_exist_and_is_not_found_is_the_bmcs_error() -> None:
-    """Another context is another subscription."""
+    """A subscription with another context is a different one."""
     made = bmc(destination(1, context="somebody"))
     made.fault("POST", LIST, answer(400, complaint("there already", EXISTS)))
     with pytest.raises(BMCBadRequest, match="there already"):
@@ -90,7 +90,7 @@ async def test_one_that_is_said_to_exist_and_is_not_found_is_the_bmcs_error() ->
 
 @pytest.mark.behaviour("BMC", "Unreadable subscriptions do not hide the others, nor the BMC's own error.")
 async def test_members_that_fail_do_not_hide_the_others() -> None:
-    """Nor does a collection that fails hide what the BMC said first."""
+    """A collection that cannot be read does not hide the BMC's first error."""
     made = bmc(destination(1), destination(2))
     made.fault("GET", f"{LIST}/1", answer(500))
     assert await redfish(made).subscriptions() == (Subscription(f"{LIST}/2", HERE, OURS),)
@@ -105,7 +105,7 @@ async def test_members_that_fail_do_not_hide_the_others() -> None:
     ("failure", "kind"), [(answer(500), BMCServerError), (BMCUnreachable("no connection"), BMCUnreachable)]
 )
 async def test_other_errors_are_raised_as_they_are(failure: Any, kind: type[BMCError]) -> None:
-    """Nothing is searched for, nothing is asked twice."""
+    """No search and no repetition."""
     made = bmc(destination(1))
     made.fault("POST", LIST, failure)
     with pytest.raises(kind):
@@ -114,7 +114,7 @@ async def test_other_errors_are_raised_as_they_are(failure: Any, kind: type[BMCE
 
 
 async def test_a_subscription_that_is_gone_is_none_and_needs_no_removal() -> None:
-    """404 is an answer in both cases."""
+    """404 is a valid answer in both cases."""
     made = bmc(destination(1))
     view = redfish(made)
     assert await view.subscription(f"{LIST}/1") == Subscription(f"{LIST}/1", HERE, OURS)
@@ -124,7 +124,7 @@ async def test_a_subscription_that_is_gone_is_none_and_needs_no_removal() -> Non
 
 
 async def test_a_test_event_is_asked_for_with_as_little_as_it_takes() -> None:
-    """A BMC that takes only a MessageId gets one."""
+    """A BMC that accepts only a MessageId gets a minimal body."""
     made = bmc()
     made.fault("POST", TEST, answer(400, complaint("too much", "Base.1.8.ActionParameterUnknown")), answer(204))
     await redfish(made).send_test_event()
@@ -133,7 +133,7 @@ async def test_a_test_event_is_asked_for_with_as_little_as_it_takes() -> None:
 
 @pytest.mark.parametrize("service", [None, {"ServiceEnabled": False}, {"Subscriptions": None}])
 async def test_a_bmc_without_subscriptions_says_so(service: dict[str, Any] | None) -> None:
-    """No EventService, one that is off, one without a collection."""
+    """No EventService, a disabled one, one without a collection."""
     made = fake() if service is None else bmc(**service)
     with pytest.raises(BMCNotSupported, match="offers no event subscriptions"):
         await redfish(made).subscribe(HERE, OURS)

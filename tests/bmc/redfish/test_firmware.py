@@ -1,4 +1,4 @@
-"""Firmware resets over Redfish: what the BMC offers is used, and every vendor's attribute is a row of a table."""
+"""Firmware resets over Redfish, with the BMC's actions and the TPM attributes of the vendor table."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def with_bios(
 
 
 async def test_the_bios_is_reset_by_the_action_that_it_offers() -> None:
-    """Wherever its target is; whether it is pending is what the BIOS says."""
+    """At the action's target; the BIOS resource reports whether it is pending."""
     bmc = with_bios({}, Actions={"#Bios.ResetBios": {"target": RESET}}, ResetBiosToDefaultsPending=True)
     bmc.fault("POST", RESET, answer(204))
     view = redfish(bmc)
@@ -37,12 +37,12 @@ async def test_the_bios_is_reset_by_the_action_that_it_offers() -> None:
 
 
 async def test_a_bios_that_does_not_tell_is_not_guessed() -> None:
-    """None, which is neither yes nor no."""
+    """The result is None."""
     assert await redfish(with_bios({})).is_bios_reset_pending(SYSTEM) is None
 
 
 async def test_without_the_action_it_is_not_supported() -> None:
-    """Nothing is sent; nor where the system has no BIOS at all."""
+    """Nothing is sent; also for a system without a BIOS resource."""
     for bmc in (with_bios({}), fake()):
         with pytest.raises(BMCNotSupported):
             await redfish(bmc).reset_bios(SYSTEM)
@@ -64,7 +64,7 @@ async def test_without_the_action_it_is_not_supported() -> None:
 async def test_each_vendors_attribute_is_written_where_changes_go_that_apply_later(
     manufacturer: str, attributes: dict[str, str], written: dict[str, str]
 ) -> None:
-    """It is pending while the settings object says it."""
+    """It is pending while the settings object has the value."""
     bmc = with_bios(attributes, manufacturer)
     view = redfish(bmc)
     assert await view.is_tpm_clear_pending(SYSTEM) is False
@@ -77,7 +77,7 @@ async def test_each_vendors_attribute_is_written_where_changes_go_that_apply_lat
 
 
 async def test_where_on_reset_is_listed_it_is_said() -> None:
-    """Else Dell keeps the value and never makes a job of it."""
+    """Without it, Dell keeps the value and creates no job."""
     settings = {"SettingsObject": {"@odata.id": SETTINGS}, "SupportedApplyTimes": ["OnReset", "Immediate"]}
     bmc = with_bios({"Tpm2Hierarchy": "Enabled"}, settings=settings)
     bmc.fault("PATCH", SETTINGS, answer(200))
@@ -87,7 +87,7 @@ async def test_where_on_reset_is_listed_it_is_said() -> None:
 
 
 async def test_without_a_settings_object_the_bios_itself_is_written() -> None:
-    """As some firmwares want it."""
+    """Some firmware requires that."""
     bmc = with_bios({"Tpm2Operation": "NoAction"}, settings={})
     bmc.fault("PATCH", BIOS, answer(200))
     await redfish(bmc).clear_tpm(SYSTEM)
@@ -111,7 +111,7 @@ async def test_what_is_not_known_to_clear_a_tpm_is_not_tried(attributes: dict[st
 
 
 async def test_a_refusal_is_told() -> None:
-    """With the BMC's own words."""
+    """With the BMC's own message."""
     bmc = with_bios({"Tpm2Operation": "NoAction"})
     bmc.fault("PATCH", SETTINGS, answer(400, {"error": {"message": "locked"}}))
     with pytest.raises(BMCBadRequest, match="locked"):
@@ -119,5 +119,5 @@ async def test_a_refusal_is_told() -> None:
 
 
 async def test_a_bios_whose_attribute_is_gone_tells_nothing() -> None:
-    """It cannot be read back."""
+    """Then it cannot be read back."""
     assert await redfish(with_bios({})).is_tpm_clear_pending(SYSTEM) is None

@@ -58,7 +58,7 @@ async def read(bmc: FakeBMC) -> Inventory:
 
 
 async def test_a_small_machine_is_read_whole() -> None:
-    """Every part with its values, nothing to complain about."""
+    """Every part with its values, without problems."""
     found = await read(small())
     assert found.problems == ()
     (cpu,), (store,) = found.processors, found.storages
@@ -70,7 +70,7 @@ async def test_a_small_machine_is_read_whole() -> None:
 
 
 async def test_a_small_machine_costs_ten_requests_and_with_expansion_six() -> None:
-    """Besides login and root."""
+    """In addition to login and root."""
     plain = small()
     await read(plain)
     assert len(plain.requests) - 2 == 10
@@ -85,7 +85,7 @@ async def test_a_small_machine_costs_ten_requests_and_with_expansion_six() -> No
 
 
 async def test_a_volume_has_the_identifier_that_systems_show_and_its_drives() -> None:
-    """By the links of the volume; one drive that is not known, and none is told: half of them would mislead."""
+    """By the links of the volume; with one unknown drive, no drives are listed."""
     bmc = small()
     volume = bmc.resources[f"{STORE}/Volumes/1"]
     volume["Identifiers"] = [
@@ -103,7 +103,7 @@ async def test_a_volume_has_the_identifier_that_systems_show_and_its_drives() ->
 
 
 async def test_a_broken_part_is_a_sentence_and_the_rest_is_kept() -> None:
-    """Discovery does not hang on one ill controller."""
+    """One faulty controller does not stop a discovery."""
     bmc = small(MemorySummary=None)
     bmc.fault("GET", f"{SYSTEM}/Memory", answer(500))
     bmc.fault("GET", f"{STORE}/Drives/1", answer(503))
@@ -117,7 +117,7 @@ async def test_a_broken_part_is_a_sentence_and_the_rest_is_kept() -> None:
 
 
 async def test_a_part_that_hangs_is_a_sentence_too() -> None:
-    """RAID controllers that initialise answer nothing for minutes."""
+    """RAID controllers do not answer for minutes while they initialise."""
     bmc = small()
     bmc.fault("GET", f"{SYSTEM}/Storage", HANG)
     found = await read(bmc)
@@ -127,7 +127,7 @@ async def test_a_part_that_hangs_is_a_sentence_too() -> None:
 
 
 async def test_the_whole_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read by then is kept."""
+    """Parts that were read by then are kept."""
     monkeypatch.setattr(module, "DEADLINE", 10.0)
     bmc = small()
     bmc.fault("GET", f"{SYSTEM}/Storage", HANG)
@@ -140,7 +140,7 @@ async def test_the_whole_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("error", [BMCUnreachable("gone"), BMCAuthError("no")])
 async def test_a_lost_bmc_fails_the_inventory(error: Exception) -> None:
-    """Half an inventory would look like missing hardware; nothing goes on in the background."""
+    """A partial inventory would look like missing hardware; no task continues in the background."""
     bmc = small()
     bmc.fault("GET", f"{SYSTEM}/Storage", error)
     with pytest.raises(type(error)):
@@ -151,7 +151,7 @@ async def test_a_lost_bmc_fails_the_inventory(error: Exception) -> None:
 
 
 async def test_a_system_that_does_not_answer_fails_the_inventory() -> None:
-    """There is nothing to be partial about."""
+    """Without the system there is no partial inventory."""
     bmc = small()
     bmc.fault("GET", SYSTEM, HANG)
     with pytest.raises(BMCTimeout):
@@ -170,7 +170,7 @@ async def test_memory_is_summed_where_the_summary_is_missing() -> None:
 
 
 async def test_empty_sockets_and_bays_are_left_out() -> None:
-    """State Absent is nothing."""
+    """The state Absent means an empty slot."""
     bmc = small()
     for path in (f"{SYSTEM}/Processors/0", f"{STORE}/Drives/1"):
         bmc.resources[path] |= {"Status": {"State": "Absent"}, "CapacityBytes": None}
@@ -181,7 +181,7 @@ async def test_empty_sockets_and_bays_are_left_out() -> None:
 
 @pytest.mark.parametrize("storage", ["empty", "broken", "missing"])
 async def test_simple_storage_stands_in(storage: str) -> None:
-    """When Storage is empty, broken or missing; then there is nothing to complain about."""
+    """When Storage is empty, broken or missing; then there is no problem to report."""
     bmc = small(SimpleStorage={"@odata.id": f"{SYSTEM}/SimpleStorage"})
     bmc.resources |= collection(
         f"{SYSTEM}/SimpleStorage",
@@ -236,5 +236,5 @@ async def test_one_interface_for_each_mac() -> None:
     ],
 )
 def test_mac_addresses_are_normalised(text: str, address: str) -> None:
-    """InfiniBand addresses and nonsense are none."""
+    """InfiniBand addresses and invalid text give no MAC address."""
     assert mac(text) == address

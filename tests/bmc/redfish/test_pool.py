@@ -17,7 +17,7 @@ ACCESS = BMCEndpoint("bmc-1", "10.0.0.1", username=USER, password=PASSWORD)
 
 
 class Fleet:
-    """Hands out fake BMCs by address and remembers for which access."""
+    """Creates fake BMCs by address and records the endpoints."""
 
     def __init__(self) -> None:
         self.bmcs: dict[str, FakeBMC] = {}
@@ -40,7 +40,7 @@ def test_the_redfish_pool_is_a_pool(fleet: Fleet) -> None:
 
 
 async def test_one_access_has_one_client(fleet: Fleet) -> None:
-    """Controllers share the session; nothing is sent before the first question."""
+    """Controllers share the session; nothing is sent before the first request."""
     pool = RedfishPool(fleet)
     assert pool.get(ACCESS) is pool.get(replace(ACCESS))
     assert len(fleet.made) == 1
@@ -61,7 +61,7 @@ async def test_changed_credentials_replace_the_client_and_log_the_old_one_out(fl
 
 
 async def test_a_remembered_refusal_is_for_these_credentials_only(fleet: Fleet) -> None:
-    """Wrong ones are offered once; corrected ones work without waiting for the cool-down."""
+    """A wrong password is sent once; a corrected one works without waiting for the cooldown."""
     pool = RedfishPool(fleet)
     wrong = replace(ACCESS, password="wrong")
     for _ in range(3):
@@ -72,7 +72,7 @@ async def test_a_remembered_refusal_is_for_these_credentials_only(fleet: Fleet) 
 
 
 async def test_drop_logs_out_and_forgets(fleet: Fleet) -> None:
-    """A later get starts anew; a dropped client cannot be used."""
+    """A later get creates a new client; a dropped client cannot be used."""
     pool = RedfishPool(fleet)
     view = pool.get(ACCESS)
     await view.systems()
@@ -144,7 +144,7 @@ async def test_an_access_that_cannot_work_is_refused_with_the_field() -> None:
 
 
 async def test_no_secret_shows(fleet: Fleet) -> None:
-    """In the repr of pool, client, access or error."""
+    """In the repr of pool, client, endpoint or error."""
     pool = RedfishPool(fleet)
     view = pool.get(ACCESS)
     await view.systems()

@@ -42,7 +42,7 @@ async def test_power_on_uses_the_first_allowable_kind(allowed: list[str], kind: 
 
 @pytest.mark.parametrize("state", ["On", "PoweringOn"])
 async def test_power_on_does_nothing_to_a_machine_that_is_on(state: str) -> None:
-    """A pushed power button would switch it off."""
+    """A pushed power button would power it off."""
     bmc = allowing("PushPowerButton", state=state)
     await redfish(bmc).power_on(SYSTEM)
     assert sent(bmc) == []
@@ -60,7 +60,7 @@ async def test_power_off_is_graceful(allowed: list[str], kind: str) -> None:
 
 
 async def test_graceful_off_is_not_replaced_by_force() -> None:
-    """The caller escalates, not this layer; the sentence says what is possible."""
+    """The caller escalates, not this layer; the message lists what is possible."""
     bmc = allowing("ForceOff", state="On")
     with pytest.raises(BMCNotSupported, match="cannot shut down: it allows ForceOff"):
         await redfish(bmc).power_off(SYSTEM)
@@ -68,7 +68,7 @@ async def test_graceful_off_is_not_replaced_by_force() -> None:
 
 
 async def test_forced_off_overtakes_a_shutdown_under_way() -> None:
-    """PoweringOff may last for ever."""
+    """PoweringOff may never end."""
     bmc = allowing("ForceOff", "GracefulShutdown", state="PoweringOff")
     await redfish(bmc).power_off(SYSTEM)
     await redfish(bmc).power_off(SYSTEM, force=True)
@@ -77,7 +77,7 @@ async def test_forced_off_overtakes_a_shutdown_under_way() -> None:
 
 @pytest.mark.parametrize("force", [True, False])
 async def test_power_off_does_nothing_to_a_machine_that_is_off(force: bool) -> None:
-    """No error either."""
+    """It raises no error either."""
     bmc = allowing("ForceOff", "GracefulShutdown")
     await redfish(bmc).power_off(SYSTEM, force=force)
     assert sent(bmc) == []
@@ -85,7 +85,7 @@ async def test_power_off_does_nothing_to_a_machine_that_is_off(force: bool) -> N
 
 @pytest.mark.parametrize("status", [409, 400])
 async def test_a_refusal_of_what_is_already_so_is_forgiven(status: int) -> None:
-    """The machine went on between our look and our push."""
+    """The power state changed between the read and the write."""
     bmc = allowing("On")
     bmc.fault("GET", SYSTEM, answer(200, system(PowerState="Off")))
     bmc.resources[SYSTEM]["PowerState"] = "On"
@@ -95,7 +95,7 @@ async def test_a_refusal_of_what_is_already_so_is_forgiven(status: int) -> None:
 
 @pytest.mark.parametrize(("status", "kind"), [(409, BMCConflict), (400, BMCBadRequest)])
 async def test_another_refusal_is_reported(status: int, kind: type[Exception]) -> None:
-    """Still off: the BMC meant it."""
+    """It is still off, so the BMC's error is raised."""
     bmc = allowing("On")
     bmc.fault("POST", RESET, answer(status))
     with pytest.raises(kind):
@@ -116,7 +116,7 @@ async def test_allowable_values_may_stand_in_an_action_info_which_is_read_once()
 
 
 async def test_a_reset_is_exactly_the_one_asked_for() -> None:
-    """Whatever the state; BMCNotSupported when it is not on the list."""
+    """In every power state; BMCNotSupported when the BMC does not list the type."""
     bmc = fake(system(PowerState="On"))
     await redfish(bmc).reset(SYSTEM, ResetType.FORCE_RESTART)
     with pytest.raises(BMCNotSupported, match="PowerCycle"):
@@ -125,13 +125,13 @@ async def test_a_reset_is_exactly_the_one_asked_for() -> None:
 
 
 async def test_a_system_without_reset_action_says_so() -> None:
-    """An enclosure's pseudo system, for instance."""
+    """For instance the pseudo system of an enclosure."""
     with pytest.raises(BMCNotSupported, match="offers no reset"):
         await redfish(fake(system(Actions=None))).power_on(SYSTEM)
 
 
 async def test_a_power_change_costs_two_requests() -> None:
-    """One look, one push."""
+    """One read and one write."""
     bmc = fake()
     view = redfish(bmc)
     await view.system(SYSTEM)

@@ -36,20 +36,20 @@ async def test_a_system_is_one_request_and_complete() -> None:
 
 
 async def test_a_system_that_says_nothing_is_all_unknown() -> None:
-    """Missing and made-up values are no errors."""
+    """Missing and unknown values are not errors."""
     nothing = {"@odata.id": SYSTEM, "PowerState": "Snoozing"}
     assert await redfish(fake(nothing)).system(SYSTEM) == SystemInfo(uri=SYSTEM, uuid="", bootable=False)
 
 
 async def test_all_systems_come_in_the_bmcs_order() -> None:
-    """Names are given by UUID above, not by place."""
+    """Systems are identified by UUID elsewhere, not by position."""
     second = system(UUID="AA", **{"@odata.id": "/redfish/v1/Systems/0"})
     found = await redfish(fake(system(), second)).systems()
     assert [info.uuid for info in found] == [UUID, "aa"]
 
 
 async def test_one_unreadable_system_fails_the_list() -> None:
-    """Otherwise it would seem to have vanished."""
+    """Otherwise it would seem to be removed."""
     bmc = fake()
     bmc.fault("GET", SYSTEM, answer(500))
     with pytest.raises(BMCServerError):
@@ -65,7 +65,7 @@ async def test_a_gone_system_is_not_found() -> None:
 @pytest.mark.behaviour("BMC", "A device without systems or managers is refused as not supported.")
 @pytest.mark.parametrize("call", ["systems", "manager"])
 async def test_a_bmc_without_systems_or_managers_says_so(call: str) -> None:
-    """A switch or a power supply speaks Redfish too."""
+    """A switch or a power supply serves Redfish too."""
     bmc = fake()
     bmc.resources["/redfish/v1/"] = {"RedfishVersion": "1.6.0"}
     with pytest.raises(BMCNotSupported, match=r"manages no|lists no"):
@@ -87,7 +87,7 @@ async def test_the_manager_is_found_by_uuid() -> None:
     "console", [{"MaxConcurrentSessions": 4}, {"ConnectTypesSupported": ["KVMIP"], "MaxConcurrentSessions": None}]
 )
 async def test_else_the_one_with_a_console_and_the_smallest_path(console: dict[str, Any]) -> None:
-    """Enclosure managers have none."""
+    """Enclosure managers have no console."""
     rest = [named("A"), named("C", GraphicalConsole=console), named("B", GraphicalConsole=console)]
     bmc = fake(managers=(*rest, named("0", GraphicalConsole={"MaxConcurrentSessions": 0})))
     assert (await redfish(bmc).manager("unknown")).uri.endswith("/B")
@@ -95,7 +95,7 @@ async def test_else_the_one_with_a_console_and_the_smallest_path(console: dict[s
 
 @pytest.mark.behaviour("BMC", "A BMC whose managers have no console uses the first manager.", go="Reports an error.")
 async def test_else_the_first() -> None:
-    """One has to be it."""
+    """The first one is the fallback."""
     info = await redfish(fake(managers=(named("Z"), named("A")))).manager()
     assert (info.uri, info.sku, info.state, info.power_state) == (
         "/redfish/v1/Managers/Z",
@@ -123,7 +123,7 @@ async def test_a_known_manager_costs_one_request_until_it_is_gone() -> None:
     [(None, "GracefulRestart"), (["ForceRestart"], "ForceRestart"), (["GracefulRestart"], "GracefulRestart")],
 )
 async def test_the_manager_restarts_gracefully_if_it_can(allowed: list[str] | None, kind: str) -> None:
-    """Dell offers only the one, others only the other."""
+    """Dell supports only one of them, others only the other."""
     target = f"{MANAGER}/Actions/Manager.Reset"
     action = {"target": target, "ResetType@Redfish.AllowableValues": allowed}
     bmc = fake(managers=(manager(Actions={"#Manager.Reset": action}),))
@@ -132,7 +132,7 @@ async def test_the_manager_restarts_gracefully_if_it_can(allowed: list[str] | No
 
 
 async def test_a_manager_that_hangs_up_instead_of_answering_restarts() -> None:
-    """Asked once: it may not be asked again because its answer was lost on the way down."""
+    """One request: it is not repeated when its answer is lost during the restart."""
     bmc = fake()
     target = f"{MANAGER}/Actions/Manager.Reset"
     bmc.fault("POST", target, ConnectionDropped("gone"))
@@ -141,7 +141,7 @@ async def test_a_manager_that_hangs_up_instead_of_answering_restarts() -> None:
 
 
 async def test_the_led_is_set_in_the_way_the_bmc_knows() -> None:
-    """IndicatorLED, else LocationIndicatorActive, else a sentence."""
+    """IndicatorLED, else LocationIndicatorActive, else an error."""
     bmc = fake()
     await redfish(bmc).set_indicator_led(SYSTEM, "Blinking")
     assert (await redfish(bmc).system(SYSTEM)).indicator_led == "Blinking"
@@ -154,7 +154,7 @@ async def test_the_led_is_set_in_the_way_the_bmc_knows() -> None:
 
 
 async def test_an_unknown_led_state_is_refused_before_asking() -> None:
-    """The sentence lists the three."""
+    """The message lists the three values."""
     bmc = fake()
     with pytest.raises(BMCBadRequest, match="Off, Lit, Blinking, not 'Disco'"):
         await redfish(bmc).set_indicator_led(SYSTEM, "Disco")
@@ -162,7 +162,7 @@ async def test_an_unknown_led_state_is_refused_before_asking() -> None:
 
 
 async def test_bios_attributes_are_read_as_they_are() -> None:
-    """Scalars only; none without a BIOS resource."""
+    """Scalars only; empty without a BIOS resource."""
     bmc = fake(system(Bios={"@odata.id": f"{SYSTEM}/Bios"}))
     values = {"BootMode": "Uefi", "Count": 3, "On": True, "Unset": None, "Odd": {"x": 1}}
     bmc.resources[f"{SYSTEM}/Bios"] = {"@odata.id": f"{SYSTEM}/Bios", "Attributes": values}

@@ -1,4 +1,4 @@
-"""The event receiver: who may wake a BMC's machines, how often, and what everybody else is told."""
+"""The event receiver: authentication of deliveries, rate of status writes, and refusals."""
 
 import asyncio
 import random
@@ -43,7 +43,7 @@ class World:
         self.runtime.background("events", self.receiver.run)
 
     async def add(self, name: str, token: str) -> None:
-        """A BMC that has subscribed with this token; without one it has not."""
+        """A BMC with a subscription of this token; without a token it has none."""
         protocol = {"name": "Redfish", "port": 443}
         spec = {"access": {"ip": "192.0.2.1"}, "bmcSecretRef": {"name": "s"}, "protocol": protocol}
         await self.client.create(KINDS.bmc, {"metadata": {"name": name}, "spec": spec})
@@ -51,7 +51,7 @@ class World:
         await self.client.patch_status(KINDS.bmc, name, {"status": status})
 
     async def told(self, name: str = "b1") -> Any:
-        """When the last event of the BMC came, as its status says."""
+        """The lastEventTime in the BMC's status."""
         return (await self.client.get(KINDS.bmc, name)).status.last_event_time
 
 
@@ -75,7 +75,7 @@ async def world(*, started: bool = True, virtual: bool = True) -> AsyncIterator[
 
 @pytest.mark.looptime
 async def test_an_event_is_noted_in_the_status_of_its_bmc_and_of_no_other() -> None:
-    """That is all that happens: every replica and the Servers' controller see it there."""
+    """Only lastEventTime is written; every replica and the Server controller see it there."""
     async with world() as w:
         assert w.receiver.admit("b1", TOKEN, "192.0.2.1") is None
         assert w.receiver.accept("b1").status == 200
@@ -90,7 +90,7 @@ async def test_an_event_is_noted_in_the_status_of_its_bmc_and_of_no_other() -> N
     ("name", "token"), [("b1", "guess"), ("b1", ""), ("b1", OTHER), ("b2", TOKEN), ("b3", ""), ("b9", TOKEN), ("", "")]
 )
 async def test_a_neighbour_wakes_nobody_and_learns_nothing(name: str, token: str) -> None:
-    """Unknown BMC, no subscription, wrong token, another BMC's token: the same refusal, counted."""
+    """An unknown BMC, no subscription, a wrong token and another BMC's token get the same counted refusal."""
     async with world() as w:
         refusal = w.receiver.admit(name, token, "192.0.2.66")
         counted = w.registry.get_sample_value(
@@ -103,7 +103,7 @@ async def test_a_neighbour_wakes_nobody_and_learns_nothing(name: str, token: str
 
 @pytest.mark.looptime
 async def test_a_bmc_that_raves_costs_a_note_every_two_seconds() -> None:
-    """However many events come; the last one is noted, too."""
+    """Any number of events causes one status write in two seconds; the last event is recorded as well."""
     async with world() as w:
         write, writes = w.client.patch_status, []
 
@@ -124,7 +124,7 @@ async def test_a_bmc_that_raves_costs_a_note_every_two_seconds() -> None:
 
 @pytest.mark.looptime
 async def test_a_note_that_the_api_does_not_take_is_tried_again() -> None:
-    """And a BMC that was deleted meanwhile is forgotten."""
+    """A failed write is retried, and a BMC that was deleted meanwhile is dropped."""
     async with world() as w:
         write, failures = w.client.patch_status, [ServerError("ill"), ServerError("ill")]
 
@@ -143,14 +143,14 @@ async def test_a_note_that_the_api_does_not_take_is_tried_again() -> None:
 
 @pytest.mark.looptime
 async def test_while_bmcs_are_not_known_yet_nobody_is_refused() -> None:
-    """A BMC would take a refusal for an answer, and may end its subscription."""
+    """The answer is 503: a BMC might end its subscription after a refusal."""
     async with world(started=False) as w:
         with pytest.raises(Unavailable):
             w.receiver.admit("b1", TOKEN, "192.0.2.1")
 
 
 async def test_over_http_only_the_right_path_method_and_size_is_taken() -> None:
-    """The body of a stranger is not even read; what it says is never looked at."""
+    """Without the token a body is not read; its content is never used."""
     async with world(virtual=False) as w:
         app = make_app(routes(w.receiver), w.refusals, Limits(body_seconds=0.5))
         listening = await serve(app, "127.0.0.1", 0)

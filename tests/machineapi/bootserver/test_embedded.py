@@ -1,4 +1,4 @@
-"""Boot server, readiness and registry over the real embedded API: schemas, apply and conflicts as they are."""
+"""Boot server, bootconfig controller and registry over the embedded API, with its schemas, apply and conflicts."""
 
 import asyncio
 import base64
@@ -34,7 +34,7 @@ REPORT = {"networkInterfaces": [{"name": "eth0", "macAddress": MAC, "ipAddresses
 
 
 class Site:
-    """Everything that machines talk to, over one embedded API."""
+    """All services for machines, over one embedded API."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = LoopClock(Clock().now)
@@ -96,7 +96,7 @@ def token_of(script: bytes) -> str:
 
 
 async def test_a_discovery_runs_through(site: Site) -> None:
-    """Ready, window, script, Ignition, report; the whole inventory is there for the Server's controller."""
+    """After script, Ignition and report the whole inventory is stored for the Server controller."""
     await site.open("Discovery")
     script = await site.boots[0].script(UUID, MACHINE)
     ignition = await site.boots[1].ignition(UUID, token_of(script.body), MACHINE)
@@ -113,7 +113,7 @@ async def test_a_discovery_runs_through(site: Site) -> None:
 
 
 async def test_two_replicas_and_two_askers_make_one_winner(site: Site) -> None:
-    """The API's own conflict decides; the race is recorded and told."""
+    """The API's conflict decides which requester succeeds; the race is recorded and reported as an Event."""
     await site.open("Claim")
     answers = await asyncio.gather(site.boots[0].script(UUID, MACHINE), site.boots[1].script(UUID, NEIGHBOR))
     assert sorted(answer.status for answer in answers) == [200, 403]
@@ -124,7 +124,7 @@ async def test_two_replicas_and_two_askers_make_one_winner(site: Site) -> None:
 
 
 async def test_a_lease_decides_who_is_the_machine(site: Site) -> None:
-    """The MAC comes from the Server's status, the lease from an Endpoint."""
+    """The MAC address comes from the Server's status, the lease from an Endpoint."""
     interfaces = [{"name": "eth0", "macAddress": MAC}]
     await site.client.patch_status(KINDS.server, "s1", {"status": {"networkInterfaces": interfaces}})
     spec = {"macAddress": MAC, "ip": MACHINE}
@@ -137,7 +137,7 @@ async def test_a_lease_decides_who_is_the_machine(site: Site) -> None:
 
 
 async def test_readiness_writes_nothing_once_it_is_settled(site: Site) -> None:
-    """Defaults and pruning of the API do not make the reconciler see differences."""
+    """Defaulting and pruning by the API do not look like changes to the reconciler."""
     version = site.api.backend.store.version
     await asyncio.sleep(600)
     assert site.api.backend.store.version == version

@@ -1,4 +1,4 @@
-"""The image endpoint: whole, in ranges, headers only; never without the live token."""
+"""The image endpoint: whole blobs, ranges and headers, only with a valid token."""
 
 import asyncio
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def content(answer: Response) -> bytes:
 
 
 async def test_the_holder_of_the_token_gets_kernel_and_initramfs(world: World) -> None:
-    """With the digest as ETag."""
+    """The ETag is the digest."""
     machine = await booting(world)
     answer = await machine.get(machine.kernel)
     assert (answer.status, content(answer)) == (200, KERNEL)
@@ -59,7 +59,7 @@ async def test_the_holder_of_the_token_gets_kernel_and_initramfs(world: World) -
 
 
 async def test_a_range_is_206_and_one_outside_416(world: World) -> None:
-    """A broken transfer goes on where it stopped."""
+    """A broken transfer continues where it stopped."""
     machine = await booting(world)
     part = await machine.get(machine.kernel, Range="bytes=10-19")
     assert (part.status, content(part)) == (206, KERNEL[10:20])
@@ -69,7 +69,7 @@ async def test_a_range_is_206_and_one_outside_416(world: World) -> None:
 
 
 async def test_a_range_of_something_else_gets_everything(world: World) -> None:
-    """If-Range with another ETag."""
+    """If-Range with another ETag gets the whole blob."""
     machine = await booting(world)
     tag = f'"{digest(KERNEL)}"'
     assert (await machine.get(machine.kernel, Range="bytes=1-2", If_Range='"other"')).status == 200
@@ -78,7 +78,7 @@ async def test_a_range_of_something_else_gets_everything(world: World) -> None:
 
 @pytest.mark.parametrize("header", ["*", '"{tag}"', 'W/"{tag}"', '"a", "{tag}"'])
 async def test_what_the_client_has_is_not_sent_again(world: World, header: str) -> None:
-    """If-None-Match."""
+    """If-None-Match gets 304."""
     machine = await booting(world)
     answer = await machine.get(machine.kernel, If_None_Match=header.format(tag=digest(KERNEL)))
     assert (answer.status, answer.file) == (304, None)
@@ -103,7 +103,7 @@ async def test_what_the_client_has_is_not_sent_again(world: World, header: str) 
 async def test_no_image_for_anybody_else(
     world: World, change: dict[str, str], status: int, endpoint_reason: str
 ) -> None:
-    """Missing, wrong or foreign: refused, counted, and nothing is opened."""
+    """A missing, wrong or foreign token is refused and counted, and no file is opened."""
     machine = await booting(world)
     answer = await machine.get(machine.kernel | change, client=NEIGHBOR)
     assert (answer.status, answer.file) == (status, None)
@@ -111,14 +111,14 @@ async def test_no_image_for_anybody_else(
 
 
 async def test_images_end_with_the_ignition(world: World) -> None:
-    """The token is spent then: what was booted is not fetched again."""
+    """The Ignition spends the token, so that no image is served afterwards."""
     machine = await booting(world)
     await world.boot.ignition(UUID, machine.kernel["token"], MACHINE)
     assert (await machine.get(machine.kernel)).status == 403
 
 
 async def test_a_boot_without_ignition_succeeds_with_its_last_byte(tmp_path: Path) -> None:
-    """The kernel alone, a HEAD and a first part do not end it; the end of the initramfs does."""
+    """The kernel, a HEAD and a first range do not end the boot; the last byte of the initramfs does."""
     world = World(tmp_path)
     await world.populate(ignition=False)
     await world.open("Claim")
@@ -147,7 +147,7 @@ async def test_a_transfer_that_ends_after_its_window_changes_nothing(tmp_path: P
 
 
 async def test_an_image_that_is_not_here_yet_is_503(world: World) -> None:
-    """iPXE asks again; nobody waits for ever."""
+    """iPXE retries; the request does not wait without limit."""
     machine = await booting(world)
 
     async def slowly() -> Any:
@@ -160,7 +160,7 @@ async def test_an_image_that_is_not_here_yet_is_503(world: World) -> None:
 
 
 async def test_a_registry_that_fails_is_503_and_counted(world: World) -> None:
-    """With the reason of the failure."""
+    """The reason of the failure is counted."""
     machine = await booting(world)
     world.images.failure = ImageError("RegistryTimeout", "no answer", transient=True)
     assert (await machine.get(machine.kernel)).status == 503

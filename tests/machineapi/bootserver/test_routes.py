@@ -1,4 +1,4 @@
-"""The boot server over HTTP: the whole chain as a machine walks it, and a neighbour beside it."""
+"""The boot server over HTTP: the whole boot of a machine, with another client beside it."""
 
 import re
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ def urls(script: str, part: str) -> str:
 
 
 async def test_a_machine_walks_the_whole_chain(world: World, client: aiohttp.ClientSession) -> None:
-    """Chainload, script, kernel, RAM disk, Ignition; each exactly where the step before says."""
+    """Chainload, script, kernel, RAM disk and Ignition are each at the URL that the step before names."""
     await world.open("Claim")
     assert (await get(client, "/ipxe"))[1] == (await get(client, "/ipxe/"))[1]
     status, script = await get(client, f"/ipxe/{UUID}?mac=52:54:00:00:00:01")
@@ -57,7 +57,7 @@ async def test_a_machine_walks_the_whole_chain(world: World, client: aiohttp.Cli
 
 
 async def test_forged_headers_make_nobody_the_machine(world: World, client: aiohttp.ClientSession) -> None:
-    """The lease is somebody else's, whatever the headers say."""
+    """Another lease is known, and X-Forwarded-For and similar headers are ignored."""
     await world.open("Claim")
     await world.lease("10.0.0.7")
     status, body = await get(client, f"/ipxe/{UUID}", **{"X-Forwarded-For": "10.0.0.7", "Forwarded": "for=10.0.0.7"})
@@ -66,7 +66,7 @@ async def test_forged_headers_make_nobody_the_machine(world: World, client: aioh
 
 
 async def test_refusals_look_alike(world: World, client: aiohttp.ClientSession) -> None:
-    """Closed, not leased, wrong token: the same status and the same body."""
+    """Closed window, wrong address and wrong token get the same status and body."""
     closed = await get(client, f"/ipxe/{UUID}")
     await world.open("Claim")
     wrong = await get(client, f"/ignition/{UUID}?token=x")
@@ -85,7 +85,7 @@ async def test_refusals_look_alike(world: World, client: aiohttp.ClientSession) 
 async def test_only_what_is_offered_is_answered(
     world: World, client: aiohttp.ClientSession, method: str, path: str, status: int
 ) -> None:
-    """HEAD exists only where GET changes nothing."""
+    """HEAD is offered only where GET changes nothing."""
     await world.open("Claim")
     async with client.request(method, path) as answer:
         assert answer.status == status
@@ -93,7 +93,7 @@ async def test_only_what_is_offered_is_answered(
 
 
 async def test_no_token_reaches_the_log(world: World, client: aiohttp.ClientSession) -> None:
-    """Neither good nor wrong ones; query strings are not logged at all."""
+    """Neither valid nor invalid tokens are logged; query strings are not logged at all."""
     await world.open("Discovery")
     with structlog.testing.capture_logs() as logs:
         _, script = await get(client, f"/ipxe/{UUID}")

@@ -1,4 +1,4 @@
-"""The boot server's doors: who gets a script, an Ignition, and who does not."""
+"""The boot server: which requests get a script and an Ignition, and which are refused."""
 
 import asyncio
 import base64
@@ -42,7 +42,7 @@ def files(answer: Response) -> dict[str, Any]:
 
 
 async def test_everybody_gets_the_first_script(world: World) -> None:
-    """It says nothing about any machine and changes nothing."""
+    """It contains nothing about any machine and changes nothing."""
     calls = len(world.api.calls)
     answer = await world.boot.chainload()
     assert answer.status == 200
@@ -51,7 +51,7 @@ async def test_everybody_gets_the_first_script(world: World) -> None:
 
 
 async def test_a_machine_boots_through_script_and_ignition(world: World) -> None:
-    """The script names kernel, initrd, the image's arguments and the Ignition; the window follows."""
+    """The script names kernel, initrd, the image's arguments and the Ignition; the window advances."""
     await world.open("Claim", claimUID="c1")
     await world.lease()
     answer = await world.boot.script(UUID, MACHINE)
@@ -68,7 +68,7 @@ async def test_a_machine_boots_through_script_and_ignition(world: World) -> None
 
 
 async def test_a_discovery_ignition_carries_the_token_for_the_report(world: World) -> None:
-    """As a file that only root reads; the user's own parts stay."""
+    """It is added as a file that only root can read; the rest of the config is unchanged."""
     await world.open("Discovery")
     token = token_of(await world.boot.script(UUID, MACHINE))
     found = files(await world.boot.ignition(UUID, token, MACHINE))
@@ -82,7 +82,7 @@ async def test_a_discovery_ignition_carries_the_token_for_the_report(world: Worl
 
 
 async def test_only_digests_of_tokens_reach_the_api(world: World) -> None:
-    """Whoever reads Servers learns no token."""
+    """A user who can read Servers sees no token."""
     await world.open()
     token = token_of(await world.boot.script(UUID, MACHINE))
     await world.boot.ignition(UUID, token, MACHINE)
@@ -91,14 +91,14 @@ async def test_only_digests_of_tokens_reach_the_api(world: World) -> None:
 
 @pytest.mark.parametrize("uuid", [UUID, UUID.upper(), SWAPPED])
 async def test_every_spelling_of_the_uuid_is_the_same_machine(world: World, uuid: str) -> None:
-    """Capitals, and the byte order that old firmware shows."""
+    """Upper case, and the byte order that old firmware reports."""
     await world.open()
     assert (await world.boot.script(uuid, MACHINE)).status == 200
 
 
 @pytest.mark.parametrize("uuid", ["", "x", "00000000-0000-0000-0000-000000000000", UUID[:-1], "../../etc", UUID + "\n"])
 async def test_an_unknown_uuid_gets_nothing(world: World, uuid: str) -> None:
-    """404, counted; there is no Server to tell."""
+    """404, counted; there is no Server for an Event."""
     await world.open()
     assert (await world.boot.script(uuid, NEIGHBOR)).status == 404
     assert (await world.boot.ignition(uuid, "x", NEIGHBOR)).status == 404
@@ -107,7 +107,7 @@ async def test_an_unknown_uuid_gets_nothing(world: World, uuid: str) -> None:
 
 
 async def test_nothing_is_served_without_a_window(world: World) -> None:
-    """Before our own power-on a machine that boots by itself gets nothing."""
+    """Without a boot window a machine that boots by itself is refused."""
     answer = await world.boot.script(UUID, MACHINE)
     assert answer.status == 403
     assert world.refused("script", "BootWindowClosed") == 1
@@ -116,14 +116,14 @@ async def test_nothing_is_served_without_a_window(world: World) -> None:
 
 @pytest.mark.parametrize("phase", ["Closed", "Contested"])
 async def test_nothing_is_served_in_a_window_that_is_over(world: World, phase: str) -> None:
-    """Closed and contested windows stay shut."""
+    """Closed and contested windows stay closed."""
     await world.open(phase=phase)
     assert (await world.boot.script(UUID, MACHINE)).status == 403
     assert (await world.window()).phase == phase
 
 
 async def test_a_window_closes_by_itself(world: World) -> None:
-    """After its time nothing is served, and no token helps."""
+    """After expiry nothing is served with any token."""
     await world.open()
     token = token_of(await world.boot.script(UUID, MACHINE))
     world.clock.advance(31 * 60)
@@ -133,7 +133,7 @@ async def test_a_window_closes_by_itself(world: World) -> None:
 
 
 async def test_a_neighbour_gets_no_script_where_a_lease_is_known(world: World) -> None:
-    """Refused, counted, an Event; the machine itself is served, also when it asks again."""
+    """Refused, counted, with an Event; the machine itself is served, also when it repeats the request."""
     await world.open()
     await world.lease()
     for _ in range(2):
@@ -149,14 +149,14 @@ async def test_a_neighbour_gets_no_script_where_a_lease_is_known(world: World) -
 
 
 async def test_leases_of_other_machines_do_not_count(world: World) -> None:
-    """An Endpoint with another MAC address makes nobody known."""
+    """An Endpoint with another MAC address is not a lease of this server."""
     await world.open()
     await world.lease(NEIGHBOR, "52:54:00:00:00:99")
     assert (await world.boot.script(UUID, MACHINE)).status == 200
 
 
 async def test_an_address_counts_however_it_is_written(world: World) -> None:
-    """IPv6 in any spelling."""
+    """IPv6 addresses match in any spelling."""
     await world.open()
     await world.lease("FD00:0::0007")
     assert (await world.boot.script(UUID, "fd00::7")).status == 200
@@ -175,14 +175,14 @@ async def test_an_address_counts_however_it_is_written(world: World) -> None:
 async def test_nobody_gets_the_script_before_the_machine_was_switched_on(
     world: World, status: dict[str, Any], code: int
 ) -> None:
-    """Whoever is faster than our own power-on is not the machine."""
+    """A request before the operator's own power-on cannot come from the machine."""
     await world.open()
     await world.api.patch_status(world.kinds.server, "s1", {"status": status})
     assert (await world.boot.script(UUID, NEIGHBOR)).status == code
 
 
 async def test_a_second_asker_without_a_lease_stops_the_boot(world: World) -> None:
-    """A race is noticed: nothing more is served, an Event says so, and the token of the first is worthless."""
+    """A second request stops the boot: nothing more is served, an Event reports it, and the first token is void."""
     await world.open()
     stolen = token_of(await world.boot.script(UUID, NEIGHBOR))
     assert (await world.boot.script(UUID, MACHINE)).status == 403
@@ -194,7 +194,7 @@ async def test_a_second_asker_without_a_lease_stops_the_boot(world: World) -> No
 
 @pytest.mark.parametrize("purpose", ["Discovery", "Claim", "Maintenance"])
 async def test_a_race_is_noticed_even_after_the_ignition_was_taken(world: World, purpose: str) -> None:
-    """The machine's own fetch finds the boot used up."""
+    """The machine's own request contests the boot even after the Ignition was fetched."""
     await world.open(purpose)
     stolen = token_of(await world.boot.script(UUID, NEIGHBOR))
     assert (await world.boot.ignition(UUID, stolen, NEIGHBOR)).status == 200
@@ -204,7 +204,7 @@ async def test_a_race_is_noticed_even_after_the_ignition_was_taken(world: World,
 
 
 async def test_a_boot_that_ended_long_ago_is_not_contested(world: World) -> None:
-    """A machine that boots from the network by itself later is only refused: a tenant is not stopped for it."""
+    """A later network boot of the machine itself is only refused, and the tenant is not stopped."""
     await world.open("Claim")
     await world.boot.ignition(UUID, token_of(await world.boot.script(UUID, MACHINE)), MACHINE)
     world.clock.advance(11 * 60)
@@ -213,7 +213,7 @@ async def test_a_boot_that_ended_long_ago_is_not_contested(world: World) -> None
 
 
 async def test_a_boot_can_be_contested_for_as_long_as_it_is_doubted(world: World) -> None:
-    """Machines that train their memory for ten minutes ask late: the wait for them is of use only if they are heard."""
+    """A machine that trains its memory for ten minutes can still contest the boot."""
     boot = world.service(dataclasses.replace(world.settings, race_window=15 * 60))
     await world.open("Claim")
     stolen = token_of(await boot.script(UUID, NEIGHBOR))
@@ -224,7 +224,7 @@ async def test_a_boot_can_be_contested_for_as_long_as_it_is_doubted(world: World
 
 
 async def test_a_script_that_went_out_before_the_lease_was_known_is_contested(world: World) -> None:
-    """The address of the first asker turns out to be nobody's."""
+    """The address of the first requester turns out not to be leased to the machine."""
     await world.open()
     await world.boot.script(UUID, NEIGHBOR)
     await world.lease()
@@ -234,7 +234,7 @@ async def test_a_script_that_went_out_before_the_lease_was_known_is_contested(wo
 
 @pytest.mark.parametrize("order", ["boot first", "replica first"])
 async def test_of_two_racing_askers_only_one_gets_a_script(world: World, order: str) -> None:
-    """On two replicas, at the same moment, in both orders: one wins, and then the race is noticed."""
+    """On two replicas, at the same time, in both orders: one succeeds, and then the race is detected."""
     await world.open()
     askers: list[tuple[BootService, str]] = [(world.boot, MACHINE), (world.replica, NEIGHBOR)]
     if order == "replica first":
@@ -247,7 +247,7 @@ async def test_of_two_racing_askers_only_one_gets_a_script(world: World, order: 
 
 
 async def test_of_two_requests_with_one_token_only_one_gets_the_ignition(world: World) -> None:
-    """Also on two replicas at the same moment."""
+    """Also on two replicas at the same time."""
     await world.open("Claim")
     token = token_of(await world.boot.script(UUID, MACHINE))
     answers = await asyncio.gather(
@@ -259,7 +259,7 @@ async def test_of_two_requests_with_one_token_only_one_gets_the_ignition(world: 
 
 @pytest.mark.parametrize(("token", "reason"), [("", "TokenMissing"), ("wrong", "TokenInvalid")])
 async def test_no_ignition_without_the_right_token(world: World, token: str, reason: str) -> None:
-    """And a wrong one does not spend the right one; no Secret is read for it."""
+    """A wrong token does not spend the right one, and no Secret is read for it."""
     await world.open("Claim")
     good = token_of(await world.boot.script(UUID, MACHINE))
     before = len(world.api.calls)
@@ -270,7 +270,7 @@ async def test_no_ignition_without_the_right_token(world: World, token: str, rea
 
 
 async def test_a_spent_token_is_refused(world: World) -> None:
-    """The Ignition goes out once: to others at once, to its machine after some seconds."""
+    """Other addresses are refused at once, the same address after some seconds."""
     await world.open("Discovery")
     token = token_of(await world.boot.script(UUID, MACHINE))
     await world.boot.ignition(UUID, token, MACHINE)
@@ -282,7 +282,7 @@ async def test_a_spent_token_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize("purpose", ["Discovery", "Claim", "Maintenance"])
 async def test_a_machine_whose_replica_died_before_it_answered_gets_its_ignition(world: World, purpose: str) -> None:
-    """The token was spent and nothing was sent: any other replica sends it, with a new token for the report."""
+    """The token was spent without a response: any other replica repeats it, with a new report token."""
     await world.open(purpose)
     token = token_of(await world.boot.script(UUID, MACHINE))
     lost = await world.boot.ignition(UUID, token, MACHINE)
@@ -293,13 +293,13 @@ async def test_a_machine_whose_replica_died_before_it_answered_gets_its_ignition
 
 
 async def test_a_token_before_the_script_is_refused(world: World) -> None:
-    """An open window alone gives nothing away."""
+    """An open window alone serves no Ignition."""
     await world.open()
     assert (await world.boot.ignition(UUID, "guess", NEIGHBOR)).status == 403
 
 
 async def test_the_token_of_an_earlier_boot_is_refused(world: World) -> None:
-    """A new window knows no old tokens."""
+    """A new window accepts no earlier tokens."""
     await world.open()
     old = token_of(await world.boot.script(UUID, MACHINE))
     await world.open()
@@ -308,7 +308,7 @@ async def test_the_token_of_an_earlier_boot_is_refused(world: World) -> None:
 
 
 async def test_without_a_secret_an_empty_ignition_is_served(tmp_path: Path) -> None:
-    """And the script does not even mention one."""
+    """The script does not contain an Ignition URL either."""
     world = World(tmp_path)
     await world.populate(ignition=False)
     await world.open("Claim")
@@ -320,7 +320,7 @@ async def test_without_a_secret_an_empty_ignition_is_served(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("content", [b"{}", b"variant: fcos"])
 async def test_what_is_not_ready_is_503_and_spends_nothing(world: World, content: bytes) -> None:
-    """Ignition retries 5xx for ever and gives up on everything below."""
+    """Ignition retries 5xx without limit, and gives up after any other error."""
     await world.open("Claim")
     token = token_of(await world.boot.script(UUID, MACHINE))
     broken = secret("ignition", ignition=content)
@@ -334,7 +334,7 @@ async def test_what_is_not_ready_is_503_and_spends_nothing(world: World, content
 
 
 async def test_a_script_waits_for_the_boot_configuration(world: World) -> None:
-    """An IPXEBootConfig that is not ready, belongs to somebody else, or is missing: 503, and no token is made."""
+    """An IPXEBootConfig that is missing, not ready or of another owner gives 503, and no token is created."""
     await world.open()
     for patch in (
         {"status": {"state": "Pending"}},
@@ -348,20 +348,20 @@ async def test_a_script_waits_for_the_boot_configuration(world: World) -> None:
 
 
 async def test_another_configurations_child_is_not_served(world: World) -> None:
-    """A hand-made object of the same name cannot slip in."""
+    """A manually created object of the same name is not used."""
     await world.open(configUID="another")
     assert (await world.boot.script(UUID, MACHINE)).status == 503
 
 
 async def test_conflicts_are_decided_again_a_few_times(world: World) -> None:
-    """The Server's controller writes the same object all the time."""
+    """The Server controller writes the same object all the time."""
     await world.open()
     world.api.faults.next("patch_status", *(Conflict("changed") for _ in range(5)))
     assert (await world.boot.script(UUID, MACHINE)).status == 200
 
 
 async def test_an_api_that_fails_gives_nothing_away(world: World) -> None:
-    """The error reaches the HTTP layer, which answers 503; the window stays as it was."""
+    """The error becomes 503 in the HTTP layer; the window is unchanged."""
     await world.open()
     world.api.faults.next("patch_status", *[Unavailable("gone")] * 20)
     with pytest.raises(Unavailable):
@@ -370,7 +370,7 @@ async def test_an_api_that_fails_gives_nothing_away(world: World) -> None:
 
 
 async def test_an_ignition_whose_token_was_spent_for_it_is_served(world: World) -> None:
-    """The answer to the write is lost: what it spent the token for goes out, and to nobody else."""
+    """The response to the write was lost: the Ignition is sent to the same requester only."""
     await world.open()
     token = token_of(await world.boot.script(UUID, MACHINE))
     _lose_one_answer(world)
@@ -379,14 +379,14 @@ async def test_an_ignition_whose_token_was_spent_for_it_is_served(world: World) 
 
 
 async def test_a_machine_does_not_notice_an_api_that_restarts(world: World) -> None:
-    """Reads are tried again for some seconds, so that firmware, which asks once, gets its script."""
+    """Reads are retried for some seconds, because firmware requests its script only once."""
     await world.open()
     world.api.faults.next("get", *[Unavailable("gone")] * 3, TooManyRequests("slow down", retry_after=1.0))
     assert (await world.boot.script(UUID, MACHINE)).status == 200
 
 
 def _lose_one_answer(world: World) -> None:
-    """The next write of a status happens, and its answer does not arrive."""
+    """The next status write succeeds, and its response is lost."""
     lost: list[str] = []
 
     def after(verb: str, plural: str, name: str) -> float:
@@ -399,7 +399,7 @@ def _lose_one_answer(world: World) -> None:
 
 
 async def test_two_servers_with_one_uuid_are_told_apart_by_their_windows(world: World) -> None:
-    """Only the one that boots is meant; when both do, nobody is."""
+    """The Server with the open window is used; with two open windows, neither."""
     status = {"bootWindow": None}
     await world.api.create(world.kinds.server, {"metadata": {"name": "s2"}, "spec": {"uuid": UUID}, "status": status})
     await world.open()
@@ -410,7 +410,7 @@ async def test_two_servers_with_one_uuid_are_told_apart_by_their_windows(world: 
 
 
 async def test_events_are_told_once_a_minute_for_each_client(world: World) -> None:
-    """A flood of requests is a number in the metrics and a handful of Events."""
+    """A flood of requests is counted in the metrics and causes only a few Events."""
     for number in range(40):
         await world.boot.script(UUID, f"10.0.1.{number}")
         await world.boot.script(UUID, f"10.0.1.{number}")

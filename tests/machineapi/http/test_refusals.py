@@ -1,4 +1,4 @@
-"""Refusals are counted each, and told in measure."""
+"""Every refusal is counted; Events are rate-limited."""
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -40,14 +40,14 @@ def refusals(clock: Clock, metrics: CollectorRegistry, told: list[tuple[str, str
     ],
 )
 def test_the_status_follows_from_the_reason(refusals: Refusals, reason: str, status: int, body: bytes) -> None:
-    """The body never repeats the message."""
+    """The body never contains the message."""
     answer = refusals.refuse("script", reason, "10.0.0.1", "secret detail")
     assert (answer.status, answer.body) == (status, body)
     assert refusals.refuse("x", reason, "10.0.0.1", "secret detail", status=401).status == 401
 
 
 def test_every_refusal_is_counted(refusals: Refusals, metrics: CollectorRegistry) -> None:
-    """Also those that nobody is told of."""
+    """Also those without an Event."""
     for _ in range(5):
         refusals.refuse("script", "TokenInvalid", "10.0.0.1", "no", SERVERS[0])
     labels = {"endpoint": "script", "reason": "TokenInvalid"}
@@ -57,7 +57,7 @@ def test_every_refusal_is_counted(refusals: Refusals, metrics: CollectorRegistry
 def test_an_event_a_minute_for_server_reason_and_client(
     refusals: Refusals, clock: Clock, told: list[tuple[str, str, str, str]]
 ) -> None:
-    """Each of the three makes another one."""
+    """A change of any of the three allows another Event."""
     for server, reason, client in [(0, "A", "1"), (0, "A", "1"), (1, "A", "1"), (0, "B", "1"), (0, "A", "2")]:
         refusals.refuse("script", reason, client, "no", SERVERS[server])
     assert [(name, reason) for name, _, reason, _ in told] == [("s0", "A"), ("s1", "A"), ("s0", "B"), ("s0", "A")]
@@ -69,7 +69,7 @@ def test_an_event_a_minute_for_server_reason_and_client(
 def test_a_client_with_many_addresses_does_not_drown_other_servers(
     refusals: Refusals, told: list[tuple[str, str, str, str]]
 ) -> None:
-    """IPv6 neighbours have as many as they like."""
+    """IPv6 clients can use any number of addresses."""
     for number in range(1000):
         refusals.refuse("script", "A", f"fd00::{number:x}", "no", SERVERS[0])
     assert len(told) == 12
@@ -78,6 +78,6 @@ def test_a_client_with_many_addresses_does_not_drown_other_servers(
 
 
 def test_without_a_server_nobody_is_told(refusals: Refusals, told: list[tuple[str, str, str, str]]) -> None:
-    """There is nothing to hang an Event on."""
+    """Without a Server there is no object for an Event."""
     refusals.refuse("script", "UnknownMachine", "10.0.0.1", "no")
     assert told == []

@@ -1,4 +1,4 @@
-"""The HTTP side: real sockets on loopback."""
+"""The HTTP front, over sockets on loopback."""
 
 import asyncio
 import resource
@@ -43,20 +43,20 @@ async def echo(request: Request) -> Response:
 
 
 async def test_only_the_peers_own_address_counts() -> None:
-    """Headers that claim another one are ignored."""
+    """Headers that claim another address are ignored."""
     forged = {"X-Forwarded-For": "10.0.0.7", "Forwarded": "for=10.0.0.7", "X-Real-IP": "10.0.0.7"}
     async with listening(echo) as running:
         assert (await fetch(running, headers=forged))[1] == b"127.0.0.1 1 None\n"
 
 
 async def test_a_parameter_that_is_there_twice_counts_once() -> None:
-    """The first one."""
+    """The first value is used."""
     async with listening(echo) as running:
         assert (await fetch(running, path="/x/1?a=1&a=2"))[1] == b"127.0.0.1 1 1\n"
 
 
 async def test_a_server_says_little_about_itself() -> None:
-    """No version, and nothing is kept by anybody on the way."""
+    """The Server header has no version, and responses are not cacheable."""
     async with listening(echo) as running:
         _, _, headers = await fetch(running)
     assert headers["Server"] == "metal"
@@ -64,7 +64,7 @@ async def test_a_server_says_little_about_itself() -> None:
 
 
 async def test_long_urls_are_refused() -> None:
-    """414 from us, and 400 for what no parser should read."""
+    """414 from the server, and 400 for what the parser rejects."""
     async with listening(echo, url=100) as running:
         assert (await fetch(running, path="/x/" + "a" * 200))[0] == 414
         assert (await fetch(running, path="/x/" + "a" * 10_000))[0] in (400, 414)
@@ -75,7 +75,7 @@ async def test_long_urls_are_refused() -> None:
     [(Unavailable("gone"), 503), (Busy("s1"), 503), (TimeoutError(), 503), (RuntimeError("hunter2"), 500)],
 )
 async def test_whatever_goes_wrong_is_an_answer_without_details(problem: Exception, status: int) -> None:
-    """A machine can retry it, and learns nothing."""
+    """The client can retry, and gets no internal details."""
 
     async def fail(request: Request) -> Response:
         raise problem
@@ -99,7 +99,7 @@ async def test_a_handler_that_hangs_is_ended() -> None:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
-    """A client that promises a body and stays silent gets 503, and its connection is not kept."""
+    """A client that announces a body and sends none gets 503, and its connection is closed."""
 
     async def read(request: Request) -> Response:
         return text(200, str(len(await request.read(100))))
@@ -114,7 +114,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize("limit", ["client_bodies", "all_bodies"])
 async def test_what_is_being_received_at_the_same_time_is_bounded(limit: str) -> None:
-    """Bodies that are sent slowly, by one address or by many, do not fill the memory."""
+    """Slow bodies from one address or from many do not fill the memory."""
 
     async def read(request: Request) -> Response:
         return text(200, str(len(await request.read(1000))))
@@ -135,7 +135,7 @@ async def test_what_is_being_received_at_the_same_time_is_bounded(limit: str) ->
 
 
 async def test_a_connection_without_a_request_is_closed() -> None:
-    """Slow clients do not collect connections."""
+    """Slow clients do not accumulate connections."""
     async with listening(echo, idle_seconds=0.2) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         assert await asyncio.wait_for(reader.read(), 5) == b""
@@ -144,7 +144,7 @@ async def test_a_connection_without_a_request_is_closed() -> None:
 
 
 async def test_connections_are_limited_and_those_that_stand_are_served() -> None:
-    """The process needs its files for BMCs and the API, too; when some have gone, others are let in."""
+    """The process needs its file descriptors for BMCs and the API; new connections are accepted after others closed."""
     async with listening(echo, connections=3) as running:
         held = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(3)]
         held[0][1].write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -169,14 +169,14 @@ async def _status(running: RunningServer) -> int:
 
 
 def test_the_process_keeps_files_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of what it may open, at most; few as they may be, some."""
+    """At most a quarter of the file descriptors, and never fewer than a minimum."""
     for soft, expected in ((1024, 256), (10, 16), (1_000_000, 8192), (resource.RLIM_INFINITY, 8192)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
         assert room(8192) == expected
 
 
 class Files:
-    """Serves CONTENT out of a file and notes what was sent to its end."""
+    """Serves CONTENT from a file and records completed transfers."""
 
     def __init__(self, folder: Path, offset: int = 0, length: int = len(CONTENT)) -> None:
         self.path = folder / "content"
@@ -192,7 +192,7 @@ class Files:
 
 
 async def test_a_file_arrives_whole_and_its_end_is_noticed(tmp_path: Path) -> None:
-    """Content-Length, every byte, then the follow-up; twice on one connection."""
+    """Content-Length, every byte, then the callback; twice on one connection."""
     files = Files(tmp_path)
     async with listening(files) as running, aiohttp.ClientSession() as session:
         for _ in range(2):
@@ -203,13 +203,13 @@ async def test_a_file_arrives_whole_and_its_end_is_noticed(tmp_path: Path) -> No
 
 
 async def test_a_part_of_a_file_arrives(tmp_path: Path) -> None:
-    """Offset and length are kept."""
+    """Offset and length are respected."""
     async with listening(Files(tmp_path, 1000, 5000)) as running:
         assert (await fetch(running))[1] == CONTENT[1000:6000]
 
 
 async def test_head_sends_the_length_and_no_byte(tmp_path: Path) -> None:
-    """And that is no transfer."""
+    """A HEAD is not a completed transfer."""
     files = Files(tmp_path)
     async with listening(files) as running:
         status, body, headers = await fetch(running, "HEAD")
@@ -218,7 +218,7 @@ async def test_head_sends_the_length_and_no_byte(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_hangs_up_in_the_middle_has_fetched_nothing(tmp_path: Path) -> None:
-    """Half a file is no boot."""
+    """A partial transfer does not complete a boot."""
     files = Files(tmp_path, length=len(CONTENT))
     files.path.write_bytes(CONTENT * 8)
     files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
@@ -244,7 +244,7 @@ async def test_a_client_that_hangs_up_after_the_last_byte_has_fetched_everything
 
 
 async def test_a_client_that_takes_no_bytes_is_cut_off(tmp_path: Path) -> None:
-    """It may not keep a stream for ever."""
+    """A slow receiver does not hold a stream without limit."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT * 16)
     files.slice = FileRange(files.path, 0, len(CONTENT) * 16, nullcontext)
@@ -259,7 +259,7 @@ async def test_a_client_that_takes_no_bytes_is_cut_off(tmp_path: Path) -> None:
 
 
 async def test_a_loop_without_sendfile_sends_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvloop has none."""
+    """uvloop has no sendfile."""
 
     async def missing(*_: Any) -> int:
         raise NotImplementedError
@@ -272,7 +272,7 @@ async def test_a_loop_without_sendfile_sends_all_the_same(tmp_path: Path, monkey
 
 
 async def test_a_file_that_shrank_breaks_the_connection_off(tmp_path: Path) -> None:
-    """The client must not take it for complete."""
+    """The client must not consider the transfer complete."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT[:100])
     async with listening(files) as running:
@@ -282,7 +282,7 @@ async def test_a_file_that_shrank_breaks_the_connection_off(tmp_path: Path) -> N
 
 
 async def test_more_transfers_than_allowed_are_told_to_wait(tmp_path: Path) -> None:
-    """503 with Retry-After; iPXE asks again."""
+    """503 with Retry-After, which iPXE retries."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT * 8)
     files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
@@ -296,7 +296,7 @@ async def test_more_transfers_than_allowed_are_told_to_wait(tmp_path: Path) -> N
 
 
 async def test_an_address_that_is_taken_is_an_error() -> None:
-    """And nothing is left running."""
+    """No server is left running."""
     async with listening(echo) as running:
         with pytest.raises(OSError, match="address already in use"):
             await serve(make_app([], Refusals(Clock())), "127.0.0.1", running.port)

@@ -36,7 +36,7 @@ def test_an_ordinary_report_is_read() -> None:
     ],
 )  # fmt: skip
 def test_what_is_too_much_is_refused(body: bytes, says: str) -> None:
-    """Depth, entries, texts, and all together."""
+    """Depth, entries, strings, and the total number of values."""
     with pytest.raises(Malformed, match=says):
         read(body, LIMITS)
 
@@ -56,12 +56,12 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=4), JSON))
 def test_what_is_within_the_limits_is_read_unchanged(value: dict[str, Any]) -> None:
-    """Reading is decoding, and nothing more."""
+    """Reading is decoding, without changes."""
     assert read(json.dumps(value).encode(), LIMITS) == value
 
 
 @given(st.binary(max_size=60))
 def test_no_bytes_break_the_reader(body: bytes) -> None:
-    """An object or a refusal."""
+    """Any input gives an object or a refusal."""
     with suppress(Malformed):
         assert isinstance(read(body, LIMITS), dict)

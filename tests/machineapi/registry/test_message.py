@@ -1,4 +1,4 @@
-"""Requests to the registry: what is read before the token, and what only after it."""
+"""Requests to the registry: what is decoded before the token is verified, and what only after it."""
 
 import json
 
@@ -16,7 +16,7 @@ def body(**more: object) -> bytes:
 
 
 def test_the_header_counts_before_the_body() -> None:
-    """Without the scheme Bearer, the body's token does."""
+    """Without the scheme Bearer, the token in the body is used."""
     assert message.parse("bearer  one ", body(token="two")).token == "one"
     assert message.parse("Basic one", body(token=" two ")).token == "two"
 
@@ -30,21 +30,21 @@ def test_the_header_counts_before_the_body() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_request_is_refused(raw: bytes, says: str) -> None:
-    """The sentence says what is expected, and quotes nothing."""
+    """The message says what is expected, and quotes nothing."""
     with pytest.raises(Malformed, match=says):
         message.parse("Bearer t", raw)
 
 
 @pytest.mark.parametrize(("authorization", "token"), [("", None), ("", " "), ("Bearer ", "t"), ("Basic t", None)])
 def test_a_request_needs_a_token(authorization: str, token: str | None) -> None:
-    """Else nothing more is looked at."""
+    """Nothing else is decoded without one."""
     with pytest.raises(Refused) as refused:
         message.parse(authorization, body(token=token))
     assert refused.value.reason == "TokenMissing"
 
 
 def test_a_report_is_read_only_when_it_is_asked_for() -> None:
-    """Whoever has no token cannot make us walk through hundreds of thousands of values."""
+    """A client without a token cannot make the process decode hundreds of thousands of values."""
     hostile = message.parse("Bearer t", body(data={"a": [0] * 5000}))
     with pytest.raises(Malformed, match="4096 entries"):
         hostile.report(Limits())
@@ -53,11 +53,11 @@ def test_a_report_is_read_only_when_it_is_asked_for() -> None:
 
 
 def test_a_report_is_kept_in_compact_and_stable_form() -> None:
-    """The order of members is no difference."""
+    """The order of members makes no difference."""
     one, two = body(data={"b": 1, "a": [2]}), body(data={"a": [2], "b": 1})
     assert {message.parse("Bearer t", raw).report(Limits()) for raw in (one, two)} == {b'{"a":[2],"b":1}'}
 
 
 def test_a_message_tells_neither_token_nor_report() -> None:
-    """Its repr may end up in a log."""
+    """Its repr may be logged."""
     assert "hunter" not in repr(message.parse("Bearer hunter2", body(data={"p": "hunter3"})))

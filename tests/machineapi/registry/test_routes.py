@@ -1,4 +1,4 @@
-"""The registry over HTTP: paths, methods and limits as metalprobe meets them."""
+"""The registry over HTTP: paths, methods and limits as metalprobe uses them."""
 
 import asyncio
 import base64
@@ -54,13 +54,13 @@ async def client(listening: RunningServer) -> AsyncIterator[aiohttp.ClientSessio
 async def test_only_what_is_offered_is_answered(
     client: aiohttp.ClientSession, method: str, path: str, status: int
 ) -> None:
-    """The rest is refused with the right status."""
+    """Other paths and methods get the proper status."""
     async with client.request(method, path) as answer:
         assert answer.status == status
 
 
 async def test_a_body_beyond_the_limit_is_cut_off(client: aiohttp.ClientSession, world: World) -> None:
-    """With and without a length given beforehand."""
+    """With and without a Content-Length."""
     size = world.registry.settings.limits.body + 1
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -75,7 +75,7 @@ async def test_a_body_beyond_the_limit_is_cut_off(client: aiohttp.ClientSession,
 
 
 async def test_the_probe_is_understood(listening: RunningServer, world: World) -> None:
-    """metalprobe's own client gets through the whole way, and is told when its token is no good."""
+    """metalprobe's own client completes all requests, and reports a refused token."""
     await world.open("Discovery")
     script = (await world.boot.script(UUID, "127.0.0.1")).body.decode()
     ignition = await world.boot.ignition(UUID, re.findall(r"token=([\w-]+)", script)[0], "127.0.0.1")

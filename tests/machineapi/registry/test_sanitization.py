@@ -1,4 +1,4 @@
-"""The registry takes what a machine says while it erases its drives: from the holder of that boot's token alone."""
+"""The registry accepts sanitization reports only with the report token of that boot."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ async def world(tmp_path: Path) -> World:
 
 
 async def boot(world: World) -> str:
-    """Boot the machine; the token for its reports, which the boot server puts into the Ignition."""
+    """Boot the machine; returns the report token, which the boot server puts into the Ignition."""
     token = re.findall(r"token=([\w-]+)", (await world.boot.script(UUID, MACHINE)).body.decode())[0]
     answer = await world.boot.ignition(UUID, token, MACHINE)
     files = json.loads(answer.body)["storage"]["files"]
@@ -50,7 +50,7 @@ async def kept(world: World) -> SanitizationEvidence:
 
 
 async def test_the_first_report_begins_the_evidence(world: World) -> None:
-    """Of this server, this tenant, this policy and this boot; nobody owns it, so that it outlives them."""
+    """For this server, tenant, policy and boot; it has no owner, so that it outlives them."""
     assert (await send(world, await boot(world))).status == 200
     found, window = await kept(world), await world.window()
     assert (found.spec.server_ref.name, found.spec.system_uuid) == ("s1", UUID)
@@ -61,7 +61,7 @@ async def test_the_first_report_begins_the_evidence(world: World) -> None:
 
 
 async def test_progress_is_written_down_every_ten_seconds_at_most(world: World) -> None:
-    """What comes between is answered, and not kept."""
+    """Reports in between are answered, and not stored."""
     token = await boot(world)
     percents = []
     for percent in range(0, 100, 4):
@@ -73,7 +73,7 @@ async def test_progress_is_written_down_every_ten_seconds_at_most(world: World) 
 
 
 async def test_the_final_report_is_kept_and_spends_the_token(world: World) -> None:
-    """201; the very same again is 200, and anything else is refused."""
+    """201; the same report again gets 200, and any other is refused."""
     token = await boot(world)
     await send(world, token)
     assert (await send(world, token, done=True)).status == 201
@@ -89,7 +89,7 @@ async def test_the_final_report_is_kept_and_spends_the_token(world: World) -> No
 
 @pytest.mark.parametrize(("token", "status", "reason"), [("", 401, "TokenMissing"), ("wrong", 403, "TokenInvalid")])
 async def test_no_report_without_the_token(world: World, token: str, status: int, reason: str) -> None:
-    """A neighbour cannot make a server clean."""
+    """Another client cannot mark a server as clean."""
     await boot(world)
     assert (await send(world, token, done=True, client=NEIGHBOR)).status == status
     assert world.refused("sanitization", reason) == 1
@@ -97,7 +97,7 @@ async def test_no_report_without_the_token(world: World, token: str, status: int
 
 
 async def test_a_discovery_erases_nothing_and_a_sanitization_registers_nothing(world: World) -> None:
-    """A token is good for the purpose of its boot."""
+    """A token is valid for the purpose of its boot only."""
     token = await boot(world)
     body = json.dumps({"systemUUID": UUID, "data": {"cpu": []}}).encode()
     assert (await world.registry.register(f"Bearer {token}", body, MACHINE)).status == 403
@@ -111,7 +111,7 @@ async def test_a_discovery_erases_nothing_and_a_sanitization_registers_nothing(w
     "data", [{"drives": "none"}, {"drives": [{**DRIVE, "result": "Fine"}]}, {"done": 1}, {"drives": [DRIVE] * 600}]
 )
 async def test_a_malformed_report_is_refused_and_spends_nothing(world: World, data: dict[str, Any]) -> None:
-    """400; the machine may say it better."""
+    """400; the machine may send a corrected report."""
     token = await boot(world)
     assert (await send(world, token, **data)).status == 400
     assert world.refused("sanitization", "Malformed") == 1
@@ -131,7 +131,7 @@ async def _cut_off_before_the_token_is_spent(world: World, token: str) -> None:
 
 
 async def test_an_api_that_goes_away_before_the_token_is_spent_is_healed_by_the_repetition(world: World) -> None:
-    """The report is kept already; sent again, it is taken."""
+    """The report is stored already; the repetition is accepted."""
     token = await boot(world)
     await _cut_off_before_the_token_is_spent(world, token)
     assert (await kept(world)).status.reported_at is not None
@@ -139,7 +139,7 @@ async def test_an_api_that_goes_away_before_the_token_is_spent_is_healed_by_the_
 
 
 async def test_progress_after_the_final_report_changes_nothing(world: World) -> None:
-    """An answer was lost, and reports overtook each other."""
+    """Delayed progress reports arrive after the final one."""
     token = await boot(world)
     await _cut_off_before_the_token_is_spent(world, token)
     world.clock.advance(60)
@@ -148,7 +148,7 @@ async def test_progress_after_the_final_report_changes_nothing(world: World) -> 
 
 
 async def test_of_two_final_reports_at_once_one_is_taken_and_kept(world: World) -> None:
-    """What is kept is what was answered with 201."""
+    """The stored report is the one that was answered with 201."""
     token = await boot(world)
     await send(world, token)
     both = [send(world, token, done=True), send(world, token, done=True, problems=["other"])]
@@ -159,7 +159,7 @@ async def test_of_two_final_reports_at_once_one_is_taken_and_kept(world: World) 
 
 
 async def test_a_conflict_is_decided_anew(world: World) -> None:
-    """The evidence is written by the controller, too."""
+    """The controller writes the evidence as well."""
     token = await boot(world)
     world.api.faults.next("patch_status", Conflict("changed"))
     assert (await send(world, token, done=True)).status == 201

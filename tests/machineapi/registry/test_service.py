@@ -1,4 +1,4 @@
-"""The registry: one report per boot, from the holder of its token, kept before it is acknowledged."""
+"""The registry: one report for each boot, with its report token, stored before it is acknowledged."""
 
 import asyncio
 import base64
@@ -28,7 +28,7 @@ async def world(tmp_path: Path) -> World:
 
 
 async def boot(world: World) -> str:
-    """Boot the probe; the token for its report."""
+    """Boot the probe; returns its report token."""
     script = (await world.boot.script(UUID, MACHINE)).body.decode()
     token = re.findall(r"token=([\w-]+)", script)[0]
     answer = await world.boot.ignition(UUID, token, MACHINE)
@@ -53,7 +53,7 @@ def nothing_stored(world: World) -> bool:
 
 @pytest.mark.behaviour("Registry and probe", "A report is stored in the API with the Server; its token is spent.")
 async def test_a_report_is_kept_whole_and_the_boot_has_succeeded(world: World) -> None:
-    """201; the inventory belongs to the Server, and the token is spent."""
+    """201; the inventory is stored for the Server, and the token is spent."""
     answer = await send(world, await boot(world))
     assert answer.status == 201
     assert await stored(world) == DATA
@@ -72,7 +72,7 @@ async def test_the_token_may_stand_in_the_body(world: World) -> None:
 
 
 async def test_a_uuid_with_swapped_bytes_is_the_same_machine(world: World) -> None:
-    """Linux and the BMC may disagree."""
+    """Linux and the BMC may show different byte orders."""
     assert (await send(world, await boot(world), uuid=SWAPPED.upper())).status == 201
 
 
@@ -84,7 +84,7 @@ async def test_a_uuid_with_swapped_bytes_is_the_same_machine(world: World) -> No
     [("", 401, "TokenMissing"), ("wrong", 403, "TokenInvalid"), ("token-2", 403, "TokenInvalid")],
 )
 async def test_no_report_without_the_right_token(world: World, token: str, status: int, reason: str) -> None:
-    """Missing, wrong, and the script's own: refused, counted, an Event, nothing kept; the right one still works."""
+    """A missing or wrong token and the script's token are refused, counted and reported; the right one stays valid."""
     good = await boot(world)
     assert (await send(world, token, client=NEIGHBOR)).status == status
     assert world.refused("register", reason) == 1
@@ -95,7 +95,7 @@ async def test_no_report_without_the_right_token(world: World, token: str, statu
 
 
 async def test_a_token_of_strange_bytes_is_only_a_wrong_token(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """Not an error of ours with a traceback for each request."""
+    """It causes no internal error with a traceback."""
     await boot(world)
     assert (await send(world, "caf\udcc3\udca9", client=NEIGHBOR)).status == 403
     assert world.refused("register", "TokenInvalid") == 1
@@ -103,20 +103,20 @@ async def test_a_token_of_strange_bytes_is_only_a_wrong_token(world: World, caps
 
 
 async def test_without_the_right_token_a_report_is_not_even_read(world: World) -> None:
-    """A neighbour must not be able to keep this process busy with what is in it."""
+    """Another client cannot keep the process busy with the content of a report."""
     await boot(world)
     assert (await send(world, "wrong", data={"a": [0] * 5000}, client=NEIGHBOR)).status == 403
     assert world.refused("register", "Malformed") == 0
 
 
 async def test_no_report_before_the_ignition(world: World) -> None:
-    """Nobody has a token then."""
+    """No report token exists before the Ignition was served."""
     assert (await send(world, "guess")).status == 403
     assert world.refused("register", "TokenSpent") == 1
 
 
 async def test_no_report_after_the_window(world: World) -> None:
-    """A token lives as long as its boot."""
+    """A report token is valid during its boot only."""
     token = await boot(world)
     world.clock.advance(31 * 60)
     assert (await send(world, token)).status == 403
@@ -125,7 +125,7 @@ async def test_no_report_after_the_window(world: World) -> None:
 
 
 async def test_no_report_for_another_machine(world: World) -> None:
-    """A token opens its own server's door only."""
+    """A token is valid for its own server only."""
     token = await boot(world)
     other = UUID.replace("4c4c", "5c5c")
     await world.api.create(world.kinds.server, {"metadata": {"name": "s2"}, "spec": {"systemUUID": other}})
@@ -136,7 +136,7 @@ async def test_no_report_for_another_machine(world: World) -> None:
 
 
 async def test_a_claims_boot_has_no_report(world: World) -> None:
-    """A tenant's machine cannot report anything."""
+    """A tenant's machine cannot send a report."""
     await world.open("Claim")
     token = re.findall(r"token=([\w-]+)", (await world.boot.script(UUID, MACHINE)).body.decode())[0]
     await world.boot.ignition(UUID, token, MACHINE)
@@ -147,7 +147,7 @@ async def test_a_claims_boot_has_no_report(world: World) -> None:
     "Registry and probe", "A repeated report is accepted; another one with the same token is refused."
 )
 async def test_the_same_report_again_is_fine_and_another_is_not(world: World) -> None:
-    """The answer may get lost; a spent token proves nothing but that."""
+    """The response may have been lost; a spent token is accepted for the same report only."""
     token = await boot(world)
     await send(world, token)
     assert (await send(world, token)).status == 200
@@ -160,7 +160,7 @@ async def test_the_same_report_again_is_fine_and_another_is_not(world: World) ->
 
 
 async def test_an_api_that_goes_away_between_keeping_and_spending_is_healed_by_the_retry(world: World) -> None:
-    """The report is kept, the token lives on, and the probe sends it again."""
+    """The report is stored, the token stays valid, and the probe sends the report again."""
     token = await boot(world)
     world.api.faults.next("patch_status", *[Unavailable("killed")] * 6)
     with pytest.raises(Unavailable):
@@ -172,7 +172,7 @@ async def test_an_api_that_goes_away_between_keeping_and_spending_is_healed_by_t
 
 
 async def test_a_report_that_cannot_be_kept_spends_nothing(world: World) -> None:
-    """An API that is away is no reason to lose a boot."""
+    """The boot continues when the API is unavailable."""
     token = await boot(world)
     world.api.faults.next("create", Unavailable("gone"))
     with pytest.raises(Unavailable):
@@ -182,7 +182,7 @@ async def test_a_report_that_cannot_be_kept_spends_nothing(world: World) -> None
 
 
 async def test_of_two_reports_at_once_one_is_taken(world: World) -> None:
-    """The other finds the token spent."""
+    """The other one finds the token spent."""
     await send(world, await boot(world))  # an inventory of an earlier discovery
     await world.open("Discovery")
     token = await boot(world)
@@ -191,7 +191,7 @@ async def test_of_two_reports_at_once_one_is_taken(world: World) -> None:
 
 
 async def test_conflicts_with_the_controller_are_decided_again(world: World) -> None:
-    """The Server's status is written by others too."""
+    """Other clients write the Server's status as well."""
     token = await boot(world)
     world.api.faults.next("patch_status", *(Conflict("changed") for _ in range(3)))
     assert (await send(world, token)).status == 201
@@ -215,7 +215,7 @@ async def test_conflicts_with_the_controller_are_decided_again(world: World) -> 
     ids=["json", "list", "no uuid", "bad uuid", "data", "long list", "body", "kept"],
 )
 async def test_bad_reports_are_refused(world: World, body: bytes, status: int, reason: str) -> None:
-    """Form, size, nesting: counted, and nothing is spent or kept."""
+    """Invalid form, size and nesting are counted; no token is spent and nothing is stored."""
     token = await boot(world)
     assert (await world.registry.register(f"Bearer {token}", body, NEIGHBOR)).status == status
     assert world.refused("register", reason) == 1
@@ -224,7 +224,7 @@ async def test_bad_reports_are_refused(world: World, body: bytes, status: int, r
 
 
 async def test_refusals_do_not_tell_secrets(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither logs nor Events nor answers repeat a token or a report."""
+    """Logs, Events and responses contain no token and no report."""
     await boot(world)
     answer = await send(world, "hunter2", data={"password": "hunter3"})
     told = f"{answer.body!r} {world.events} {capsys.readouterr()} {answer!r}"
@@ -232,7 +232,7 @@ async def test_refusals_do_not_tell_secrets(world: World, capsys: pytest.Capture
 
 
 async def test_machines_can_neither_read_nor_delete_reports(world: World) -> None:
-    """The API is for that."""
+    """These operations are available through the API only."""
     assert world.registry.not_offered("systems", NEIGHBOR).status == 403
     assert world.registry.not_offered("delete", NEIGHBOR).status == 403
     assert world.refused("systems", "NotOffered") == 1
@@ -244,7 +244,7 @@ async def test_machines_can_neither_read_nor_delete_reports(world: World) -> Non
     go="Needs no token.",
 )
 async def test_a_boot_state_needs_a_live_token(world: World) -> None:
-    """It becomes a condition of the boot configuration; booted false and repeats change nothing."""
+    """It sets a condition on the boot configuration; booted=false and repetitions change nothing."""
     token = await boot(world)
 
     async def tell(token: str, booted: bool) -> int:

@@ -1,1 +1,1 @@
-"""Tests of the eraser, on files that behave like drives."""
+"""Tests of the erasure, on files that behave like drives."""

@@ -1,4 +1,4 @@
-"""Media of drives that more than one module looks at."""
+"""Media of drives that several modules use."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ def medium(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def loop(medium: Path) -> Iterator[Path]:
-    """A loop device, where this machine lends one."""
+    """A loop device, where this machine allows one."""
     if os.geteuid() or not shutil.which("losetup"):
         pytest.skip("loop devices need root")
     made = subprocess.run(["losetup", "--find", "--show", str(medium)], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Drives as their own commands show them: an NVMe controller, a SATA and a SCSI drive, each a tool of the machine."""
+"""Drives as their tools show them: an NVMe controller, a SATA and a SCSI drive, each behind a fake tool."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""A machine whose drives are files, with the faults that drives have, and a clock that only sleeping moves."""
+"""A machine with file-backed drives, with faults of drives, and a clock that advances only in sleep."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ SECRET = b"what the tenant wrote"
 
 @dataclass
 class Faults:
-    """What a drive does wrong."""
+    """Faults of a drive."""
 
     dies_at: int | None = None
     """Writes from this byte on fail with EIO."""
@@ -78,7 +78,7 @@ Tool = Callable[[Sequence[str]], bytes]
 
 
 class Fails(Exception):
-    """A tool's last words."""
+    """The error output of a tool."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Machine:
     def add(
         self, name: str, size: int = MIB, *, transport: str = "", faults: Faults | None = None, **files: str
     ) -> Path:
-        """Puts in a drive full of a tenant's data; returns the file that is its medium."""
+        """Add a drive full of a tenant's data; returns its backing file."""
         self.host.add_disk(name, size=f"{size // 512}\n", **{"queue__rotational": "0\n", **files})
         if transport:
             self.host.write(f"/sys/block/{name}/device/vendor", f"{transport}\n")
@@ -115,7 +115,7 @@ class Machine:
         return self.host.path(f"/dev/{name}")
 
     def erase(self, policy: str = CLEAR, task: Task | None = None) -> Board:
-        """Erases everything, one unit after the other, and returns what is told of it."""
+        """Erase everything, one unit after the other, and return the reported records."""
         task = task or Task(policy)
         board = session.board(self.kit, task, drives.find(self.host))
         by_name = {record.drive.name: record for record in board.records}
@@ -124,7 +124,7 @@ class Machine:
         return board
 
     def told(self, policy: str = CLEAR) -> dict[str, Any]:
-        """Erases the only drive, and returns its object in the report."""
+        """Erase the only drive, and return its object in the report."""
         (told,) = self.erase(policy).wire(done=True)["drives"]
         assert isinstance(told, dict)
         return told
@@ -150,16 +150,16 @@ class Machine:
 
 
 def tenant_data(offset: int, length: int) -> bytes:
-    """Data that no sector has twice."""
+    """Data in which no sector occurs twice."""
     return b"".join((SECRET + f" at {at}".encode()).ljust(512, b".") for at in range(offset, offset + length, 512))
 
 
 def is_zero(path: Path) -> bool:
-    """Whether a medium holds nothing."""
+    """Whether a medium has only zeroes."""
     return not any(path.read_bytes())
 
 
 def erase_file(path: Path, *, random_bytes: bool = False) -> None:
-    """What a drive does that erases itself: zeroes, or what a lost key makes of them."""
+    """The effect of a drive's own erase command: zeroes, or the result of a lost key."""
     size = path.stat().st_size
     path.write_bytes(os.urandom(size) if random_bytes else bytes(size))

@@ -1,4 +1,4 @@
-"""Which drives a machine has, and what holds them."""
+"""The drives of a machine, and their users."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def machine(tmp_path: Path) -> FakeMachine:
 
 
 def test_every_drive_with_data_is_found(machine: FakeMachine) -> None:
-    """Removable ones too; empty card readers, optical drives and what is made of other drives are none."""
+    """Removable ones too; empty card readers, optical drives and stacked devices are excluded."""
     for name in ("sda", "sdb", "mmcblk0", "nvme0n1", "sr0", "loop0", "ram0", "zram0", "dm-0", "md0"):
         machine.add_disk(name, size="2048\n", removable="1\n")
     machine.add_disk("sdc", size="0\n")
@@ -44,7 +44,7 @@ def test_two_paths_to_one_drive_are_one_drive(machine: FakeMachine) -> None:
     ],
 )
 def test_drives_that_only_look_alike_are_two(machine: FakeMachine, second: dict[str, str]) -> None:
-    """A drive taken for another's path would keep its data."""
+    """A drive that is mistaken for another's path would keep its data."""
     machine.add_disk("sda", size="2048\n", wwid="naa.5000c500a1b2c3d4", device__serial="S1")
     machine.add_disk("sdb", **second)
 
@@ -52,7 +52,7 @@ def test_drives_that_only_look_alike_are_two(machine: FakeMachine, second: dict[
 
 
 def test_names_that_vendors_repeat_prove_nothing(machine: FakeMachine) -> None:
-    """Two memory sticks of one make."""
+    """Two memory sticks of the same model."""
     for name in ("sda", "sdb"):
         machine.add_disk(name, size="2048\n", wwid="t10.USB stick", device__serial="0123456789")
 
@@ -75,7 +75,7 @@ def test_names_that_vendors_repeat_prove_nothing(machine: FakeMachine) -> None:
 def test_the_transport_is_read_off_the_way_to_the_drive(
     machine: FakeMachine, name: str, device: str, vendor: str, transport: str
 ) -> None:
-    """A SATA drive behind a SAS adapter speaks ATA; one behind USB is trusted with nothing."""
+    """A SATA drive behind a SAS adapter uses ATA commands; one behind USB is only overwritten."""
     machine.link(f"/sys/block/{name}", f"/sys/devices/{device}")
     machine.write(f"/sys/devices/{device}/size", "2048\n")
     machine.write(f"/sys/devices/{device}/device/vendor", f"{vendor}     \n")
@@ -84,7 +84,7 @@ def test_the_transport_is_read_off_the_way_to_the_drive(
 
 
 def test_namespaces_of_one_subsystem_are_one_unit(machine: FakeMachine) -> None:
-    """By whichever of its controllers; other drives are units of their own."""
+    """Through any of its controllers; other drives are units of their own."""
     for name, controller in (("nvme0n1", "nvme0"), ("nvme0n2", "nvme0"), ("nvme1n1", "nvme1")):
         machine.add_disk(name, size="2048\n", wwid=f"eui.{name}")
         machine.link(f"/sys/block/{name}/device", f"/sys/devices/{controller}")
@@ -103,7 +103,7 @@ def test_namespaces_of_one_subsystem_are_one_unit(machine: FakeMachine) -> None:
 
 
 def test_the_enclosure_names_the_slot(machine: FakeMachine) -> None:
-    """As its SES processor does."""
+    """As reported by its SES processor."""
     machine.add_disk("sda", size="2048\n")
     machine.write("/sys/block/sda/device/enclosure_device:Slot 07/slot", "7\n")
 
@@ -111,7 +111,7 @@ def test_the_enclosure_names_the_slot(machine: FakeMachine) -> None:
 
 
 def test_only_what_was_named_is_found(machine: FakeMachine) -> None:
-    """Even what is no hardware; what does not exist is refused by name."""
+    """Also a device without hardware; an unknown name is an error."""
     machine.add_disk("sda", size="2048\n")
     machine.add_disk("loop0", size="2048\n")
 
@@ -121,7 +121,7 @@ def test_only_what_was_named_is_found(machine: FakeMachine) -> None:
 
 
 class Tools:
-    """Keeps the commands; those that are named fail."""
+    """Records the commands; the listed ones fail."""
 
     def __init__(self, *failing: str) -> None:
         self.commands: list[tuple[str, ...]] = []
@@ -134,7 +134,7 @@ class Tools:
 
 @pytest.fixture
 def held(machine: FakeMachine) -> FakeMachine:
-    """A partition with an array, with a volume, that is mounted; swap and a btrfs beside it. And another drive."""
+    """A partition with an array, with a volume, that is mounted; swap and a btrfs beside it; and another drive."""
     for number, name in enumerate(("sda", "sdb", "dm-0", "md0")):
         machine.add_disk(name, size="2048\n", dev=f"8:{number}\n")
     for number in (1, 2, 3):
@@ -161,7 +161,7 @@ def find(machine: FakeMachine, name: str) -> drives.Drive:
 
 
 def test_whatever_holds_a_drive_is_taken_away_from_the_top(held: FakeMachine) -> None:
-    """Mounts before the volume, the volume before the array; another drive keeps its own."""
+    """Mounts before the volume, the volume before the array; another drive is not changed."""
     tools = Tools()
 
     assert holders.release(held, tools, find(held, "sda")) == []
@@ -176,7 +176,7 @@ def test_whatever_holds_a_drive_is_taken_away_from_the_top(held: FakeMachine) ->
 
 
 def test_what_does_not_let_go_is_told(held: FakeMachine) -> None:
-    """And the rest is tried all the same."""
+    """The others are removed anyway."""
     tools = Tools("umount")
 
     problems = holders.release(held, tools, find(held, "sda"))

@@ -1,4 +1,4 @@
-"""What each family of drives does by itself, what it keeps from us, and how it fails."""
+"""The methods of each family of drives, their hidden areas, and their failures."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ NVME = [
 def test_an_nvme_drive_purges_by_the_best_that_it_offers(
     machine: Machine, abilities: dict[str, Any], method: str
 ) -> None:
-    """Every namespace of the controller is gone, and Sanitize ran once for all of them."""
+    """Every namespace of the controller is erased, and Sanitize ran once for all of them."""
     controller = Nvme(machine, **abilities)
     controller.add("nvme0n1")
     controller.add("nvme0n2")
@@ -49,7 +49,7 @@ ATA = [
 def test_a_sata_drive_erases_itself_by_the_best_that_it_offers(
     machine: Machine, abilities: dict[str, Any], rotational: str, method: str, reaches: str
 ) -> None:
-    """What is Purge on a disk is not always Purge on flash (SP 800-88r1, tables A-5 and A-8)."""
+    """A method that is Purge on a disk is not always Purge on flash (SP 800-88r1, tables A-5 and A-8)."""
     medium = machine.add("sda", transport="ATA", queue__rotational=rotational)
     drive = Ata(machine, **abilities)
 
@@ -73,7 +73,7 @@ SCSI = [
 def test_a_sas_drive_sanitizes_itself(
     machine: Machine, supports: tuple[int, ...], rotational: str, method: str, reaches: str
 ) -> None:
-    """REPORT SUPPORTED OPERATION CODES says what it knows."""
+    """REPORT SUPPORTED OPERATION CODES lists what it supports."""
     medium = add_sas(machine, rotational)
     Scsi(machine, supports=supports)
 
@@ -85,7 +85,7 @@ def test_a_sas_drive_sanitizes_itself(
 
 
 def test_a_drive_locked_by_a_strange_password_is_locked(machine: Machine) -> None:
-    """Nothing is written; our own password was tried once."""
+    """Nothing is written; the probe's own password was tried once."""
     medium = machine.add("sda", transport="ATA")
     Ata(machine, security=0x27, password="theirs")
 
@@ -97,7 +97,7 @@ def test_a_drive_locked_by_a_strange_password_is_locked(machine: Machine) -> Non
 
 
 def test_a_drive_that_an_interrupted_run_locked_is_unlocked(machine: Machine) -> None:
-    """Power was lost within SECURITY ERASE UNIT: the password is ours."""
+    """Power was lost during SECURITY ERASE UNIT: the password is the probe's."""
     medium = machine.add("sda", transport="ATA", queue__rotational="1")
     drive = Ata(machine, security=0x27, password="metalprobe")
 
@@ -122,7 +122,7 @@ def test_a_failed_security_erase_leaves_no_password(machine: Machine) -> None:
 
 @pytest.mark.parametrize("abilities", [{"security": 0x29}, {"sanitize": 1 << 15, "sanitize_frozen": True}])
 def test_a_frozen_drive_owes_purge_as_locked_and_can_be_cleared(machine: Machine, abilities: dict[str, Any]) -> None:
-    """Who froze it is named: firmware settings can change that."""
+    """The message names the cause, which firmware settings can change."""
     machine.add("sda", transport="ATA", queue__rotational="1")
     Ata(machine, **abilities)
 
@@ -134,7 +134,7 @@ def test_a_frozen_drive_owes_purge_as_locked_and_can_be_cleared(machine: Machine
 
 
 def test_a_host_protected_area_is_shown_and_erased(machine: Machine) -> None:
-    """The drive is larger afterwards, and all of it is overwritten."""
+    """The drive is larger afterwards, and is overwritten completely."""
     medium = machine.add("sda", size=MIB, transport="ATA")
     Ata(machine, sectors=(2048, 4096))
 
@@ -159,7 +159,7 @@ def test_a_hidden_area_that_stays_is_no_purge(machine: Machine, abilities: dict[
 
 
 def test_an_area_that_the_kernel_has_not_taken_up_is_owed(machine: Machine) -> None:
-    """It was shown just now: the next to boot would find what it holds."""
+    """It was exposed just now: the next boot would show its content."""
     machine.add("sda", transport="ATA")
     Ata(machine, sectors=(2048, 4096), kernel_is_blind=True)
 
@@ -170,7 +170,7 @@ def test_an_area_that_the_kernel_has_not_taken_up_is_owed(machine: Machine) -> N
 
 
 def test_a_namespace_that_is_not_attached_is_reached_by_sanitize_alone(machine: Machine) -> None:
-    """Whoever attaches it next would find what it holds: no policy lets that pass."""
+    """Attaching it would expose its data: no policy accepts that."""
     controller = Nvme(machine, formats=True, allocated=(1, 7))
     controller.add("nvme0n1")
 
@@ -183,7 +183,7 @@ def test_a_namespace_that_is_not_attached_is_reached_by_sanitize_alone(machine: 
 
 
 def test_a_failed_sanitize_is_left_behind(machine: Machine) -> None:
-    """The controller leaves its failure mode, and the next method does."""
+    """The controller leaves its failure mode, and the next method succeeds."""
     controller = Nvme(machine, sanitizes=1, formats=True, fails=True)
     controller.add("nvme0n1")
 
@@ -195,7 +195,7 @@ def test_a_failed_sanitize_is_left_behind(machine: Machine) -> None:
 
 
 def test_a_method_that_never_ends_is_left_at_its_deadline(machine: Machine) -> None:
-    """Thrice the drive's own estimate and some minutes: then the next method has its turn."""
+    """At three times the drive's own estimate and some minutes the next method is tried."""
     controller = Nvme(machine, sanitizes=1, formats=True, never_ends=True)
     controller.add("nvme0n1")
 
@@ -223,7 +223,7 @@ def test_a_scsi_operation_that_fails_is_left_behind(machine: Machine) -> None:
 def test_a_drive_that_answers_no_reads_after_its_erasure_has_to_say_so_before(
     machine: Machine, characteristics: int, result: str
 ) -> None:
-    """WACEREQ of VPD page B1h; from any other drive, no answer is no proof."""
+    """WACEREQ of VPD page B1h; for any other drive an unreadable sector is not verified."""
     add_sas(machine)
     machine.host.write("/sys/block/sda/device/vpd_pgb1", bytes([0, 0xB1, 0, 60, 0, 1, 0, characteristics]))
     drive = Scsi(machine, supports=(3,))
@@ -236,7 +236,7 @@ def test_a_drive_that_answers_no_reads_after_its_erasure_has_to_say_so_before(
 
 
 def test_an_nvme_question_without_an_answer_costs_no_method(machine: Machine) -> None:
-    """Estimates and the list of namespaces are asked for; Format needs neither."""
+    """Estimates and the list of namespaces are optional; Format needs neither."""
     controller = Nvme(machine, sanitizes=1, formats=True, allocated=(1,), refuses=("sanitize-log", "admin-passthru"))
     controller.add("nvme0n1")
 
@@ -248,7 +248,7 @@ def test_an_nvme_question_without_an_answer_costs_no_method(machine: Machine) ->
 
 
 def test_a_sanitize_status_without_an_answer_leaves_security_erase(machine: Machine) -> None:
-    """The message has the tool's word."""
+    """The message has the tool's output."""
     machine.add("sda", transport="ATA", queue__rotational="1")
     Ata(machine, sanitize=7 << 13, security=0x21, refuses_status=True)
 

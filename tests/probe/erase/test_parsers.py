@@ -1,4 +1,4 @@
-"""What drives answer: the words, logs and sense data of the standards, and whatever else comes."""
+"""Parsers of the words, logs and sense data of drives, for valid and invalid input."""
 
 import contextlib
 
@@ -22,13 +22,13 @@ def printed(words: list[int], device: str = "/dev/sda") -> str:
 
 @given(WORDS)
 def test_all_words_of_an_identity_are_read(words: list[int]) -> None:
-    """A device whose name looks like a word does not shift them."""
+    """A device name that looks like a word does not shift the words."""
     assert Identity.parse(printed(words, "/dev/feed")).words == tuple(words)
 
 
 @given(some.text())
 def test_what_is_no_identity_is_refused(text: str) -> None:
-    """With a sentence, whatever it is."""
+    """With a message, for any input."""
     with pytest.raises(ValueError, match="words of 256"):
         Identity.parse(text)
 
@@ -38,7 +38,7 @@ def test_what_is_no_identity_is_refused(text: str) -> None:
     [(0, None), (1, 120), (0x00FE, 254 * 120), (0x8000, None), (0x8001, 120), (0xFFFF, 32767 * 120)],
 )
 def test_an_erase_time_counts_two_minutes(word: int, seconds: float | None) -> None:
-    """Bit 15 widens the number; 0 says nothing."""
+    """Bit 15 widens the number; 0 means no estimate."""
     words = [0] * 256
     words[89] = word
 
@@ -47,7 +47,7 @@ def test_an_erase_time_counts_two_minutes(word: int, seconds: float | None) -> N
 
 @given(some.binary(max_size=300))
 def test_no_sense_data_breaks_the_parser(data: bytes) -> None:
-    """A percentage is one, and a key has four bits."""
+    """A percentage is valid, and a key has four bits."""
     key, _, percent = parse_sense(data)
 
     assert 0 <= key < 16
@@ -68,7 +68,7 @@ def test_both_formats_of_sense_data_tell_the_progress(data: bytes) -> None:
 
 @given(some.binary(max_size=5000))
 def test_no_nvme_answer_breaks_the_parsers(data: bytes) -> None:
-    """What is too short is refused with a sentence."""
+    """Short data is rejected with a message."""
     for parse in (Controller.parse, SanitizeLog.parse):
         with contextlib.suppress(ToolFailed):
             parse(data)

@@ -23,13 +23,13 @@ METHODS = some.lists(ANY, max_size=8)
 
 @given(some.sampled_from(POLICIES), METHODS)
 def test_every_method_is_tried_once(policy: str, methods: list[Method]) -> None:
-    """An order leaves out nothing: a drive that owes Purge still gets the best there is."""
+    """The order omits nothing: a drive that cannot be purged is still erased by its best method."""
     assert sorted(order(policy, methods), key=id) == sorted(methods, key=id)
 
 
 @given(METHODS)
 def test_for_purge_only_what_purges_comes_first(methods: list[Method]) -> None:
-    """Among themselves both classes keep the order in which drives offer them."""
+    """Within both classes the order is the one in which drives offer them."""
     planned = order(PURGE, methods)
 
     assert planned == [m for m in methods if m.reaches == PURGE] + [m for m in methods if m.reaches == CLEAR]
@@ -37,7 +37,7 @@ def test_for_purge_only_what_purges_comes_first(methods: list[Method]) -> None:
 
 @given(METHODS)
 def test_for_clear_minutes_come_before_hours(methods: list[Method]) -> None:
-    """Then those that purge, and among the slow ones the one that shows its progress."""
+    """Then Purge methods, and among the slow ones the one that reports its progress."""
     planned = order(CLEAR, methods)
     quick, slow = [m for m in planned if m.quick], [m for m in planned if not m.quick]
 

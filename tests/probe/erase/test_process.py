@@ -1,4 +1,4 @@
-"""`metalprobe sanitize` as the machine runs it: the archive, a task, drives, a registry."""
+"""`metalprobe sanitize` as a process: the archive, a task, drives, a registry."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ def command(archive: Path, *arguments: object) -> list[str]:
 
 
 def start(archive: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs the archive without the checkout on its path."""
+    """Run the archive without the checkout on its path."""
     return subprocess.run(command(archive, *arguments), capture_output=True, text=True, timeout=50, check=False)
 
 
@@ -43,7 +43,7 @@ def task(folder: Path, policy: str = "Clear", *serials: str) -> Path:
 
 
 def options(machine: Machine, url: str, task: Path) -> list[str]:
-    """As the unit of the sanitization boot has them."""
+    """The options of the sanitization boot's unit."""
     (task.parent / "token").write_text("tok\n")
     return [
         f"--registry-url={url}", "--server-uuid=u-1", f"--token=@{task.parent / 'token'}", f"--task={task}",
@@ -52,7 +52,7 @@ def options(machine: Machine, url: str, task: Path) -> list[str]:
 
 
 def test_a_task_erases_every_drive_and_tells_the_registry(archive: Path, machine: Machine, tmp_path: Path) -> None:
-    """Listed or not; the last report is done, under the boot's token."""
+    """Listed or not; the last report is final, with the report token."""
     media = [machine.add("sda", 70 * MIB, device__serial="S1"), machine.add("sdb", 3 * MIB)]
 
     with serve(200, 503, 200) as peer:
@@ -75,7 +75,7 @@ def results(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_refused_token_erases_nothing(archive: Path, machine: Machine, tmp_path: Path) -> None:
-    """The unit does not start it again: EX_NOPERM."""
+    """EX_NOPERM, so that the unit does not restart it."""
     medium = machine.add("sda")
 
     with serve(403) as peer:
@@ -87,7 +87,7 @@ def test_a_refused_token_erases_nothing(archive: Path, machine: Machine, tmp_pat
 
 
 def test_a_run_that_was_killed_begins_again(archive: Path, machine: Machine, tmp_path: Path) -> None:
-    """Nothing is taken for erased that was not proven by the run that reports."""
+    """Only what this run has verified counts as erased."""
     medium = machine.add("sda", 400 * MIB)
     with serve(200) as peer:
         words = command(archive, *options(machine, peer.url, task(tmp_path)))
@@ -116,7 +116,7 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 @pytest.mark.needs("losetup")
 def test_a_block_device_is_erased_by_hand(archive: Path, loop: Path, medium: Path) -> None:
-    """Without a registry the result is printed; discard was proven on a real block device."""
+    """Without a registry the result is printed; discard is tested on a real block device."""
     done = start(archive, "--only", loop.name, "--yes-erase")
 
     assert done.returncode == 0, done.stderr
@@ -127,7 +127,7 @@ def test_a_block_device_is_erased_by_hand(archive: Path, loop: Path, medium: Pat
 
 
 def test_nothing_is_erased_without_yes(archive: Path, machine: Machine) -> None:
-    """A task is a yes of the control plane; else somebody has to say it."""
+    """A task is a confirmation by the control plane; without one the option is required."""
     medium = machine.add("sda")
 
     done = start(archive, f"--root={machine.root}", "--only", "sda")
@@ -138,7 +138,7 @@ def test_nothing_is_erased_without_yes(archive: Path, machine: Machine) -> None:
 
 
 def test_a_dry_run_prints_the_plan_and_erases_nothing(archive: Path, machine: Machine, tmp_path: Path) -> None:
-    """Which drive would get which methods, in their order, and who is missing."""
+    """The methods of each drive in order, and the missing drives."""
     medium = machine.add("sda", queue__discard_max_bytes="4096")
     machine.add("sdb", faults=Faults())
 
@@ -153,7 +153,7 @@ def test_a_dry_run_prints_the_plan_and_erases_nothing(archive: Path, machine: Ma
 
 
 def test_a_drive_that_fails_by_hand_has_an_exit_code_of_its_own(archive: Path, machine: Machine) -> None:
-    """Purge is owed by a plain file."""
+    """A regular file cannot be purged."""
     machine.add("sda")
 
     done = start(archive, f"--root={machine.root}", "--yes-erase", "--policy=Purge")
@@ -172,7 +172,7 @@ def test_a_drive_that_fails_by_hand_has_an_exit_code_of_its_own(archive: Path, m
     ],
 )
 def test_wrong_options_are_named(archive: Path, machine: Machine, arguments: list[str], code: int, named: str) -> None:
-    """One sentence, no traceback."""
+    """One message, no traceback."""
     done = start(archive, f"--root={machine.root}", *arguments)
 
     assert done.returncode == code
@@ -181,7 +181,7 @@ def test_wrong_options_are_named(archive: Path, machine: Machine, arguments: lis
 
 
 def test_help_tells_of_the_command(archive: Path) -> None:
-    """And the help of discovery leads to it."""
+    """The help of the default command refers to it."""
     done = start(archive, "--help")
     discovery = subprocess.run(
         [sys.executable, "-I", str(archive), "--help"], capture_output=True, text=True, check=True

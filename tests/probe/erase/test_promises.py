@@ -1,4 +1,4 @@
-"""What holds for any drive, whatever it can, and however it fails."""
+"""Properties of every erasure, for any drive and any failure."""
 
 import tempfile
 from pathlib import Path
@@ -46,8 +46,8 @@ ATA = some.fixed_dictionaries(
     drive=NVME.map(lambda told: (Nvme, told)) | ATA.map(lambda told: (Ata, told)),
 )
 def test_a_success_is_one(policy: str, faults: Faults, discards: bool, drive: tuple[type[Nvme | Ata], Any]) -> None:
-    """Nothing of the tenant's is left, the policy is met, and all samples are as promised; anything else has a
-    sentence, and every drive a result."""
+    """No data of the tenant is left, the policy is met, and all samples are as promised; any failure has a
+    message, and every drive a result."""
     kind, abilities = drive
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(Path(folder))

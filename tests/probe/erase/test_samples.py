@@ -1,4 +1,4 @@
-"""Where a drive is looked at, and what counts as erased."""
+"""Sample positions, and what counts as erased."""
 
 import errno
 import itertools
@@ -18,7 +18,7 @@ SECTORS = some.integers(1, 40 * 1024**4 // 512)
 
 @given(SECTORS, some.integers())
 def test_samples_lie_on_the_drive_in_order_without_overlap(sectors: int, seed: int) -> None:
-    """Their first and last bytes are the drive's, and no sample is cut."""
+    """Their first and last bytes are on the drive, and no sample is truncated."""
     found = places(sectors * 512, random.Random(seed))
 
     assert found[0].offset == 0
@@ -29,7 +29,7 @@ def test_samples_lie_on_the_drive_in_order_without_overlap(sectors: int, seed: i
 
 @given(some.integers(WHOLE // 512 + 1, 40 * 1024**4 // 512), some.integers())
 def test_a_large_drive_has_a_sample_in_each_of_its_parts(sectors: int, seed: int) -> None:
-    """Both ends, and 128 parts between them: no stretch of a hundredth goes unseen twice."""
+    """Both ends, and 128 parts between them: every hundredth of the drive has a sample."""
     size = sectors * 512
     found = places(size, random.Random(seed))
 
@@ -45,7 +45,7 @@ def test_a_small_drive_is_read_from_end_to_end(sectors: int) -> None:
 
 
 def test_places_come_from_the_given_chance() -> None:
-    """The same seed gives the same places, another one others."""
+    """The same seed gives the same positions, another seed others."""
     one, same, other = (places(10**12, random.Random(seed)) for seed in (1, 1, 2))
 
     assert one == same
@@ -73,7 +73,7 @@ def marked(medium: Path) -> Samples:
 
 
 def differing(samples: Samples, medium: Path, promise: Promise) -> int:
-    """Samples that are not as promised."""
+    """Samples that differ from the promise."""
     with Device(medium) as device:
         return samples.check(device, promise).differ
 
@@ -86,7 +86,7 @@ def put(medium: Path, offset: int, data: bytes) -> None:
 
 @pytest.mark.parametrize("promise", list(Promise))
 def test_a_drive_that_did_nothing_is_caught_whatever_it_promised(medium: Path, promise: Promise) -> None:
-    """The marker is still there."""
+    """The marker remains."""
     samples = marked(medium)
 
     assert differing(samples, medium, promise) == 2
@@ -98,7 +98,7 @@ def test_a_drive_that_did_nothing_is_caught_whatever_it_promised(medium: Path, p
 def test_one_sector_that_was_kept_is_enough(
     promise: Promise, sector: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Of the marker, or of what the drive held before the marker was written."""
+    """Of the marker, or of the content before the marker was written."""
     medium = tmp_path_factory.mktemp("kept") / "medium"
     medium.write_bytes(tenant_data(0, SIZE))
     samples = marked(medium)
@@ -122,7 +122,7 @@ def test_one_sector_that_was_kept_is_enough(
     ],
 )
 def test_each_promise_is_held_to(medium: Path, promise: Promise, content: bytes, differ: int) -> None:
-    """Zeroes are zeroes, a pattern is repeated, and a lost key leaves anything but what was there."""
+    """Zeroes are zeroes, a pattern is repeated, and a lost key leaves anything else than before."""
     samples = marked(medium)
     medium.write_bytes(content * (SIZE // len(content)))
 
@@ -130,7 +130,7 @@ def test_each_promise_is_held_to(medium: Path, promise: Promise, content: bytes,
 
 
 def test_what_was_uniform_before_may_be_so_afterwards(medium: Path) -> None:
-    """An empty drive that is erased again reads as before, and owes nothing."""
+    """An empty drive that is erased again reads as before, and is verified."""
     medium.write_bytes(b"\xff" * SIZE)
     samples = marked(medium)
     medium.write_bytes(b"\xff" * SIZE)
@@ -139,7 +139,7 @@ def test_what_was_uniform_before_may_be_so_afterwards(medium: Path) -> None:
 
 
 def test_a_sample_that_cannot_be_read_differs(medium: Path) -> None:
-    """The sentence has the place and the kernel's word."""
+    """The message has the position and the kernel's error."""
     samples = marked(medium)
 
     class Dead(Device):
@@ -154,7 +154,7 @@ def test_a_sample_that_cannot_be_read_differs(medium: Path) -> None:
 
 
 def test_each_marking_is_a_new_one(medium: Path) -> None:
-    """A second method does not pass by what the first one left."""
+    """A second method is not verified by the result of the first one."""
     samples = marked(medium)
     first = medium.read_bytes()
     with Device(medium) as device:

@@ -1,4 +1,4 @@
-"""What the registry is told, and when."""
+"""The reports to the registry, and their times."""
 
 import threading
 from typing import Any
@@ -18,7 +18,7 @@ FIELDS = {
 
 
 class Peer:
-    """A registry that answers from a list."""
+    """A registry with a list of answers."""
 
     def __init__(self, *answers: Exception | None) -> None:
         self.answers = list(answers)
@@ -36,12 +36,12 @@ class Peer:
 
 
 def run(machine: Machine, peer: Peer, task: Task | None = None) -> int:
-    """Runs the command on the machine; real threads work while time is told by the machine."""
+    """Run the command on the machine, with real threads and the machine's clock."""
     return command.erase(machine.kit, task or Task(), drives.find(machine.host), peer)
 
 
 def test_the_registry_hears_the_beginning_and_the_end(machine: Machine) -> None:
-    """Before anything is erased all drives are pending; the last report is done, and the exit code 0."""
+    """Before the erasure all drives are pending; the last report is final, and the exit code 0."""
     machine.add("vda", device__serial="S1")
     machine.add("vdb", faults=Faults(dies_at=0))
     peer = Peer()
@@ -58,7 +58,7 @@ def test_the_registry_hears_the_beginning_and_the_end(machine: Machine) -> None:
 @pytest.mark.behaviour("Cleanup", "A registry that refuses the token of the run leaves the drives untouched.")
 @pytest.mark.parametrize(("answer", "code"), [(Refused("spent"), 77), (Malformed("no"), 65)])
 def test_a_registry_that_refuses_the_run_keeps_the_drives_whole(machine: Machine, answer: Exception, code: int) -> None:
-    """Whose token is no good may not be the one who should erase this machine."""
+    """A run without a valid token may not be authorized to erase this machine."""
     medium = machine.add("vda")
 
     assert run(machine, Peer(answer)) == code
@@ -66,7 +66,7 @@ def test_a_registry_that_refuses_the_run_keeps_the_drives_whole(machine: Machine
 
 
 def test_a_registry_that_is_away_stops_no_erasure(machine: Machine) -> None:
-    """The end is told until it is taken."""
+    """The final report is repeated until it is accepted."""
     medium = machine.add("vda")
     peer = Peer(*[NotNow("down")] * 20)
 
@@ -78,7 +78,7 @@ def test_a_registry_that_is_away_stops_no_erasure(machine: Machine) -> None:
 
 
 def test_a_drive_of_the_inventory_that_is_not_there_is_missing(machine: Machine) -> None:
-    """Whoever took it out has its data; one that nobody listed is erased as well."""
+    """A removed drive still has its data; an unlisted drive is erased as well."""
     machine.add("vda", device__serial="S1")
     listed = [
         named(serial="s1 ", slot="Bay 1"),
@@ -102,7 +102,7 @@ def named(name: str = "", serial: str = "", wwn: str = "", slot: str = "") -> dr
 
 
 def test_a_machine_without_drives_says_so(machine: Machine) -> None:
-    """The control plane judges whether that can be."""
+    """The control plane decides whether that is valid."""
     peer = Peer()
 
     assert run(machine, peer) == 0
@@ -116,7 +116,7 @@ def reporter(machine: Machine, peer: Peer) -> tuple[Board, session.Reporter]:
 
 
 def test_progress_is_told_every_ten_seconds_and_results_at_once(machine: Machine) -> None:
-    """More would only cost the registry."""
+    """More reports would only load the registry."""
     peer = Peer()
     board, reports = reporter(machine, peer)
     for _ in range(25):
@@ -132,7 +132,7 @@ def test_progress_is_told_every_ten_seconds_and_results_at_once(machine: Machine
 
 
 def test_a_registry_that_asks_for_a_pause_has_it(machine: Machine) -> None:
-    """Retry-After counts when it is longer than our own pause."""
+    """Retry-After is used when it is longer than the probe's own pause."""
     peer = Peer(NotNow("busy", retry_after=60))
     _, reports = reporter(machine, peer)
     for _ in range(60):
@@ -145,7 +145,7 @@ def test_a_registry_that_asks_for_a_pause_has_it(machine: Machine) -> None:
 
 
 def test_waiting_ends_with_news(machine: Machine) -> None:
-    """News that came before somebody waits for it is not missed; when all is done nobody waits."""
+    """A result before the wait is not missed; when all drives have one there is no wait."""
     board, _ = reporter(machine, Peer())
     board.update(board.records[0], result="Succeeded")
     board.wait(0, 30)

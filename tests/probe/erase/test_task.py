@@ -46,7 +46,7 @@ def test_a_task_names_policy_and_drives(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_task_is_refused_by_field(tmp_path: Path, told: Any, named: str | None) -> None:
-    """One sentence with the file's name."""
+    """One message with the file's name."""
     path = written(tmp_path, told)
     if named is None:
         assert task.read(path).drives == ()
@@ -66,7 +66,7 @@ JSON = some.recursive(
 
 @given(policy=JSON, drives=JSON)
 def test_no_task_breaks_the_reader(policy: Any, drives: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It is a task, or refused with a sentence."""
+    """Any content is a task, or rejected with a message."""
     path = written(tmp_path_factory.mktemp("task"), {"policy": policy, "drives": drives})
 
     with pytest.raises(ValueError, match="must be"):

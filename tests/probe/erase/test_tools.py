@@ -1,4 +1,4 @@
-"""Running tools, and the kernel's own block devices."""
+"""Running tools, and operations on the kernel's block devices."""
 
 import errno
 import subprocess
@@ -18,7 +18,7 @@ def test_what_a_tool_prints_comes_back_as_bytes() -> None:
 
 
 def test_a_tool_that_fails_has_the_last_word() -> None:
-    """The exit code and the last line of what it said."""
+    """The exit code and the last line of its output."""
     with pytest.raises(ToolFailed, match="exit code 3: no such namespace"):
         ask(run, sys.executable, "-c", "import sys; print('usage', file=sys.stderr); print('no such namespace', "
             "file=sys.stderr); sys.exit(3)")  # fmt: skip
@@ -31,13 +31,13 @@ def test_a_tool_that_is_not_there_is_named() -> None:
 
 
 def test_a_tool_that_does_not_end_is_ended() -> None:
-    """At its deadline, and its children with it."""
+    """At its deadline, with its child processes."""
     with pytest.raises(ToolFailed, match="did not end in 0 s"):
         run([sys.executable, "-c", "import time; time.sleep(600)"], 0.1)
 
 
 def test_a_device_is_zeroed_where_it_was_told_and_nowhere_else(medium: Path) -> None:
-    """Chunks meet without gap or overlap."""
+    """Chunks have no gap and no overlap."""
     with Device(medium) as device:
         device.zero(MIB, 7 * MIB)
         assert device.size() == 9 * MIB
@@ -49,13 +49,13 @@ def test_a_device_is_zeroed_where_it_was_told_and_nowhere_else(medium: Path) -> 
 
 
 def test_reading_past_the_end_is_an_error(medium: Path) -> None:
-    """A short read proves nothing."""
+    """A short read verifies nothing."""
     with Device(medium) as device, pytest.raises(OSError, match="short read"):
         device.read(9 * MIB, 512)
 
 
 def test_a_plain_file_has_no_opal_no_partitions_and_no_discard(medium: Path) -> None:
-    """What it does not know does no harm."""
+    """Unsupported operations have no effect."""
     with Device(medium) as device:
         device.reread_partitions()
         assert not device.opal_locked()
@@ -65,7 +65,7 @@ def test_a_plain_file_has_no_opal_no_partitions_and_no_discard(medium: Path) -> 
 
 @pytest.mark.needs("losetup")
 def test_a_block_device_is_for_one_alone(loop: Path) -> None:
-    """Whoever holds it keeps us out, as we do others."""
+    """An exclusive user prevents opening it, and vice versa."""
     with Device(loop), pytest.raises(OSError, match="busy") as busy:
         Device(loop)
     assert busy.value.errno == errno.EBUSY
@@ -73,7 +73,7 @@ def test_a_block_device_is_for_one_alone(loop: Path) -> None:
 
 @pytest.mark.needs("losetup")
 def test_a_block_device_takes_every_operation(loop: Path, medium: Path) -> None:
-    """Past the page cache: what is read is what the medium holds."""
+    """Bypassing the page cache: what is read is on the medium."""
     with Device(loop) as device:
         assert device.size() == 9 * MIB
         assert device.read(8 * MIB, MIB) == tenant_data(8 * MIB, MIB)
@@ -89,7 +89,7 @@ def test_a_block_device_takes_every_operation(loop: Path, medium: Path) -> None:
 
 @pytest.mark.needs("losetup")
 def test_a_protection_that_only_the_kernel_keeps_is_taken_back(loop: Path) -> None:
-    """As `blockdev --setro` leaves it."""
+    """As `blockdev --setro` sets it."""
     subprocess.run(["blockdev", "--setro", str(loop)], check=True)
     with pytest.raises(OSError, match=r"not permitted|Read-only|denied"), Device(loop) as device:
         device.zero(0, 4096)

@@ -1,4 +1,4 @@
-"""How one drive is erased: what proves it, what is tried next, and what is told when nothing helps."""
+"""The erasure of one drive: verification, the next method, and the message when all methods fail."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.probe.erase.machine import MIB, Faults, Machine, is_zero
 
 
 def test_a_drive_that_can_nothing_is_overwritten(machine: Machine) -> None:
-    """Every byte of it, whatever its size; that is Clear."""
+    """Every byte of it, for any size; the class is Clear."""
     medium = machine.add("vda", size=3 * MIB + 512)
 
     told = machine.told()
@@ -20,7 +20,7 @@ def test_a_drive_that_can_nothing_is_overwritten(machine: Machine) -> None:
 
 
 def test_a_large_drive_is_overwritten_between_its_samples_too(machine: Machine) -> None:
-    """Samples prove, and do not bound, what is erased."""
+    """Samples verify, and do not limit, the erasure."""
     medium = machine.add("vda", size=70 * MIB)
 
     told = machine.told()
@@ -30,7 +30,7 @@ def test_a_large_drive_is_overwritten_between_its_samples_too(machine: Machine) 
 
 
 def test_purge_is_owed_by_a_drive_that_can_only_be_overwritten(machine: Machine) -> None:
-    """It is overwritten all the same, and the class says what was reached."""
+    """It is overwritten anyway, and the class is the one that was reached."""
     medium = machine.add("vda")
 
     told = machine.told(PURGE)
@@ -41,7 +41,7 @@ def test_purge_is_owed_by_a_drive_that_can_only_be_overwritten(machine: Machine)
 
 
 def test_discard_counts_where_the_drive_then_reads_zeroes(machine: Machine) -> None:
-    """It is quick, and Clear."""
+    """It is fast, and Clear."""
     medium = machine.add("vda", queue__discard_max_bytes="1073741824")
 
     told = machine.told()
@@ -51,7 +51,7 @@ def test_discard_counts_where_the_drive_then_reads_zeroes(machine: Machine) -> N
 
 
 def test_a_drive_that_keeps_what_was_discarded_is_overwritten(machine: Machine) -> None:
-    """The message says what was tried before."""
+    """The message names the method that failed before."""
     medium = machine.add("vda", queue__discard_max_bytes="1", faults=Faults(keeps_discarded=True))
 
     told = machine.told()
@@ -62,7 +62,7 @@ def test_a_drive_that_keeps_what_was_discarded_is_overwritten(machine: Machine) 
 
 
 def test_a_lying_drive_is_caught_and_the_next_method_tried(machine: Machine) -> None:
-    """It said success and kept the data: a marker written before was still there."""
+    """It reported success and kept the data: the marker remained."""
     controller = Nvme(machine, sanitizes=3, formats=True, lies=True)
     controller.add("nvme0n1")
 
@@ -76,7 +76,7 @@ def test_a_lying_drive_is_caught_and_the_next_method_tried(machine: Machine) -> 
 
 @pytest.mark.parametrize("drive", [Ata, Scsi])
 def test_no_lie_of_any_family_is_believed(machine: Machine, drive: type[Ata | Scsi]) -> None:
-    """The drive ends overwritten, and owes Purge."""
+    """The drive is overwritten in the end, and Purge is not reached."""
     if drive is Ata:
         medium = machine.add("sda", transport="ATA", queue__rotational="1")
         Ata(machine, sanitize=7 << 13, security=0x21, lies=True)
@@ -92,7 +92,7 @@ def test_no_lie_of_any_family_is_believed(machine: Machine, drive: type[Ata | Sc
 
 
 def test_a_drive_that_dies_in_the_middle_has_failed(machine: Machine) -> None:
-    """The sentence has the kernel's word for it."""
+    """The message has the kernel's error."""
     machine.add("vda", size=6 * MIB, faults=Faults(dies_at=4 * MIB))
 
     told = machine.told()
@@ -102,7 +102,7 @@ def test_a_drive_that_dies_in_the_middle_has_failed(machine: Machine) -> None:
 
 
 def test_a_drive_with_bad_sectors_may_still_erase_itself(machine: Machine) -> None:
-    """What cannot be written can lose its key."""
+    """A drive that cannot be written can still destroy its key."""
     controller = Nvme(machine, sanitizes=1)
     controller.add("nvme0n1", size=20 * MIB)
     machine.faults["nvme0n1"] = Faults(dies_at=19 * MIB)
@@ -115,7 +115,7 @@ def test_a_drive_with_bad_sectors_may_still_erase_itself(machine: Machine) -> No
 
 
 def test_what_cannot_be_read_back_is_not_proven(machine: Machine) -> None:
-    """A drive that takes writes and answers no reads has failed."""
+    """A drive that accepts writes and cannot be read has failed."""
     machine.add("vda", faults=Faults(unreadable=True))
 
     told = machine.told()
@@ -134,7 +134,7 @@ def test_what_cannot_be_read_back_is_not_proven(machine: Machine) -> None:
     ],
 )
 def test_what_cannot_be_touched_is_told(machine: Machine, faults: Faults, result: str, word: str) -> None:
-    """Each with a result and a sentence of its own; no class was reached."""
+    """Each with a result and a message of its own; no class was reached."""
     machine.add("vda", faults=faults)
 
     told = machine.told()
@@ -144,14 +144,14 @@ def test_what_cannot_be_touched_is_told(machine: Machine, faults: Faults, result
 
 
 def test_a_drive_that_is_busy_for_a_moment_is_waited_for(machine: Machine) -> None:
-    """udev looks at every drive that was closed after writing."""
+    """udev opens every drive that was closed after writing."""
     machine.add("vda", faults=Faults(busy=5))
 
     assert machine.told()["result"] == "Succeeded"
 
 
 def test_a_write_protected_drive_is_read_only(machine: Machine) -> None:
-    """The kernel's word stands when the protection cannot be taken away."""
+    """The result is ReadOnly when the protection cannot be removed."""
     medium = machine.add("sda", ro="1\n")
 
     assert machine.told()["result"] == "ReadOnly"
@@ -159,7 +159,7 @@ def test_a_write_protected_drive_is_read_only(machine: Machine) -> None:
 
 
 def test_a_boot_partition_of_an_emmc_is_made_writable(machine: Machine) -> None:
-    """The kernel protects it until somebody asks."""
+    """The kernel protects it by default."""
     medium = machine.add("mmcblk0boot0", force_ro="1\n")
 
     told = machine.told()
@@ -190,7 +190,7 @@ def test_one_drive_that_fails_stops_no_other(machine: Machine) -> None:
 
 
 def test_signatures_are_gone_whatever_the_method_leaves(machine: Machine) -> None:
-    """A lost key leaves noise: where it could be taken for a partition table there are zeroes."""
+    """A lost key leaves noise: positions of partition tables have zeroes."""
     controller = Nvme(machine, sanitizes=1)
     controller.add("nvme0n1", size=40 * MIB)
 
@@ -203,7 +203,7 @@ def test_signatures_are_gone_whatever_the_method_leaves(machine: Machine) -> Non
 
 
 def test_a_second_path_that_shows_other_data_is_no_second_path(machine: Machine) -> None:
-    """Two drives of one name and number: what only looked like a twin is not taken for erased."""
+    """Two drives with the same name and serial number: the second one does not count as erased."""
     for name in ("sda", "sdb"):
         machine.add(name, wwid="naa.5000c500a1b2c3d4", device__serial="S1")
 

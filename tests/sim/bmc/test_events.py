@@ -1,4 +1,4 @@
-"""Events from simulated BMCs to the Servers: the whole way, in virtual time."""
+"""Events from simulated BMCs to the Servers, in virtual time."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def events_condition(bmc: Any) -> tuple[str, str]:
 
 
 async def until(world: Plane, check: Callable[[Any], bool], within: float) -> float:
-    """Wait until the BMC is so; returns the seconds that it took."""
+    """Wait until the check holds for the BMC; returns the seconds that it took."""
     loop = asyncio.get_running_loop()
     begin = loop.time()
     while not check(await bmc_of(world)):
@@ -43,7 +43,7 @@ async def until(world: Plane, check: Callable[[Any], bool], within: float) -> fl
 
 
 async def switched_off_again(world: Plane, within: float) -> float:
-    """A person switches the only machine on; returns the seconds until an available server's machine is off again."""
+    """The only machine is powered on manually; returns the seconds until the Available server's machine is off."""
     (machine,) = world.fleet.machines
     loop = asyncio.get_running_loop()
     begin = loop.time()
@@ -56,7 +56,7 @@ async def switched_off_again(world: Plane, within: float) -> float:
 
 
 async def test_power_that_changes_by_hand_is_seen_at_once_through_an_event() -> None:
-    """With a poll every ten minutes; the BMC's event is all that comes before."""
+    """With a poll every ten minutes; the BMC's event arrives earlier."""
     async with plane(1, **EVENTS) as world:
         await world.announce()
         await world.until_available(1)
@@ -82,7 +82,7 @@ async def test_without_events_it_is_seen_by_the_next_poll() -> None:
     "BMC", "While events arrive BMCs receive less than half of the requests that they receive when events stop."
 )
 async def test_polling_is_rare_while_events_come_and_comes_back_when_they_stop() -> None:
-    """Heartbeats keep it rare on a machine at rest; a lost way to the receiver is noticed and said."""
+    """Heartbeats keep polls rare on an idle machine; a broken delivery path is detected and reported."""
     async with plane(1, listen=EVENTS["listen"]) as world:
         await world.announce()
         await world.until_available(1)
@@ -119,7 +119,7 @@ async def test_a_bmc_that_forgot_us_subscribes_again_and_a_deleted_one_forgets_u
 
 
 async def test_tokens_of_events_are_in_no_object_and_no_event() -> None:
-    """The BMC alone knows where it sends its events to."""
+    """Only the BMC has the URL that its events are sent to."""
     async with plane(1, **EVENTS) as world:
         (sim,) = world.fleet.bmcs.values()
         await world.announce()
@@ -130,7 +130,7 @@ async def test_tokens_of_events_are_in_no_object_and_no_event() -> None:
 
 
 async def test_a_bmc_that_restarts_sends_its_servers_to_wait_and_is_back() -> None:
-    """graceful-restart-bmc on a whole plane: no Warning on the Server, and everything as before."""
+    """graceful-restart-bmc on a whole plane: no Warning on the Server, and its state is unchanged."""
     async with plane(1, options=replace(OPTIONS, bmc_reset=250.0)) as world:
         await world.announce()
         await world.until_available(1)

@@ -1,4 +1,4 @@
-"""A simulated BMC as our own Redfish client sees it, in process and in virtual time."""
+"""A simulated BMC as the Redfish client sees it, in process and in virtual time."""
 
 import asyncio
 import base64
@@ -36,7 +36,7 @@ SESSIONS = f"{ROOT}/SessionService/Sessions"
 
 
 def rack(n: int = 1, options: Options = OPTIONS) -> Fleet:
-    """A fleet that hears of no boot server."""
+    """A fleet without a boot server."""
     return Fleet(n, options=options, settings=FleetSettings("http://nowhere.test", InProcessNetwork()))
 
 
@@ -46,19 +46,19 @@ def access(fleet: Fleet, *, password: str = OPTIONS.password, number: int = 0) -
 
 
 def bmc(fleet: Fleet, **given: Any) -> BMC:
-    """Our view of one BMC."""
+    """The client of one BMC."""
     return RedfishPool(fleet.transport_factory).get(access(fleet, **given))
 
 
 def sim(fleet: Fleet) -> SimBMC:
-    """The BMC itself."""
+    """The simulated BMC."""
     return fleet.bmcs[fleet.machines[0].identity.bmc_ip]
 
 
 def ask(
     fleet: Fleet, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """One request with basic authentication, past every client."""
+    """One request with basic authentication, without a client."""
     pair = base64.b64encode(f"{OPTIONS.username}:{OPTIONS.password}".encode()).decode()
     raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     return sim(fleet).handle(method, path, {"authorization": f"Basic {pair}"} | dict(headers or {}), raw)
@@ -96,7 +96,7 @@ async def test_the_inventory_is_complete_with_and_without_expand(expand: bool) -
 
 
 async def test_power_follows_after_its_time() -> None:
-    """A reset is answered at once; the state is reached when the machine is there."""
+    """A reset is answered at once; the power state changes later."""
     fleet = rack()
     view = bmc(fleet)
     await view.power_on(SYSTEM)
@@ -111,7 +111,7 @@ async def test_power_follows_after_its_time() -> None:
 
 
 async def test_the_override_is_read_back_and_cleared() -> None:
-    """What was set is shown, and goes away when it is cleared; the history has both."""
+    """The override is reported, and removed when it is cleared; the history has both."""
     fleet = rack()
     view = bmc(fleet)
     assert (await view.set_network_boot(SYSTEM)).is_network
@@ -122,14 +122,14 @@ async def test_the_override_is_read_back_and_cleared() -> None:
 
 
 async def test_a_dropped_override_is_noticed() -> None:
-    """A BMC that says yes and forgets shows it when asked again."""
+    """A BMC that accepts an override and discards it reports none."""
     fleet = rack()
     fleet.machines[0].faults.drops_override = True
     assert not (await bmc(fleet).set_network_boot(SYSTEM)).is_network
 
 
 async def test_boot_order_and_led() -> None:
-    """Both stay as they were set; a device that does not exist is refused."""
+    """Both keep their values; a device that does not exist is rejected."""
     fleet = rack()
     view = bmc(fleet)
     order = tuple(reversed((await view.system(SYSTEM)).boot_order))
@@ -162,7 +162,7 @@ async def test_a_dead_bmc_is_unreachable_and_others_are_not() -> None:
 
 
 async def test_a_hanging_bmc_costs_the_deadline() -> None:
-    """It takes the request and never answers."""
+    """It accepts the request and never answers."""
     fleet = rack()
     fleet.machines[0].faults.hangs = True
     before = asyncio.get_running_loop().time()
@@ -172,7 +172,7 @@ async def test_a_hanging_bmc_costs_the_deadline() -> None:
 
 
 async def test_a_slow_bmc_takes_its_time() -> None:
-    """Every answer takes the seconds of the option, and is right."""
+    """Every response takes the seconds of the option, and is correct."""
     fleet = rack()
     fleet.machines[0].faults.slow = True
     before = asyncio.get_running_loop().time()
@@ -181,7 +181,7 @@ async def test_a_slow_bmc_takes_its_time() -> None:
 
 
 async def test_an_ill_bmc_fails_now_and_then() -> None:
-    """About the share of requests that the option says, never all."""
+    """About the fraction of requests in the option, never all."""
     fleet = rack()
     fleet.machines[0].faults.http_5xx = True
     statuses = [ask(fleet, "GET", SYSTEM).status for _ in range(300)]
@@ -190,7 +190,7 @@ async def test_an_ill_bmc_fails_now_and_then() -> None:
 
 
 async def test_a_restarting_bmc_is_away_and_forgets_its_sessions() -> None:
-    """The machine runs on; the BMC comes back after its time and wants a new login."""
+    """The machine runs on; the BMC comes back after its time and requires a new login."""
     fleet = rack()
     view = bmc(fleet)
     await view.reset_manager()
@@ -203,7 +203,7 @@ async def test_a_restarting_bmc_is_away_and_forgets_its_sessions() -> None:
 
 
 async def test_sessions_are_limited_and_expire() -> None:
-    """The third login is refused until one of the two logs out or grows old."""
+    """The third login is rejected until one of the two ends or expires."""
     fleet = rack()
     body = {"UserName": OPTIONS.username, "Password": OPTIONS.password}
     first, _, third = (ask(fleet, "POST", SESSIONS, body) for _ in range(3))
@@ -218,7 +218,7 @@ async def test_sessions_are_limited_and_expire() -> None:
 
 
 async def test_only_the_root_is_for_everybody() -> None:
-    """Without credentials the service root answers, and nothing else does."""
+    """Without credentials only the service root is served."""
     fleet = rack()
     nobody = {"authorization": ""}
     assert ask(fleet, "GET", f"{ROOT}/", headers=nobody).status == 200
@@ -253,7 +253,7 @@ async def test_what_makes_no_sense_is_refused(method: str, path: str, body: obje
 
 
 async def test_etags_guard_changes() -> None:
-    """The same resource has the same ETag; a change with an old one is refused, and so is nothing else."""
+    """The same resource has the same ETag; a change with an old one is rejected, and no other."""
     fleet = rack()
     tag = ask(fleet, "GET", SYSTEM).headers["etag"]
     assert ask(fleet, "GET", SYSTEM, headers={"if-none-match": tag}).status == 304
@@ -263,7 +263,7 @@ async def test_etags_guard_changes() -> None:
 
 
 async def test_every_link_leads_somewhere() -> None:
-    """Following all links from the service root, no resource is missing and each knows its own path."""
+    """All links from the service root lead to resources with their own path."""
     fleet = rack()
     todo, seen = [f"{ROOT}/"], set[str]()
     while todo:
@@ -281,7 +281,7 @@ async def test_every_link_leads_somewhere() -> None:
 
 
 async def test_a_closed_transport_stays_closed() -> None:
-    """A client that was closed does not come back by itself."""
+    """A closed client does not open a new session."""
     fleet = rack()
     transport = fleet.transport_factory(access(fleet))
     await transport.aclose()
@@ -305,7 +305,7 @@ def _links(value: object) -> list[str]:
 
 
 async def test_event_subscriptions_are_made_shown_and_removed() -> None:
-    """As our own client does it; a second one for the same destination is refused and found again."""
+    """As the Redfish client does it; a duplicate is rejected and found."""
     fleet = rack()
     view, there = bmc(fleet), "http://192.0.2.9/events/b/t"
     uri = await view.subscribe(there, "ours")
@@ -321,7 +321,7 @@ async def test_event_subscriptions_are_made_shown_and_removed() -> None:
 
 
 async def test_an_event_is_delivered_when_the_power_changes() -> None:
-    """With the subscriber's context, several times if need be, and not at all with the fault loses_events."""
+    """With the subscriber's context, with retries, and not at all with the fault loses_events."""
     fleet, heard = rack(), list[Any]()
     view, machine = bmc(fleet), fleet.machines[0]
 
@@ -352,7 +352,7 @@ BIOS = f"{SYSTEM}/Bios"
 
 
 async def test_a_bios_does_what_it_was_asked_for_as_the_machine_starts() -> None:
-    """Until then it is pending; afterwards the TPM is empty and the attributes are what they were."""
+    """Until then it is pending; afterwards the TPM is empty and the attributes have their former values."""
     fleet = rack()
     view, machine = bmc(fleet), fleet.machines[0]
     machine.state.bios.tpm = "a secret"
@@ -391,7 +391,7 @@ async def test_a_bios_reset_brings_the_defaults() -> None:
     ],
 )
 async def test_the_settings_of_the_bios_are_checked(body: dict[str, Any], status: int, said: str) -> None:
-    """The BIOS itself takes no changes."""
+    """The Bios resource itself accepts no changes."""
     fleet = rack()
     answer = ask(fleet, "PATCH", f"{BIOS}/Settings", body)
     assert answer.status == status

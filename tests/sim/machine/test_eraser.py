@@ -16,7 +16,7 @@ LONG = 120.0
 
 
 class Registry(BootServer):
-    """Keeps reports of erasures as well."""
+    """Accepts sanitization reports as well."""
 
     def _body(self, what: str, path: str, *rest: Any) -> bytes:
         if what == "sanitization":
@@ -27,7 +27,7 @@ class Registry(BootServer):
 
 
 def task(uuid: str, policy: str = "Clear", *serials: str) -> dict[str, Any]:
-    """An Ignition that has the drives erased; `serials` are listed as known."""
+    """An Ignition that erases the drives; `serials` are listed as known."""
     start = (
         f"ExecStart=/usr/bin/python3 /opt/p.pyz sanitize --registry-url {REGISTRY} --server-uuid {uuid} "
         "--token @/etc/t --task /etc/task.json"
@@ -43,7 +43,7 @@ def task(uuid: str, policy: str = "Clear", *serials: str) -> dict[str, Any]:
 
 
 async def erased(*faults: str, policy: str = "Clear", **server: Any) -> tuple[Bench, list[dict[str, Any]]]:
-    """A machine with a tenant's data after its erasure, and the reports that it made."""
+    """A machine with a tenant's data after its erasure, and the reports that it sent."""
     bench = Bench(OPTIONS)
     registry = Registry(**server)
     object.__setattr__(bench.machine.site, "network", registry)
@@ -61,7 +61,7 @@ async def erased(*faults: str, policy: str = "Clear", **server: Any) -> tuple[Be
 
 @pytest.mark.parametrize("policy", ["Clear", "Purge"])
 async def test_an_honest_machine_erases_and_tells_of_it(policy: str) -> None:
-    """Progress, then one final report; the tenant's data is gone, and the task's policy was reached."""
+    """Progress, then one final report; the tenant's data is erased, with the class of the task's policy."""
     bench, reports = await erased(policy=policy)
     assert bench.systems == ["sanitizer"]
     assert [report["done"] for report in reports] == [False] * 4 + [True]
@@ -71,7 +71,7 @@ async def test_an_honest_machine_erases_and_tells_of_it(policy: str) -> None:
 
 
 async def test_a_lying_drive_is_found_out_by_reading_back() -> None:
-    """The data is there still, and the samples say so."""
+    """The data remains, and the samples show it."""
     bench, reports = await erased("lying_drive")
     first = reports[-1]["drives"][0]
     assert (first["result"], first["samplesDiffer"]) == ("Failed", first["samplesRead"])
@@ -79,14 +79,14 @@ async def test_a_lying_drive_is_found_out_by_reading_back() -> None:
 
 
 async def test_a_dying_drive_fails() -> None:
-    """And keeps its data."""
+    """Its data remains."""
     bench, reports = await erased("dying_drive")
     assert (reports[-1]["drives"][0]["result"], reports[-1]["drives"][0]["class"]) == ("Failed", "")
     assert bench.machine.state.disk.marker
 
 
 async def test_a_missing_drive_is_named_as_missing() -> None:
-    """By the task, for nobody else knows of it."""
+    """From the task, which lists the known drives."""
     bench, reports = await erased("missing_drive")
     results = {d["serialNumber"]: d["result"] for d in reports[-1]["drives"]}
     assert results[bench.machine.hardware.disks[0].serial] == "Missing"
@@ -94,7 +94,7 @@ async def test_a_missing_drive_is_named_as_missing() -> None:
 
 
 async def test_a_power_loss_ends_it_half_way() -> None:
-    """No final report; the data is there still."""
+    """No final report; the data remains."""
     bench, reports = await erased("power_loss_in_sanitization")
     assert not any(report["done"] for report in reports)
     assert (bench.powers[-1], bench.machine.state.os) == ("Off", None)
@@ -102,13 +102,13 @@ async def test_a_power_loss_ends_it_half_way() -> None:
 
 
 async def test_the_final_report_is_sent_until_it_is_heard() -> None:
-    """Progress is not: erasing waits for nobody."""
+    """Progress reports are not repeated: the erasure does not wait for them."""
     _, reports = await erased(failures={"sanitization": 6})
     assert [report["done"] for report in reports] == [True]
 
 
 async def test_without_a_task_nothing_is_erased() -> None:
-    """An emergency shell, and the data is there."""
+    """An emergency shell, and the data remains."""
     bench = Bench(OPTIONS)
     bench.machine.state.disk = Disk(marker="secret data")
     bench.server.ignition = task(bench.machine.identity.uuid)

@@ -1,4 +1,4 @@
-"""The firmware's iPXE runs what our generator writes, and refuses everything that it does not understand."""
+"""The simulated iPXE runs scripts of the generator, and rejects everything else."""
 
 import asyncio
 import string
@@ -40,7 +40,7 @@ def booted(text: str, contents: dict[str, bytes | None], asked: list[str] | None
 
 @given(args=st.lists(WORDS, max_size=8), initrds=st.integers(1, 4))
 def test_what_the_generator_writes_is_booted(args: list[str], initrds: int) -> None:
-    """Kernel, RAM disks and every argument arrive as they were given to the generator."""
+    """Kernel, RAM disk and every argument are those given to the generator."""
     urls = [f"http://b/i{number}?token=t" for number in range(initrds)]
     try:
         script = Boot("http://b/k?token=t", tuple(urls), tuple(args)).render()
@@ -57,7 +57,7 @@ def test_what_the_generator_writes_is_booted(args: list[str], initrds: int) -> N
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text makes the parser fail in another way than by ScriptError."""
+    """No text makes the parser raise anything else than ScriptError."""
     for candidate in (text, f"#!ipxe\n{text}"):
         try:
             parse(candidate)
@@ -68,7 +68,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @settings(max_examples=60)
 @given(st.lists(LINES, max_size=12))
 def test_any_program_ends(lines: list[str]) -> None:
-    """Any sequence of lines boots, gives up or is refused, and never runs for ever."""
+    """Any sequence of lines boots, fails or is rejected, and always ends."""
     contents: dict[str, bytes | None] = {"http://x/k": b"k", "http://x/i": b"i", "http://x/c": b"#!ipxe\nexit 1\n"}
     try:
         loaded = booted("\n".join(["#!ipxe", *lines]), contents)
@@ -88,7 +88,7 @@ def test_the_chainload_script_asks_with_the_uuid() -> None:
 
 
 def test_a_failing_download_is_tried_again_and_then_given_up() -> None:
-    """The pauses are the script's own; in the end iPXE leaves with an error."""
+    """The pauses are those of the script; in the end iPXE exits with an error."""
     asked: list[str] = []
 
     async def timed() -> tuple[Loaded | None, float]:
@@ -120,6 +120,6 @@ def test_a_failing_download_is_tried_again_and_then_given_up() -> None:
     ],
 )
 def test_what_is_not_understood_is_refused(script: str, problem: str) -> None:
-    """The error names the line, and what is wrong with it."""
+    """The error names the line and the problem."""
     with pytest.raises(ScriptError, match=problem):
         booted(script, {})

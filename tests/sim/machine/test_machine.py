@@ -1,4 +1,4 @@
-"""A machine does what its power, firmware, disk and faults say, in virtual time."""
+"""A machine's power, firmware, disk and faults, in virtual time."""
 
 import asyncio
 from dataclasses import replace
@@ -25,7 +25,7 @@ async def run_tenant(bench: Bench) -> None:
 
 @pytest.mark.parametrize("kind", ON)
 async def test_power_comes_after_its_time(kind: str) -> None:
-    """A machine that is switched on says PoweringOn first, and On when the time is over."""
+    """A machine that is powered on is PoweringOn first, and On after the delay."""
     bench = Bench()
     bench.machine.reset(kind)
     await asyncio.sleep(0.1)
@@ -37,7 +37,7 @@ async def test_power_comes_after_its_time(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["GracefulShutdown", "PushPowerButton", "ForceOff"])
 async def test_a_running_system_goes_off(kind: str) -> None:
-    """The system is asked, or cut off; either way the machine ends off, and its memory is gone."""
+    """By shutdown or power cut the machine ends off, and its memory is lost."""
     bench = Bench()
     await run_tenant(bench)
     bench.machine.reset(kind)
@@ -50,7 +50,7 @@ async def test_a_running_system_goes_off(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["GracefulRestart", "ForceRestart", "PowerCycle"])
 async def test_a_restart_boots_the_disk(kind: str) -> None:
-    """Without an override the tenant's system comes back from the disk, and the network is not asked."""
+    """Without an override the tenant's system boots from the disk, without network requests."""
     bench = Bench()
     await run_tenant(bench)
     fetched = len(bench.happened("fetch"))
@@ -69,7 +69,7 @@ async def test_what_needs_power_is_refused_without(kind: str) -> None:
 
 
 async def test_nmi_changes_nothing() -> None:
-    """A non-maskable interrupt leaves power and system alone."""
+    """A non-maskable interrupt changes neither power nor system."""
     bench = Bench()
     await run_tenant(bench)
     bench.machine.reset("Nmi")
@@ -79,7 +79,7 @@ async def test_nmi_changes_nothing() -> None:
 
 
 async def test_every_reset_is_noted() -> None:
-    """Whatever was asked of the machine is in its history, also what it ignores."""
+    """Every requested reset is in the machine's history, including ignored ones."""
     bench = Bench()
     for kind in RESETS:
         bench.machine.reset("On")
@@ -90,7 +90,7 @@ async def test_every_reset_is_noted() -> None:
 
 
 async def test_a_shutdown_under_way_is_overtaken_by_force() -> None:
-    """ForceOff while the system shuts down cuts the power at once; anything that starts is refused meanwhile."""
+    """ForceOff during a shutdown cuts the power at once; resets that start the machine are rejected meanwhile."""
     bench = Bench(replace(OPTIONS, shutdown=60.0))
     await run_tenant(bench)
     bench.machine.reset("GracefulShutdown")
@@ -103,7 +103,7 @@ async def test_a_shutdown_under_way_is_overtaken_by_force() -> None:
 
 
 async def test_power_cut_during_a_boot_ends_the_boot() -> None:
-    """Nothing is fetched any more once the power is gone."""
+    """Nothing is fetched after the power is off."""
     bench = Bench(ignition=TENANT)
     bench.netboot()
     bench.machine.reset("On")
@@ -133,14 +133,14 @@ async def test_a_network_boot_fetches_what_the_script_says() -> None:
 
 
 async def test_an_override_for_one_boot_is_used_up() -> None:
-    """The firmware forgets `Once` with the boot that followed it."""
+    """The firmware clears `Once` with the boot that follows it."""
     bench = Bench()
     await run_tenant(bench)
     assert bench.machine.state.override.enabled == "Disabled"
 
 
 async def test_a_continuous_override_stays() -> None:
-    """`Continuous` goes to the network at every boot."""
+    """`Continuous` leads to a network boot every time."""
     bench = Bench(ignition=TENANT)
     bench.netboot()
     bench.machine.state.override.enabled = "Continuous"
@@ -168,7 +168,7 @@ async def test_the_probe_reports_with_its_token() -> None:
 
 
 async def test_the_probe_tries_again_until_it_is_heard() -> None:
-    """A registry that cannot be reached, or is ill, is asked again; a refusal is final."""
+    """A registry that is unreachable or answers 5xx is retried; a refusal is final."""
     bench = Bench(failures={"register": 3})
     bench.server.ignition = probe_ignition(bench.machine.identity.uuid)
     bench.netboot()
@@ -184,7 +184,7 @@ async def test_the_probe_tries_again_until_it_is_heard() -> None:
 
 
 async def test_an_image_without_ignition_runs_as_it_is() -> None:
-    """No Ignition URL among the kernel's arguments: a tenant's system without one."""
+    """Without an Ignition URL in the kernel arguments it is a tenant's system without Ignition."""
     bench = Bench()
     bench.netboot()
     bench.machine.reset("On")
@@ -197,7 +197,7 @@ async def test_an_image_without_ignition_runs_as_it_is() -> None:
 
 @pytest.mark.parametrize(("what", "status"), [("ipxe", 404), ("ipxe", 403), ("image", 403), ("image", 503)])
 async def test_a_refused_network_boot_falls_through_to_the_disk(what: str, status: int) -> None:
-    """As real firmware does: what the network refuses, the disk may have, here nothing."""
+    """As real firmware does; here the disk is empty."""
     bench = Bench(ignition=TENANT, refuse={what: status})
     bench.netboot()
     bench.machine.reset("On")
@@ -213,7 +213,7 @@ async def test_a_boot_server_that_comes_back_is_found() -> None:
 
 
 async def test_ignition_waits_for_a_server_that_is_not_ready() -> None:
-    """Ignition asks again after 5xx and silence, for ever; so 503 means later."""
+    """Ignition retries after 5xx and time-outs without limit, so that 503 means later."""
     bench = Bench(ignition=TENANT, refuse={"ignition": 503})
     bench.netboot()
     bench.machine.reset("On")
@@ -226,7 +226,7 @@ async def test_ignition_waits_for_a_server_that_is_not_ready() -> None:
 
 @pytest.mark.parametrize("status", [400, 403, 404])
 async def test_refused_ignition_is_the_end(status: int) -> None:
-    """Any status below 500 but 200 ends in the emergency shell: nothing is installed and nothing reported."""
+    """Any status below 500 other than 200 ends in the emergency shell: nothing is installed or reported."""
     bench = Bench(ignition=TENANT, refuse={"ignition": status})
     bench.netboot()
     bench.machine.reset("On")
@@ -237,7 +237,7 @@ async def test_refused_ignition_is_the_end(status: int) -> None:
 
 @pytest.mark.parametrize("broken", [{}, {"ignition": {"version": "2.2.0"}}, [], "x"])
 async def test_a_broken_ignition_is_the_end(broken: object) -> None:
-    """What is no Ignition 3 stops the system in its emergency shell."""
+    """An invalid Ignition config stops the system in its emergency shell."""
     bench = Bench()
     bench.server.ignition = broken  # type: ignore[assignment]  # broken is the point
     bench.netboot()
@@ -247,7 +247,7 @@ async def test_a_broken_ignition_is_the_end(broken: object) -> None:
 
 
 async def test_stale_power_is_seconds_late() -> None:
-    """The BMC tells the state of a while ago; the machine itself knows better."""
+    """The BMC reports an earlier state than the machine has."""
     bench = Bench()
     bench.machine.faults.stale_power = True
     bench.machine.reset("On")
@@ -258,7 +258,7 @@ async def test_stale_power_is_seconds_late() -> None:
 
 
 async def test_a_lying_bmc_says_what_was_asked_for() -> None:
-    """It says yes, reports the wish, and the machine does nothing."""
+    """It accepts the reset, reports the requested state, and the machine does nothing."""
     bench = Bench()
     bench.machine.faults.lies_power = True
     bench.machine.reset("On")
@@ -269,7 +269,7 @@ async def test_a_lying_bmc_says_what_was_asked_for() -> None:
 
 
 async def test_a_deaf_machine_tells_the_truth() -> None:
-    """It says yes and does nothing, and its power state says so."""
+    """It accepts the reset and does nothing, and reports the true power state."""
     bench = Bench()
     bench.machine.faults.ignores_reset = True
     bench.machine.reset("On")
@@ -278,7 +278,7 @@ async def test_a_deaf_machine_tells_the_truth() -> None:
 
 
 async def test_a_stubborn_system_goes_off_by_force_only() -> None:
-    """A system that ignores the power button and restarts runs on until the power is cut."""
+    """A system that ignores the power button and restarts runs until the power is cut."""
     bench = Bench()
     await run_tenant(bench)
     bench.machine.faults.ignores_graceful = True
@@ -292,7 +292,7 @@ async def test_a_stubborn_system_goes_off_by_force_only() -> None:
 
 
 async def test_ignores_once_comes_back_to_the_network() -> None:
-    """A BMC that keeps `Once` sends the next boot to the network again: what re-images tenants."""
+    """A BMC that keeps `Once` makes the next boot a network boot as well, which re-images tenants."""
     bench = Bench()
     bench.machine.faults.ignores_once = True
     await run_tenant(bench)
@@ -302,7 +302,7 @@ async def test_ignores_once_comes_back_to_the_network() -> None:
 
 
 async def test_boots_disk_never_asks_the_network() -> None:
-    """Whatever the override says, the disk is booted."""
+    """The disk is booted in spite of the override."""
     bench = Bench(ignition=TENANT)
     bench.machine.faults.boots_disk = True
     bench.netboot()
@@ -313,7 +313,7 @@ async def test_boots_disk_never_asks_the_network() -> None:
 
 
 async def test_never_reports_and_reports_late() -> None:
-    """One never speaks, the other only after its time."""
+    """One never reports, the other only after its delay."""
     for fault, heard in (("never_reports", 0), ("reports_late", 1)):
         bench = Bench()
         bench.machine.faults.switch(fault)
@@ -327,7 +327,7 @@ async def test_never_reports_and_reports_late() -> None:
 
 
 async def test_dies_after_script_hangs_until_power_is_cut() -> None:
-    """The machine fetches its script and then nothing more, whoever asks."""
+    """The machine fetches its script and then nothing more."""
     bench = Bench(ignition=TENANT)
     bench.machine.faults.dies_after_script = True
     bench.netboot()
@@ -341,7 +341,7 @@ async def test_dies_after_script_hangs_until_power_is_cut() -> None:
 
 
 async def test_second_fetch_asks_for_the_script_again() -> None:
-    """The script is asked for once more after the Ignition was fetched."""
+    """The script is requested once more after the Ignition was fetched."""
     bench = Bench()
     bench.machine.faults.second_fetch = True
     await run_tenant(bench)
@@ -350,7 +350,7 @@ async def test_second_fetch_asks_for_the_script_again() -> None:
 
 
 def test_faults_are_switched_by_name() -> None:
-    """A fault that does not exist is named together with those that do."""
+    """An unknown fault is rejected with a list of the known ones."""
     bench = Bench()
     bench.machine.faults.switch("dead")
     assert bench.machine.faults.active == ("dead",)

@@ -1,4 +1,4 @@
-"""A fleet is the same for the same seed, has room for thousands, is found by its leases, and survives a restart."""
+"""A fleet is reproducible, scales to thousands, is discovered by its leases, and survives a restart."""
 
 import asyncio
 import random
@@ -64,7 +64,7 @@ def test_an_identity_follows_from_seed_and_number(number: int, seed: int) -> Non
 
 @pytest.mark.parametrize("number", [-1, MOST])
 def test_beyond_the_addresses_there_are_no_machines(number: int) -> None:
-    """The error says which numbers there are."""
+    """The error has the valid numbers."""
     with pytest.raises(ValueError, match=str(MOST)):
         identity(number)
 
@@ -84,7 +84,7 @@ def test_hardware_follows_from_the_random_source() -> None:
 
 @given(st.floats(0.001, 1.0), st.integers(0, 100))
 def test_latency_spreads_around_its_median(median: float, seed: int) -> None:
-    """Half of the delays are below the median; none is beyond eight times as much."""
+    """Half of the delays are below the median; none is more than eight times the median."""
     rng = random.Random(seed)
     samples = sorted(Latency(median).sample(rng) for _ in range(400))
     assert samples[0] > 0
@@ -94,7 +94,7 @@ def test_latency_spreads_around_its_median(median: float, seed: int) -> None:
 
 
 def test_the_prefix_entry_is_understood_by_the_control_plane() -> None:
-    """The entry that a fleet prints finds each of its BMCs, with scheme, port and credentials."""
+    """The entry that a fleet prints matches each of its BMCs, with scheme, port and credentials."""
     fleet = Fleet(2, options=replace(OPTIONS, password='tri:cky "one"'), settings=FleetSettings(BOOT, BootServer()))
     prefixes = parse(fleet.mac_prefixes_yaml(), "here")
     for machine in fleet.machines:
@@ -106,7 +106,7 @@ def test_the_prefix_entry_is_understood_by_the_control_plane() -> None:
 
 
 def test_faults_go_to_healthy_machines() -> None:
-    """Each injection takes machines that have none; more than there are is refused."""
+    """Each injection uses machines without faults; more than exist is an error."""
     fleet = rack(3)
     fleet.inject("dead", 1)
     fleet.inject("slow", 2)
@@ -126,7 +126,7 @@ def test_reprs_tell_what_is_and_no_secrets() -> None:
 
 @pytest.mark.looptime
 async def test_saved_machines_are_found_as_they_were(tmp_path: Path) -> None:
-    """Power, disk, override, LED and the running system survive; a tenant notices nothing."""
+    """Power, disk, override, LED and the running system are kept; a tenant is not affected."""
     server = BootServer(ignition=TENANT)
     fleet, path = rack(2, server=server), tmp_path / "fleet.json"
     running, other = fleet.machines
@@ -148,7 +148,7 @@ async def test_saved_machines_are_found_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.looptime
 async def test_a_boot_under_way_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """Whether it was stopped on the way to the script or before the probe's report, the report comes, once."""
+    """Stopped before the script or before the probe's report, the boot ends with exactly one report."""
     for after in (4.0, 17.0, 25.0):
         server = BootServer(refuse={"register": 503})
         fleet, path = rack(1, server=server), tmp_path / "fleet.json"
@@ -169,7 +169,7 @@ async def test_a_boot_under_way_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_the_saved_file_is_private_and_a_broken_one_is_named(tmp_path: Path) -> None:
-    """It holds report tokens, so nobody else may read it; what is no fleet is an error that says what to do."""
+    """It holds report tokens, so only its owner can read it; an invalid file is an error that says what to do."""
     fleet, path = rack(1), tmp_path / "fleet.json"
     fleet.load(path)
     fleet.save(path)
@@ -188,7 +188,7 @@ async def started_api(clock: LoopClock) -> EmbeddedAPI:
 
 @pytest.mark.looptime
 async def test_leases_become_endpoints_and_come_back() -> None:
-    """Each BMC has one Endpoint, named after its MAC; one that is deleted is there again after the renewal."""
+    """Each BMC has one Endpoint, named after its MAC; a deleted one is created again by the renewal."""
     fleet = rack(20)
     api = await started_api(LoopClock(START))
     client = api.client()
@@ -208,7 +208,7 @@ async def test_leases_become_endpoints_and_come_back() -> None:
 
 @pytest.mark.looptime
 async def test_another_holder_of_the_address_loses_it() -> None:
-    """As with a real DHCP server: the address belongs to whoever leased it last."""
+    """As with a real DHCP server, the address belongs to the latest lease."""
     fleet = rack(1)
     api = await started_api(LoopClock(START))
     client, mine = api.client(), fleet.machines[0].identity
@@ -222,7 +222,7 @@ async def test_another_holder_of_the_address_loses_it() -> None:
 
 @pytest.mark.looptime
 async def test_the_object_history_has_every_version() -> None:
-    """What was there before, each change and each deletion, once and in order, also across an API that forgets."""
+    """Existing objects, each change and each deletion, once and in order, also across an expired watch."""
     fleet = rack(1)
     api = await started_api(LoopClock(START))
     client = api.client()
@@ -245,7 +245,7 @@ def _endpoint(name: str, ip: str) -> dict[str, object]:
 
 
 async def test_local_images_are_resolved_and_opened() -> None:
-    """By tag and by digest, in any registry's name; the files hold what the digests say."""
+    """By tag and by digest, for any registry name; the files match the digests."""
     images = LocalImages()
     await images.start()
     image = await images.resolve("images.sim/demo:latest")
@@ -269,7 +269,7 @@ async def test_images_that_are_not_there_are_named(reference: str) -> None:
 
 
 def test_fake_images_keep_their_digests() -> None:
-    """The same name and tag are the same bytes for ever; another tag is another image."""
+    """The same name and tag always have the same bytes; another tag is another image."""
     store, again = ImageStore(), ImageStore()
     assert store.blobs == again.blobs
     assert {repository for repository, _ in store.manifests} == {*NAMES}

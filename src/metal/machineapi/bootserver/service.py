@@ -52,9 +52,9 @@ class BootService:
         token: NewToken = new_token,
         rng: random.Random | None = None,
     ) -> None:
-        patient = RetryingClient(client, rng=rng)
-        self._windows = BootWindowStore(patient, kinds, directory, clock, rng)
-        self._bootables = Bootables(patient, kinds)
+        retrying = RetryingClient(client, rng=rng)
+        self._windows = BootWindowStore(retrying, kinds, directory, clock, rng)
+        self._bootables = Bootables(retrying, kinds)
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
         self._race_window = timedelta(seconds=settings.race_window)

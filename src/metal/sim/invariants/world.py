@@ -22,7 +22,7 @@ STOPS = frozenset({"ForceOff", "GracefulShutdown"})
 PASS = timedelta(seconds=60)
 """Deadline of one reconcile, and so the greatest age of what it has read."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_TOLD = 25
+_SHOWN = 25
 
 
 class InvariantViolation(AssertionError):
@@ -113,13 +113,13 @@ def became_available(entry: Entry, world: World) -> Server | None:
 
 def violation(history: History, entry: Entry, sentence: str, *, server: str = "", machine: str = "") -> Exception:
     """The exception: the sentence, and the entries of this server and machine that led to it."""
-    told: list[str] = []
+    lines: list[str] = []
     for one in history:
         if _concerns(one, server, machine):
-            told.append(_line(one))
+            lines.append(_line(one))
         if one is entry:
             break
-    story = "\n".join(f"  {line}" for line in told[-_TOLD:])
+    story = "\n".join(f"  {line}" for line in lines[-_SHOWN:])
     return InvariantViolation(f"{entry.at:%H:%M:%S}: {sentence}\npreceding entries:\n{story}")
 
 
