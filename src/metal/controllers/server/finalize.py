@@ -1,18 +1,12 @@
 """Deletion: possible in every state, without touching the machine's power."""
 
-import asyncio
-
-import structlog
-
 from metal.api import names
-from metal.api.names import OPERATION
-from metal.bmc.errors import BMCError
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated, sanitization
+from metal.controllers.shared.sessions import log_out
 from metal.kube.controller.controller import Done, Requeue
 
-_log = structlog.get_logger(__name__)
 _LOGOUT = 5.0
 """Seconds that closing the session may take; a dead BMC must not hold the object up."""
 
@@ -29,7 +23,8 @@ async def run(scope: Scope) -> Done | Requeue | None:
         await sanitization.abandon(scope)
         await recreated.record_owed(scope)
         await probe_boot.drop(scope)
-        await _log_out(scope)
+        if scope.server.spec.bmc_ref is None:  # the session of an inline BMC is this server's alone
+            await log_out(scope.deps.pool, f"server/{scope.name}", _LOGOUT)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})
     return Done()
 
@@ -40,15 +35,4 @@ IGNORE = (names.IGNORE, "ignore-propagated", "ignore-child-and-self")
 
 def is_ignored(scope: Scope) -> bool:
     """True while the annotation asks for the server to be left alone."""
-    return scope.server.metadata.annotations.get(scope.context.kinds.key(OPERATION)) in IGNORE
-
-
-async def _log_out(scope: Scope) -> None:
-    """The session of an inline BMC is this server's alone."""
-    if scope.server.spec.bmc_ref is not None:
-        return
-    try:
-        async with asyncio.timeout(_LOGOUT):
-            await scope.deps.pool.drop(f"server/{scope.name}")
-    except (TimeoutError, BMCError) as exc:
-        _log.warning("session of a deleted server was not closed", server=scope.name, error=str(exc))
+    return scope.server.metadata.annotations.get(scope.context.kinds.key(names.OPERATION)) in IGNORE
