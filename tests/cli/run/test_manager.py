@@ -166,10 +166,10 @@ async def test_the_manager_waits_for_the_api_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (Forbidden("servers is forbidden"), "servers is forbidden; give this account the rights of config/rbac"),
+        (Forbidden("servers is forbidden"), "servers is forbidden; grant the permissions of config/rbac"),
         (NotFound("servers.metal: no"), "servers.metal: no; the CRDs are missing"),
         (Unauthorized("who?"), "rejected the credentials"),
-        (PermissionError(13, "Permission denied", "/data"), "/data: Permission denied; give this user access"),
+        (PermissionError(13, "Permission denied", "/data"), "/data: Permission denied; grant this user access"),
         (OSError(98, "address in use"), "address in use; change listen in the configuration"),
     ],
 )
