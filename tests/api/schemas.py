@@ -7,7 +7,7 @@ import jsonschema_rs
 import yaml
 
 from metal.api.kinds import kinds
-from metal.codegen.crd import crds
+from tests.crds import crds
 
 SAMPLES = Path(__file__).parents[2] / "config" / "samples"
 

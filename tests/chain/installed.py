@@ -7,9 +7,9 @@ from typing import Any
 from metal.api.core import CRD
 from metal.api.kinds import Kinds
 from metal.codegen import rbac
-from metal.codegen.crd import crds
 from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
+from tests.crds import crds
 from tests.kubeapi.cluster import KubeCluster
 
 

@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.codegen.crd import crds
+from metal.cli.main import main
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
+from tests.crds import crds
 
 METALCTL = Path(sys.executable).with_name("metalctl")
 KINDS = kinds()
@@ -44,9 +47,12 @@ class Live:
         return await self._ended(await self.process(*args))
 
     async def run(self, *args: str) -> tuple[int, str, str]:
-        """Like metalctl(), with the kubeconfig in the environment."""
-        env = {**os.environ, "COLUMNS": "200", "KUBECONFIG": str(self.kubeconfig)}
-        return await self._ended(await self.program(METALCTL, *args, env=env))
+        """Like metalctl(), in a thread of this process, and with the kubeconfig in the environment."""
+        env = {"COLUMNS": "200", "KUBECONFIG": str(self.kubeconfig)}
+        result = await asyncio.to_thread(CliRunner(env=env).invoke, main, args)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.stdout, result.stderr
 
     async def subcommand(self, group: str, *args: str) -> tuple[int, str, str]:
         """Like run(), for a command in a group such as power."""

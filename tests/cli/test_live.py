@@ -57,7 +57,7 @@ async def test_status_shows_servers_and_what_has_none(tmp_path: Path) -> None:
     assert datetime.fromisoformat(found["deadline"]) == datetime.fromisoformat(until)
     assert (found["waitName"], found["waitingFor"]) == ("Probe", "the probe's report")
     assert foreign[0] == 1
-    assert "the API has no kinds of group metal.openkcm.dev; give --api-group" in foreign[2]
+    assert "the API server has no kinds of group metal.openkcm.dev; set --api-group" in foreign[2]
 
 
 async def test_the_lease_hook_records_what_dnsmasq_says(tmp_path: Path) -> None:

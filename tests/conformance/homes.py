@@ -15,12 +15,12 @@ import yaml
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
 from metal.apiserver.server import EmbeddedAPI
-from metal.codegen.crd import crds
 from metal.kube.client.errors import NotFound
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import from_file
 from metal.kube.meta.clock import system_clock
 from tests.conformance.relay import Relay
+from tests.crds import crds
 from tests.kubeapi.cluster import KubeCluster
 
 KINDS = kinds()

@@ -20,7 +20,6 @@ from metal.bmc.pool import BMCEndpoint
 from metal.bmc.power import PowerState
 from metal.bmc.shell import ShellAccess
 from metal.bmc.systems import ManagerInfo, SystemInfo
-from metal.codegen.crd import crds
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.bmc.watches import setup_bmcs
@@ -38,6 +37,7 @@ from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
 from metal.kube.meta.conditions import find
 from tests.controllers.fakebmc import FakeBMC
+from tests.crds import crds
 
 KINDS = kinds()
 NS = "metal-system"

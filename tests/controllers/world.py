@@ -19,7 +19,6 @@ from metal.api.meta import Kind
 from metal.api.sanitization import DriveErasure, SanitizationEvidence
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
-from metal.codegen.crd import crds
 from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.claim.watches import setup_claims
 from metal.controllers.maintenance.settings import MaintenanceSettings
@@ -38,6 +37,7 @@ from metal.kube.meta.clock import LoopClock
 from metal.machine import boot_window
 from tests.controllers.fakebmc import MAC, URI, UUID, FakeBMC, FakePool
 from tests.controllers.tap import Tap
+from tests.crds import crds
 
 KINDS = kinds()
 NS = "metal-system"

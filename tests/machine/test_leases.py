@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.codegen.crd import crds
 from metal.kube.client.protocol import Client
 from metal.machine.leases import canonical_mac, endpoint_name, lease_ended, lease_given
+from tests.crds import crds
 
 KINDS = kinds()
 MAC, OTHER = "52:54:00:00:00:01", "52:54:00:00:00:02"

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from metal.api.server import Server
-from metal.codegen.crd import crds
 from metal.sim.options import Options
+from tests.crds import crds
 from tests.migration.site import LEFT, Doc, Left, everything, go_crds, install, leave, server_name
 from tests.sim.plane import CONFIG, PASSWORD, Plane
 

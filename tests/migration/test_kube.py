@@ -10,7 +10,6 @@ import pytest
 
 from metal.api.server import Server
 from metal.bmc.redfish.pool import RedfishPool
-from metal.codegen.crd import crds
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.errors import NotFound
 from metal.kube.client.http import HTTPClient
@@ -22,6 +21,7 @@ from metal.manager import Manager, Parts
 from metal.sim.images.local import LocalImages
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet
+from tests.crds import crds
 from tests.kubeapi.cluster import KubeCluster
 from tests.migration.site import ALL, KINDS, LEFT, everything, go_crds, install, leave, read, server_name
 from tests.sim.plane import CONFIG

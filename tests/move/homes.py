@@ -8,7 +8,6 @@ from pathlib import Path
 
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.redfish.pool import RedfishPool
-from metal.codegen.crd import crds
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.protocol import Client
@@ -19,6 +18,7 @@ from metal.move.homes import Home
 from metal.move.mover import Mover
 from metal.move.pause import PausedClient
 from metal.sim.images.local import LocalImages
+from tests.crds import crds
 from tests.sim.plane import CONFIG, OPTIONS, Plane
 
 

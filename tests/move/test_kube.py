@@ -13,10 +13,10 @@ import pytest
 
 from metal.api.kinds import kinds
 from metal.api.server import Server
-from metal.codegen.crd import crds
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import load
 from metal.kube.client.protocol import Client
+from tests.crds import crds
 from tests.kubeapi.cluster import KubeCluster, free_ports, running
 from tests.migration.site import install
 from tests.sim.plane import is_ready

@@ -13,7 +13,6 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.bmc.redfish.pool import RedfishPool
 from metal.bmc.shell import Shell, ShellAccess
-from metal.codegen.crd import crds
 from metal.config.options import Sanitization, Timeouts
 from metal.kube.client.protocol import Client
 from metal.sim.images.local import LocalImages
@@ -23,6 +22,7 @@ from metal.sim.options import Options
 from metal.sim.sites.object_history import ObjectHistory, watched
 from tests.chain.proxy import Trouble
 from tests.chain.shaky import Shaky
+from tests.crds import crds
 from tests.mutants.stories import discovered, release
 from tests.sim.plane import CONFIG, KINDS, OPTIONS, Plane, is_ready
 

@@ -6,18 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from metal.api.claim import ServerClaim
 from metal.api.core import SECRET
-from metal.api.kinds import Kinds, kinds
+from metal.api.kinds import kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.redfish.pool import RedfishPool
 from metal.bmc.shell import Shell
-from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.options import Sanitization
 from metal.controllers.endpoint.mac_prefixes import parse
@@ -35,6 +33,7 @@ from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
 from metal.sim.sites.object_history import ObjectHistory, watched
+from tests.crds import crds
 
 KINDS = kinds()
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,12 +44,6 @@ OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, latency=0.03)
 PASSWORD = "factory-default-17"
 CONFIG = Config(probe_image="images.sim/probe:latest", sanitization=Sanitization(policy="None"))
 """Where erasing is not the point, tenants' data is left: it costs each life a boot."""
-
-
-@cache
-def _crds(group: Kinds) -> list[dict[str, Any]]:
-    """Created once for all planes."""
-    return crds(group)
 
 
 class Plane:
@@ -105,7 +98,7 @@ class Plane:
     async def start(self) -> None:
         """Start everything except the leases."""
         await self.api.start()
-        await self.api.install_crds(_crds(self.kinds))
+        await self.api.install_crds(crds(self.kinds))
         await self.objects.start()
         await self.fleet.start()
         await self.start_manager()

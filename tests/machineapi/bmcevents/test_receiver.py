@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry
 
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.codegen.crd import crds
 from metal.kube.client.errors import ServerError, Unavailable
 from metal.kube.client.protocol import Client
 from metal.kube.controller.runtime import Runtime
@@ -23,6 +22,7 @@ from metal.machineapi.bmcevents.routes import routes
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.server import Limits, make_app, serve
 from tests.controllers.rack import START
+from tests.crds import crds
 
 KINDS = kinds()
 TOKEN, OTHER = "b1-token-that-nobody-knows", "b2-token"

@@ -14,7 +14,6 @@ import pytest
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, SECRET
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
-from metal.codegen.crd import crds
 from metal.controllers.bootconfig.watches import setup_boot_configs
 from metal.controllers.shared.scope import Context
 from metal.kube.controller.events import Recorder
@@ -26,6 +25,7 @@ from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.registry.service import RegistryService, RegistrySettings
+from tests.crds import crds
 from tests.machineapi.world import IGNITION, MAC, MACHINE, NEIGHBOR, UUID, Clock, Shelf, secret
 
 pytestmark = pytest.mark.looptime

@@ -14,7 +14,6 @@ from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.boot.errors import ImageError
-from metal.codegen.crd import crds
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.kube.meta.clock import LoopClock
 from metal.sim.bmc.latency import Latency
@@ -27,6 +26,7 @@ from metal.sim.machine.store import Unreadable
 from metal.sim.options import Options
 from metal.sim.sites.fleet import RENEWAL, Fleet, FleetSettings
 from metal.sim.sites.object_history import ObjectHistory
+from tests.crds import crds
 from tests.sim.plane import START
 from tests.sim.site import BOOT, OPTIONS, TENANT, BootServer, probe_ignition
 

@@ -11,7 +11,7 @@ from metal.apiserver.machinery.resources import RequestContext, Resource, Strate
 from metal.apiserver.machinery.status import Who, bad_request
 from metal.apiserver.machinery.status import invalid as refused
 from metal.apiserver.machinery.users import User
-from metal.apiserver.schema.schema import Compiled
+from metal.apiserver.schema.schema import compiled
 from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
@@ -42,7 +42,7 @@ def review(group: str, kind: str, answer: Any, *, namespaced: bool = False) -> R
         plural=f"{kind.lower()}s",
         singular=kind.lower(),
         list_kind=f"{kind}List",
-        schema=Compiled(schema),
+        schema=compiled(schema),
         openapi=schema,
         namespaced=namespaced,
         custom=False,

@@ -10,10 +10,9 @@ resources do not accept create. A CRD whose names are taken waits: the collector
 is deleted.
 """
 
-import json
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from metal.apiserver.crd import validation
@@ -24,7 +23,7 @@ from metal.apiserver.machinery.registry import Registry
 from metal.apiserver.machinery.resources import Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
 from metal.apiserver.printing.table import columns_for
-from metal.apiserver.schema.schema import Compiled
+from metal.apiserver.schema.schema import compiled
 from metal.kube.meta.clock import Clock, timestamp
 
 Obj = dict[str, Any]
@@ -33,12 +32,6 @@ VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update
 """Verbs of custom resources, in the order of discovery documents."""
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer of a CRD until all its objects are deleted."""
-
-
-@lru_cache(maxsize=256)
-def _compiled(text: str) -> Compiled:
-    # CRDs are installed at every start, and by hundreds of tests; compiling one takes milliseconds.
-    return Compiled(json.loads(text))
 
 
 def resources_of(crd: Obj) -> list[Resource]:
@@ -58,7 +51,7 @@ def _resource(spec: Obj, version: Obj, stored: str) -> Resource:
         version=version["name"],
         kind=names["kind"],
         plural=names["plural"],
-        schema=_compiled(json.dumps(openapi, sort_keys=False)),
+        schema=compiled(openapi),
         openapi=openapi,
         namespaced=spec["scope"] == "Namespaced",
         singular=names.get("singular") or names["kind"].lower(),
@@ -99,7 +92,7 @@ def definition(registry: Registry, clock: Clock) -> Resource:
         version="v1",
         kind="CustomResourceDefinition",
         plural=CRDS.plural,
-        schema=Compiled(schemas.CRD),
+        schema=compiled(schemas.CRD),
         openapi=schemas.CRD,
         namespaced=False,
         singular="customresourcedefinition",

@@ -1,6 +1,8 @@
 """Rules for structural schemas at CRD admission."""
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
@@ -25,8 +27,20 @@ _NOT_IN_JUNCTORS = (
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
-def check_schema(schema: Obj, path: str) -> Iterator[Cause]:
-    """Violations in an openAPIV3Schema; `path` is its field in the CRD."""
+def check_schema(schema: Obj, path: str) -> tuple[Cause, ...]:
+    """Violations in an openAPIV3Schema; `path` is its field in the CRD.
+
+    The last results are kept by the schema's text: every start installs the same CRDs.
+    """
+    return _checked(json.dumps(schema), path)
+
+
+@lru_cache(maxsize=64)
+def _checked(text: str, path: str) -> tuple[Cause, ...]:
+    return tuple(_check(json.loads(text), path))
+
+
+def _check(schema: Obj, path: str) -> Iterator[Cause]:
     if schema.get("type") != "object":
         yield causes.invalid(f"{path}.type", schema.get("type") or "", "must be object at the root")
     faults = list(_node(schema, path, root=True))

@@ -10,7 +10,6 @@ import pytest
 from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.server import Server
-from metal.codegen.crd import crds
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
@@ -19,6 +18,7 @@ from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, maintain, operate, reasons, retry
 from tests.controllers.server.test_fence import _old_leader
 from tests.controllers.world import KINDS, World, world
+from tests.crds import crds
 
 pytestmark = pytest.mark.looptime
 QUICK = {"power_poll": 1.0, "resync": 60.0}
