@@ -1,4 +1,7 @@
-"""The parts of an inventory report, one module each; the keys are those of the registry's API."""
+"""The parts of an inventory report, one module each; the keys are those of the registry's API.
+
+Imports the rest of `metal.probe` only. Start reading in `network`; `report` in the package above calls them all.
+"""
 
 from __future__ import annotations
 

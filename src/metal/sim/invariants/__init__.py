@@ -3,6 +3,7 @@
 `world` replays a history and keeps the objects and machines as they were before each entry; each other module checks
 one group of invariants over that replay and raises InvariantViolation with the entries that led to it. `check_all`
 runs every check. May import `metal.sim.history`, `metal.api` and `metal.controllers`.
+Start reading in `world`, then `claims`.
 """
 
 from collections.abc import Callable, Iterable

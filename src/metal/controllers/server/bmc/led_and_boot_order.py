@@ -1,4 +1,5 @@
-"""Settings that a server has in any state: location LED and boot order. Only differences reach the BMC."""
+"""Location LED and boot order of a server that is Available, or Reserved with nothing left to do. Only differences reach
+the BMC."""
 
 from metal.bmc.errors import BMCBadRequest, BMCForbidden, BMCNotSupported
 from metal.controllers.server.scope import Scope
