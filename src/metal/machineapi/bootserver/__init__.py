@@ -2,5 +2,6 @@
 
 `service` implements the endpoints, `image_endpoint` serves kernel and RAM disk, and `bootable` reads what is to be
 booted from the API. `routes` maps paths to them.
-May import `metal.boot`, `metal.machine`, `metal.api`, `metal.kube` and `metal.machineapi.http`. Start reading in `service`.
+May import `metal.boot`, `metal.machine`, `metal.api`, `metal.kube` and `metal.machineapi.http`. Start
+reading in `service`.
 """

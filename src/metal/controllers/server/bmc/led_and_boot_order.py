@@ -1,5 +1,7 @@
-"""Location LED and boot order of a server that is Available, or Reserved with nothing left to do. Only differences reach
-the BMC."""
+"""Location LED and boot order, of a server that is Available, or Reserved with nothing left to do.
+
+Only differences are written to the BMC.
+"""
 
 from metal.bmc.errors import BMCBadRequest, BMCForbidden, BMCNotSupported
 from metal.controllers.server.scope import Scope
