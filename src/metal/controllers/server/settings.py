@@ -33,8 +33,8 @@ class ServerSettings:
     boot_config_timeout: float = 900.0
     """How long the boot server may take to have an image ready; a first download can be large."""
     discovery_timeout: float = 1800.0
-    """How long a boot of the probe may take, from the opening of its window to the report, and to the begin of an erasure;
-    large servers train memory for minutes."""
+    """How long a boot of the probe may take, from the opening of its window to the report, or to the begin of an
+    erasure; large servers train memory for minutes."""
     claim_boot_timeout: float = 1800.0
     """How long a machine may take from power-on to fetching the tenant's Ignition."""
     race_window: float = CONTEST_PERIOD.total_seconds()
