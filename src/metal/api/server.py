@@ -111,9 +111,9 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     )
     """Desired state of the location LED: Unknown, Lit, Blinking or Off. Empty and Unknown do not change it."""
     reclaim_policy: Annotated[str, Choice("Recycle", "Retain"), Defaulted()] = "Recycle"
-    """What happens after the claim is deleted and the server is sanitized: Recycle or Retain. Recycle makes the server
-    available again. Retain keeps it in state Released, powered off, until spec.serverClaimRef is removed. To keep the
-    data on the drives, set the sanitization policy None. Defaults to Recycle."""
+    """What happens after the claim is deleted. Recycle sanitizes the server and makes it available again. Retain keeps
+    it in state Released. It sanitizes the server too, which then stays off until spec.serverClaimRef is removed.
+    Defaults to Recycle."""
     server_claim_ref: Annotated[
         ObjectRef | None,
         Rule(
