@@ -121,7 +121,7 @@ class Refusal(Model, frozen=True, kw_only=True):
     secret_generation: int = 0
     """The metadata.generation of the BMCSecret that was rejected."""
     at: datetime
-    """Time of the rejection."""
+    """Time at which the BMC rejected the credentials."""
 
 
 class Pin(Model, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class Pin(Model, frozen=True, kw_only=True):
     sha256: str = ""
     """SHA-256 fingerprint: of a certificate in hexadecimal digits, of an SSH host key in the format of ssh-keygen."""
     since: datetime | None = None
-    """Time at which it was pinned."""
+    """Time at which the certificate or host key was pinned."""
     refused: str = ""
     """SHA-256 fingerprint of a different certificate or host key that was presented later and rejected. Empty when
     there is none."""

@@ -22,7 +22,7 @@ class ConditionRequirement(Model, frozen=True, kw_only=True):
     type: Annotated[str, Length(1, 316)]
     """Type of the condition."""
     required_status: Annotated[str, Choice("True", "False", "Unknown"), Required()] = ""
-    """Required status of the condition: True, False or Unknown. Quote the value in YAML, where a bare True is a
+    """Required status of the condition: True, False or Unknown. Quote the value in YAML, where an unquoted True is a
     boolean."""
 
 

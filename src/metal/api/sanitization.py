@@ -64,7 +64,7 @@ class KnownDrive(Model, frozen=True, kw_only=True):
     name: str = ""
     """Name in the operating system of the probe. Empty for a drive that only the BMC reports."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     wwn: str = ""
     """World Wide Name, or its equivalent (EUI-64, NGUID)."""
     size: int = 0
@@ -79,17 +79,17 @@ class DriveErasure(Model, frozen=True, kw_only=True):
     name: str = ""
     """Name in the operating system of the probe."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     wwn: str = ""
     """World Wide Name, or its equivalent (EUI-64, NGUID)."""
     model: str = ""
-    """Model."""
+    """Model of the drive."""
     transport: str = ""
     """Transport of the drive: NVMe, SATA, SAS, SCSI, virtio or MMC."""
     size: int = 0
     """Size in bytes."""
     rotational: bool = False
-    """True for a hard disk."""
+    """True for a hard disk, false for other drives."""
     slot: str = ""
     """Location of the drive. Empty when unknown."""
     method: str = ""
@@ -109,7 +109,9 @@ class DriveErasure(Model, frozen=True, kw_only=True):
     samples_differ: int = 0
     """Number of those samples that still contain data."""
     result: Annotated[str, Choice("", *Result)] = ""
-    """Result of the erasure: Pending, Running, Succeeded, Failed, Locked, Missing or ReadOnly."""
+    """Result of the erasure: Pending, Running, Succeeded, Failed, Locked (the drive rejects erasure until it is
+    unlocked), Missing (known from Discovery, but not found) or ReadOnly (the drive is write-protected or does not store
+    writes)."""
     message: str = ""
     """Details: what failed, or why a stronger method was not used."""
 
@@ -118,7 +120,7 @@ class VolumeDrive(Model, frozen=True, kw_only=True):
     """A drive of a RAID volume, as the BMC reports it."""
 
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     slot: str = ""
     """Location, as the BMC names it."""
     size: int = 0
@@ -134,7 +136,7 @@ class RAIDVolume(Model, frozen=True, kw_only=True):
     drives."""
 
     name: str = ""
-    """Name."""
+    """Name of the volume."""
     raid_type: str = msgspec.field(name="raidType", default="")
     """Redfish RAID type, such as RAID1."""
     wwn: str = ""
@@ -162,7 +164,7 @@ class FirmwareReset(Model, frozen=True, kw_only=True):
     asked_at: datetime | None = None
     """Time of the request to the BMC."""
     ended_at: datetime | None = None
-    """Time at which the result was known."""
+    """Time at which the result was decided."""
     message: str = ""
     """Details of a result other than Succeeded."""
 

@@ -134,8 +134,8 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     bios: tuple[BIOSSettings, ...] = msgspec.field(name="BIOS", default=())
     """Accepted for compatibility. BIOS settings, one entry for each BIOS version. No controller applies them."""
     taints: Annotated[tuple[Taint, ...], ListMap("key", "effect")] = ()
-    """Prevent claims that do not tolerate them from binding the server. As on a Node, a taint is identified by its key
-    and effect."""
+    """Taints that prevent claims without a matching toleration from binding the server. A taint is identified by its
+    key and effect."""
     unclaimable: Annotated[bool, Defaulted()] = False
     """If true, new claims cannot bind the server (cordon). A claim that is already bound is not affected."""
     server_maintenance_ref: ObjectRef | None = None
@@ -147,7 +147,7 @@ class ServerSpec(Model, frozen=True, kw_only=True):
 
 
 class LLDPNeighbor(Model, frozen=True, kw_only=True):
-    """A switch port, reported by LLDP."""
+    """LLDPNeighbor is a switch port that the probe discovered by LLDP."""
 
     mac_address: str = ""
     """Chassis ID of the switch, usually a MAC address."""
@@ -190,9 +190,9 @@ class Processor(Model, frozen=True, kw_only=True):
     instruction_set: str = ""
     """Instruction set, such as x86-64 or ARM-A64."""
     manufacturer: str = ""
-    """Manufacturer."""
+    """Manufacturer of the processor."""
     model: str = ""
-    """Model."""
+    """Model of the processor."""
     max_speed_mhz: int = msgspec.field(name="maxSpeedMHz", default=0)
     """Maximum clock rate in MHz."""
     total_cores: int = 0
@@ -202,10 +202,10 @@ class Processor(Model, frozen=True, kw_only=True):
 
 
 class StorageDrive(Model, frozen=True, kw_only=True):
-    """A drive."""
+    """StorageDrive is a drive of a storage controller."""
 
     name: str = ""
-    """Name."""
+    """Name of the drive."""
     media_type: str = ""
     """Media type, such as HDD or SSD."""
     type: str = ""
@@ -213,11 +213,11 @@ class StorageDrive(Model, frozen=True, kw_only=True):
     capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     vendor: str = ""
-    """Manufacturer."""
+    """Manufacturer of the drive."""
     model: str = ""
-    """Model."""
+    """Model of the drive."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     state: str = ""
     """Redfish state, such as Enabled, Disabled or Absent."""
 
@@ -226,7 +226,7 @@ class StorageVolume(Model, frozen=True, kw_only=True):
     """A volume of a storage controller."""
 
     name: str = ""
-    """Name."""
+    """Name of the volume."""
     capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     state: str = ""
@@ -241,13 +241,13 @@ class Storage(Model, frozen=True, kw_only=True):
     """A storage controller."""
 
     name: str = ""
-    """Name."""
+    """Name of the storage controller."""
     state: str = ""
     """Redfish state, such as Enabled, Disabled or Absent."""
     volumes: tuple[StorageVolume, ...] = ()
-    """Volumes."""
+    """Volumes of the storage controller."""
     drives: tuple[StorageDrive, ...] = ()
-    """Drives."""
+    """Drives of the storage controller."""
 
 
 class Wait(Model, frozen=True, kw_only=True):
@@ -265,7 +265,7 @@ class Failure(Model, frozen=True, kw_only=True):
     """Why the server is in state Error."""
 
     state: str = ""
-    """State that failed."""
+    """State in which the operation failed."""
     reason: str = ""
     """Machine-readable reason in CamelCase, such as PowerOnTimeout."""
     message: str = ""
@@ -317,13 +317,13 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     indicator_led: str = msgspec.field(name="indicatorLED", default="")
     """State of the location LED, as last reported by the BMC, such as Lit, Blinking or Off."""
     manufacturer: str = ""
-    """Manufacturer."""
+    """Manufacturer of the server."""
     model: str = ""
-    """Model."""
+    """Model of the server."""
     sku: str = ""
     """Stock keeping unit (SKU) of the manufacturer."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the server."""
     bios_version: str = ""
     """BIOS version."""
     total_system_memory: Quantity = ""
@@ -380,7 +380,7 @@ class PowerRequest(Model, frozen=True, kw_only=True):
     reason: str = ""
     """Human-readable reason for the power change."""
     requested_at: datetime | None = None
-    """Time of the first request."""
+    """Time at which the power change was first requested."""
     forced_at: datetime | None = None
     """Time at which power was cut without a shutdown of the operating system. Empty until then."""
     deadline: datetime | None = None
