@@ -236,10 +236,12 @@ def test_required_defaults_and_enums_of_the_reference() -> None:
 
 
 def test_another_api_group_changes_nothing_but_the_group() -> None:
-    """A distribution's group appears in names; schemas, and the boot group, stay."""
+    """A distribution's group appears in names and in the annotations of descriptions; schemas, and the boot group,
+    stay."""
     ours, theirs = crds(kinds()), crds(kinds("metal.openkcm.dev"))
     assert [c["metadata"]["name"] for c in theirs][:2] == ["endpoints.metal.openkcm.dev", "bmcs.metal.openkcm.dev"]
     escaped = json.dumps([c["spec"]["versions"] for c in theirs]).replace(r"metal\\.openkcm", r"metal\\.ironcore")
+    escaped = escaped.replace("metal.openkcm.dev/", "metal.ironcore.dev/")
     assert json.dumps([c["spec"]["versions"] for c in ours]) == escaped
     assert ours[-1] == theirs[-1]
 
@@ -249,3 +251,10 @@ def test_kinds_lists_every_kind_that_it_holds() -> None:
     every_kind = kinds()
     held = [getattr(every_kind, field.name) for field in dataclasses.fields(every_kind)]
     assert [kind for kind in held if isinstance(kind, Kind)] == list(every_kind.all())
+
+
+def test_descriptions_name_annotations_with_the_group_of_the_kinds() -> None:
+    """A distribution with another API group describes the annotations and labels that it reads."""
+    text = json.dumps(crds(kinds("metal.example.com")))
+    assert "metal.example.com/operation=accept-certificate" in text
+    assert "metal.ironcore.dev/" not in text

@@ -16,7 +16,7 @@ class InlineEndpoint(Model, frozen=True, kw_only=True):
     """Address of a BMC that has no Endpoint object."""
 
     mac_address: MAC = ""
-    """MAC address of the BMC: six pairs of hexadecimal digits."""
+    """MAC address of the BMC: six pairs of hexadecimal digits, separated by colons or hyphens or not separated."""
     ip: IP = msgspec.field(name="ip", default=None)
     """IPv4 or IPv6 address of the BMC."""
 
@@ -25,21 +25,23 @@ class Protocol(Model, frozen=True, kw_only=True):
     """Management protocol of a BMC."""
 
     name: Annotated[str, Length(1)]
-    """Name of the protocol. Redfish is the only one; RedfishLocal and RedfishWithRegistryPatch are accepted as
-    synonyms."""
+    """Name of the protocol. Redfish is the only supported protocol; RedfishLocal and RedfishWithRegistryPatch are
+    accepted as synonyms. With any other name the BMC is not contacted (reason ProtocolNotSupported)."""
     port: Port
     """TCP port of the BMC's management service."""
     scheme: Annotated[str, Choice("", "http", "https")] = ""
-    """URL scheme: http or https. Defaults to https."""
+    """URL scheme: http or https. http sends credentials in plain text. Defaults to bmc.scheme in the manager's
+    configuration, which is https unless set."""
 
 
 class ConsoleProtocol(Model, frozen=True, kw_only=True):
-    """Protocol of the serial console."""
+    """Protocol and port of the serial console. Defaults to SSH on port 22."""
 
     name: Annotated[str, Choice("IPMI", "SSH", "SSHLenovo")]
-    """Name of the protocol: IPMI, SSH or SSHLenovo."""
+    """Name of the protocol: IPMI, SSH or SSHLenovo. metalctl console supports SSH and SSHLenovo; IPMI is accepted, but
+    not supported."""
     port: Port
-    """Port of the console service."""
+    """TCP or UDP port of the console service."""
 
 
 class TLSPolicy(Model, frozen=True, kw_only=True):
@@ -65,13 +67,16 @@ class TLSPolicy(Model, frozen=True, kw_only=True):
     insecure_skip_verify: bool = False
     """If true, any certificate is accepted. Cannot be combined with the other fields."""
     fingerprint: Annotated[str, Pattern(r"^(([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2})?$")] = ""
-    """SHA-256 fingerprint of the only certificate that is accepted: 64 hexadecimal digits, with or without colons."""
+    """SHA-256 fingerprint of the only certificate that is accepted: 64 hexadecimal digits, with or without colons. If
+    set, caSecretRef is not used."""
     ca_secret_ref: LocalRef | None = None
-    """Secret in the manager's namespace. Its key ca.crt holds the certificate authority that signs the BMC's
-    certificate."""
+    """Secret in the manager's namespace. Its key ca.crt holds the PEM certificates of the authority that signs the
+    BMC's certificate."""
     trust_on_first_use: bool = False
-    """If true, the first certificate that the BMC presents is pinned in status.certificate. A different certificate is
-    rejected until it is accepted with the annotation operation=accept-certificate."""
+    """If true, the first certificate that the BMC presents is pinned in status.certificate of the BMC object. A
+    different certificate is rejected until it is accepted with the annotation
+    metal.ironcore.dev/operation=accept-certificate. Not supported in spec.bmc of a Server, which has no status for the
+    pinned certificate."""
 
 
 class BMCSpec(Model, frozen=True, kw_only=True):
@@ -87,53 +92,56 @@ class BMCSpec(Model, frozen=True, kw_only=True):
     )
 
     bmc_uuid: str = msgspec.field(name="bmcUUID", default="")
-    """UUID of the Redfish manager. Required only for a BMC that has more than one manager."""
+    """UUID of the Redfish manager resource, for a BMC that has more than one. If it is empty or no manager has this
+    UUID, the manager with a graphical console is used, or else the first one."""
     endpoint_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "endpointRef is immutable")] = None
-    """Endpoint that holds the address of the BMC. Exactly one of endpointRef and access must be set."""
+    """Endpoint that holds the address of the BMC. Exactly one of endpointRef and access must be set. Immutable."""
     access: Annotated[InlineEndpoint | None, Rule(IMMUTABLE, "access is immutable")] = None
-    """Address of the BMC. Exactly one of endpointRef and access must be set."""
+    """Address of the BMC. Exactly one of endpointRef and access must be set. Immutable."""
     bmc_secret_ref: Annotated[LocalRef, Required()] = LocalRef()
-    """BMCSecret that holds the credentials."""
+    """BMCSecret that holds the user name and the password for the BMC."""
     protocol: Protocol
-    """Management protocol."""
+    """Protocol, port and URL scheme of the BMC's management service."""
     console_protocol: ConsoleProtocol | None = None
-    """Protocol of the serial console."""
+    """Protocol and port of the serial console. Defaults to SSH on port 22."""
     hostname: str = ""
-    """Host name of the BMC. It is available to the template of DNS records."""
+    """Host name of the BMC. It is only used as the field Hostname in the template of DNS records."""
     tls: TLSPolicy | None = None
-    """Verification of the BMC's TLS certificate. Defaults to the bmc section of the manager's configuration."""
+    """How the TLS certificate of the BMC is verified. Defaults to section bmc of the manager's configuration."""
     bmc_settings_ref: LocalRef | None = None
-    """BMCSettings that are being applied to the BMC."""
+    """Accepted for compatibility. No controller reads it."""
 
 
 class Refusal(Model, frozen=True, kw_only=True):
-    """Credentials that the BMC rejected. They are not tried again until they change or an hour has passed, so that the
-    account is not locked."""
+    """Credentials that the BMC rejected. They are not used again until the BMCSecret, the spec or the address of the
+    BMC changes, or one hour has passed, so that the BMC does not lock the account."""
 
     secret_uid: str = msgspec.field(name="secretUID", default="")
     """UID of the BMCSecret."""
     secret_generation: int = 0
-    """The metadata.generation of the BMCSecret."""
+    """The metadata.generation of the BMCSecret that was rejected."""
     at: datetime
-    """Time of the rejection."""
+    """Time at which the BMC rejected the credentials."""
 
 
 class Pin(Model, frozen=True, kw_only=True):
     """A certificate or an SSH host key that was pinned at first use."""
 
     sha256: str = ""
-    """SHA-256 of the certificate in hexadecimal, or of the SSH host key in the format of ssh-keygen."""
+    """SHA-256 fingerprint: of a certificate in hexadecimal digits, of an SSH host key in the format of ssh-keygen."""
     since: datetime | None = None
-    """Time at which it was pinned."""
+    """Time at which the certificate or host key was pinned."""
     refused: str = ""
-    """SHA-256 of a different certificate or host key that was presented later and rejected."""
+    """SHA-256 fingerprint of a different certificate or host key that was presented later and rejected. Empty when
+    there is none."""
 
 
 class Restart(Model, frozen=True, kw_only=True):
-    """The last restart of the BMC that was requested."""
+    """The last requested restart of the BMC."""
 
     reason: str = ""
-    """Reason of the restart: UserRequested or AutoResetting."""
+    """Reason for the restart: UserRequested (by annotation) or AutoResetting (by the controller, because the BMC kept
+    failing)."""
     method: Annotated[str, Choice("", "Redfish", "SSH")] = ""
     """How the BMC was restarted: Redfish or SSH. Empty when unknown."""
     at: datetime | None = None
@@ -143,7 +151,7 @@ class Restart(Model, frozen=True, kw_only=True):
 
 
 class DNSRecordRef(Model, frozen=True, kw_only=True):
-    """The object that was created from the template of DNS records."""
+    """The object that the controller created for the BMC from the template of DNS records."""
 
     api_version: str
     """The apiVersion of the record."""
@@ -167,23 +175,25 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     model: str = ""
     """Model of the BMC."""
     sku: str = ""
-    """Part number of the BMC."""
+    """Part number of the BMC, as it reports it."""
     serial_number: str = ""
     """Serial number of the BMC."""
     firmware_version: str = ""
     """Firmware version of the BMC."""
     state: str = ""
-    """State of the BMC: Enabled, Error, Pending, or another Redfish state."""
+    """State of the BMC: Pending, Error (it cannot be reached or used), or the Redfish state that it reports, usually
+    Enabled."""
     power_state: str = ""
-    """Power state of the BMC, as it reports it."""
+    """Redfish power state of the BMC itself, not of its servers: On, Off, Paused, PoweringOn, PoweringOff or
+    Unknown."""
     last_reset_time: datetime | None = None
     """Time of the last reset of the BMC."""
     metrics_report_subscription_link: str = ""
-    """Redfish event destination for metric reports."""
+    """Deprecated. Never set: the controller does not subscribe to metric reports."""
     events_subscription_link: str = ""
-    """Redfish event destination for alerts."""
+    """Path of the Redfish event subscription that the controller created on the BMC. Empty without a subscription."""
     event_token_digest: str = ""
-    """SHA-256 of the token in the URL path to which the BMC sends its events."""
+    """SHA-256 digest, in hexadecimal digits, of the token in the URL to which the BMC sends its events."""
     last_event_time: datetime | None = None
     """Time at which the last event of the BMC was received, accurate to a few seconds."""
     certificate: Pin | None = None
@@ -195,16 +205,16 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     dns_record: DNSRecordRef | None = None
     """DNS record that was last applied for the BMC."""
     systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
-    """Maps the UUID of each system of the BMC to a number. The number is part of the name of the Server and never
-    changes."""
+    """Maps the UUID of each system of the BMC to the number n in the name of its Server, <bmc>-system-<n>. The number
+    of a system never changes."""
     refused: Refusal | None = None
-    """Credentials that the BMC rejected and that are not tried at present."""
+    """Credentials that the BMC rejected and that are currently not used."""
     since: datetime | None = None
     """Time at which the state last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     observed_generation: int = 0
-    """The metadata.generation that this status was computed from."""
+    """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
     """Conditions of the BMC: Ready, Reset, Enrolled (every system has a Server), Events (events are received),
     HostKeyTrusted (the SSH host key is the pinned one) and DNSRecordApplied."""
@@ -246,13 +256,14 @@ class BMCSecret(Model, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     immutable: bool = False
-    """If true, the data of the BMCSecret cannot be changed."""
+    """If true, data, stringData and this field cannot be changed. Defaults to false."""
     data: Annotated[dict[str, bytes], Schema(_FEW)] = {}
-    """Values, encoded in base64."""
+    """Values encoded in base64. The keys username and password are required."""
     string_data: Annotated[dict[str, str], Schema(_FEW)] = {}
-    """Values in plain text. Write-only: the controller moves them into data."""
+    """Values in plain text, which take precedence over data. The controller moves them into data, unless the BMCSecret
+    is immutable. Until then they can be read like data."""
     type: str = ""
-    """Type of the credentials. It facilitates their handling by programs."""
+    """Type of the credentials, for other programs. No controller reads it."""
     status: "BMCSecretStatus | None" = None
 
     def __repr__(self) -> str:
@@ -263,10 +274,10 @@ class BMCSecretStatus(Model, frozen=True, kw_only=True):
     """Observed state of a BMCSecret."""
 
     state: Annotated[str, Choice("", "Ready", "Error")] = ""
-    """State of the BMCSecret: Ready or Error."""
+    """State of the BMCSecret: Ready (the keys username and password are present) or Error."""
     since: datetime | None = None
     """Time at which the state last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     conditions: Conditions = ()
     """Conditions of the BMCSecret: Ready (the keys username and password are present)."""

@@ -33,7 +33,7 @@ class Phase(StrEnum):
 
 
 class BootWindow(Model, frozen=True, kw_only=True):
-    """One network boot of a server."""
+    """BootWindow is one network boot of a server, during which the boot server serves its script and Ignition."""
 
     id: str
     """Random identifier of this boot. A report must carry a token of it."""
@@ -54,11 +54,12 @@ class BootWindow(Model, frozen=True, kw_only=True):
     boot_generation: int = 0
     """The spec.bootGeneration of the claim for which this boot is done."""
     phase: str = "Open"
-    """Progress of the boot: Open, ScriptServed, IgnitionServed, Succeeded, Contested or Closed."""
+    """Progress of the boot: Open, ScriptServed, IgnitionServed, Succeeded, Contested (a second client requested the
+    script, so the boot is repeated) or Closed."""
     opened_at: datetime
-    """Time at which the window was opened."""
+    """Time at which the boot was recorded, before the server is powered on."""
     expires_at: datetime
-    """Time at which the window expires."""
+    """Time at which the boot server stops serving this boot."""
     client_address: str = ""
     """IP address to which the script was served."""
     script_served_at: datetime | None = None

@@ -20,44 +20,50 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
     )
 
     power: Annotated[str, Choice("", "On", "Off"), Required()] = ""
-    """Desired power state of the claimed server: On or Off. Quote the value in YAML, where a bare On is a boolean."""
+    """Desired power state of the claimed server: On or Off. The server is booted over the network for the first time
+    when the value is On. Quote the value in YAML, where an unquoted On is a boolean."""
     server_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "serverRef is immutable")] = None
-    """Server to bind. The controller sets it when it binds a server."""
+    """Server to bind. If empty, the controller selects an available server and sets this field. Immutable once set."""
     server_selector: Annotated[LabelSelector | None, Rule(IMMUTABLE, "serverSelector is immutable")] = None
-    """Selects servers by their labels. A claim without serverRef and serverSelector can bind any server."""
+    """Selects servers by their labels. If serverRef is also set, its server must match. Without serverRef and
+    serverSelector, any available server is bound whose taints the claim tolerates. Immutable once set."""
     ignition_secret_ref: LocalRef | None = None
-    """Secret in the namespace of the claim. Its key ignition holds the Ignition configuration."""
+    """Secret in the namespace of the claim. Its key ignition holds the Ignition configuration in JSON. A change of the
+    reference after the first boot takes effect when bootGeneration is increased."""
     user_data_ref: LocalRef | None = None
-    """Secret of type metal.ironcore.dev/user-data in the namespace of the claim."""
+    """Accepted for compatibility. No controller reads the Secret; use ignitionSecretRef."""
     image: Annotated[str, Required()] = ""
-    """OCI reference of the operating system image to boot."""
+    """OCI reference of the operating system image to boot, with a tag or a digest. A change after the first boot takes
+    effect when bootGeneration is increased."""
     boot_generation: Annotated[int, Range(0, 2**31 - 1)] = 0
-    """Increase the value to boot the image and the Ignition over the network once more. Nothing else causes another
-    network boot of a claim. Decreasing it withdraws a request that has not succeeded yet. Values up to
-    status.bootGeneration have no effect."""
+    """Increase the value to boot the image and the Ignition over the network once more. After the first boot, no other
+    field of the claim causes a network boot. Decreasing the value withdraws a request that has not succeeded yet.
+    Values up to status.bootGeneration have no effect. Defaults to 0."""
     tolerations: tuple[Toleration, ...] = ()
-    """Taints of servers that the claim tolerates."""
+    """Taints of servers that the claim tolerates. A server is bound only if each of its NoBind taints is tolerated."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
-    """How the drives of the server are sanitized after the claim is deleted: None, Clear or Purge. Defaults to the
-    policy in the label of the server, or else to the manager's configuration. The configuration can forbid a weaker
-    policy than these."""
+    """How the drives of the server are sanitized after the claim is deleted: None, Clear or Purge (categories of NIST
+    SP 800-88). Defaults to the label metal.ironcore.dev/sanitization-policy of the server, or else to
+    sanitization.policy in the manager's configuration. A weaker policy than the default is ignored if
+    sanitization.optOut is false in the manager's configuration."""
 
 
 class ServerClaimStatus(Model, frozen=True, kw_only=True):
     """Observed state of a claim."""
 
     phase: Annotated[str, Choice("", "Bound", "Unbound")] = ""
-    """Phase of the claim: Bound or Unbound."""
+    """Phase of the claim: Bound (to the server in spec.serverRef) or Unbound."""
     since: datetime | None = None
     """Time at which the phase last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     boot_generation: int = 0
     """Highest spec.bootGeneration for which a network boot has succeeded."""
     observed_generation: int = 0
-    """The metadata.generation that this status was computed from."""
+    """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
-    """Conditions of the claim: Bound, Booted, Current and Ready."""
+    """Conditions of the claim: Bound (a server is bound), Booted (the image has booted), Current (the server booted
+    what the spec describes) and Ready (booted, and the power state is as desired)."""
 
 
 class ServerClaim(Model, frozen=True, kw_only=True):
@@ -74,9 +80,9 @@ class ServerBootConfigurationSpec(Model, frozen=True, kw_only=True):
     server_ref: LocalRef
     """Server to boot."""
     image: str = ""
-    """OCI reference of the image to boot."""
+    """OCI reference of the image to boot, with a tag or a digest."""
     ignition_secret_ref: LocalRef | None = None
-    """Secret in the same namespace. Its key ignition holds the Ignition configuration."""
+    """Secret in the same namespace. Its key ignition holds the Ignition configuration in JSON."""
 
 
 class ServerBootConfigurationStatus(Model, frozen=True, kw_only=True):
@@ -87,12 +93,13 @@ class ServerBootConfigurationStatus(Model, frozen=True, kw_only=True):
     since: datetime | None = None
     """Time at which the state last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     observed_generation: int = 0
-    """The metadata.generation that this status was computed from."""
+    """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
-    """Conditions of the boot configuration: ImageValidation, IgnitionValidation, IPXEScriptFetched, IgnitionDataFetched
-    and BootStateReceived."""
+    """Conditions of the boot configuration: ImageValidation (the image is verified and stored), IgnitionValidation (the
+    Ignition is valid), IPXEScriptFetched and IgnitionDataFetched (the boot server has served them), and
+    BootStateReceived (the machine reported that it has booted)."""
 
 
 class ServerBootConfiguration(Model, frozen=True, kw_only=True):

@@ -53,8 +53,15 @@ SERVER = (
     Column("State", ".status.state"),
     _SINCE,
     _WAITING_FOR,
-    Column("Erased", ".status.sanitizationProgress.percent", "integer", priority=_WIDE),
-    Column("Time-Left", ".status.sanitizationProgress.timeLeft", priority=_WIDE),
+    Column(
+        "Erased", ".status.sanitizationProgress.percent", "integer", _WIDE, "Completed percentage of the sanitization."
+    ),
+    Column(
+        "Time-Left",
+        ".status.sanitizationProgress.timeLeft",
+        priority=_WIDE,
+        description="Estimated remaining time of the sanitization.",
+    ),
     Column("Unclaimable", ".spec.unclaimable", "boolean", priority=_WIDE),
     _AGE,
 )
@@ -92,9 +99,9 @@ SANITIZATION_EVIDENCE = (
     Column("Server", ".spec.serverRef.name"),
     Column("Policy", ".spec.policy"),
     Column("Phase", ".status.phase"),
-    Column("Ended", ".status.endedAt", "date"),
-    Column("Key", ".status.signature.keyID", priority=_WIDE),
-    Column("Claim", ".spec.claimUID", priority=_WIDE),
+    Column("Ended", ".status.endedAt", "date", description="Time since the result was decided."),
+    Column("Key", ".status.signature.keyID", priority=_WIDE, description="ID of the key that signed the evidence."),
+    Column("Claim", ".spec.claimUID", priority=_WIDE, description="UID of the ServerClaim that had used the server."),
     _AGE,
 )
 

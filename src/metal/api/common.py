@@ -25,14 +25,17 @@ class ObjectRef(Model, frozen=True, kw_only=True):
 
 
 class Taint(Model, frozen=True, kw_only=True):
-    """Prevents claims that do not tolerate the taint from binding the server."""
+    """Taint prevents claims that do not tolerate it from binding the server. Claims that are already bound are not
+    affected."""
 
     key: Annotated[str, Length(1)]
     """Key of the taint."""
     value: str = ""
     """Value of the taint. A toleration with operator Equal must have the same value."""
     effect: Annotated[str, Choice("NoBind", "Evict"), Defaulted()] = "NoBind"
-    """Effect of the taint. NoBind prevents new claims from binding the server. Evict is reserved and has no effect."""
+    """Effect of the taint: NoBind or Evict. NoBind prevents claims that do not tolerate the taint from binding the
+    server. Evict is accepted, but not enforced: it neither prevents a claim from binding the server nor ends one.
+    Defaults to NoBind."""
 
 
 class Toleration(Model, frozen=True, kw_only=True):
@@ -41,11 +44,12 @@ class Toleration(Model, frozen=True, kw_only=True):
     key: Annotated[str, Length(1)]
     """Key of the taint to tolerate."""
     operator: Annotated[str, Choice("", "Equal", "Exists")] = ""
-    """Relation of the key to the value: Equal or Exists. Exists matches any value. Defaults to Equal."""
+    """Relation of the key to the value: Equal or Exists. Equal requires the same value; Exists matches any value.
+    Defaults to Equal."""
     value: str = ""
-    """Value that the taint must have when the operator is Equal."""
+    """Value that the taint must have when the operator is Equal. Ignored when it is Exists."""
     effect: Annotated[str, Choice("", "NoBind", "Evict")] = ""
-    """Effect of the taint to tolerate. Empty matches every effect."""
+    """Effect of the taint to tolerate: NoBind or Evict. Empty matches every effect."""
 
 
 class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
@@ -56,7 +60,8 @@ class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
     operator: Annotated[str, Choice("In", "NotIn", "Exists", "DoesNotExist")]
     """Relation of the key to the values: In, NotIn, Exists or DoesNotExist."""
     values: tuple[str, ...] = ()
-    """Values for the operators In and NotIn."""
+    """Values for the operators In and NotIn, of which at least one is required. Must be empty for Exists and
+    DoesNotExist."""
 
 
 class LabelSelector(Model, frozen=True, kw_only=True):

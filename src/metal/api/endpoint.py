@@ -10,10 +10,10 @@ from metal.api.meta import Conditions, Model, ObjectMeta
 
 
 class EndpointSpec(Model, frozen=True, kw_only=True):
-    """The DHCP lease of a device."""
+    """MAC and IP address of a device, usually from its DHCP lease."""
 
     mac_address: MAC = ""
-    """MAC address of the device: six pairs of hexadecimal digits."""
+    """MAC address of the device: six pairs of hexadecimal digits, separated by colons or hyphens or not separated."""
     ip: IP = msgspec.field(name="ip", default=None)
     """IPv4 or IPv6 address of the device."""
 
@@ -22,23 +22,24 @@ class EndpointStatus(Model, frozen=True, kw_only=True):
     """Observed state of an endpoint."""
 
     state: Annotated[str, Choice("", "Pending", "Ready", "Ignored", "Error")] = ""
-    """State of the endpoint: Pending, Ready (its BMC object exists), Ignored (the device is not a BMC) or Error."""
+    """State of the endpoint: Pending (the BMC does not answer yet), Ready (its BMC object exists), Ignored (the device
+    is not a BMC, or another BMC object has its MAC address) or Error."""
     since: datetime | None = None
     """Time at which the state last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     credentials_refused_at: datetime | None = None
-    """Time at which the BMC rejected the last of the known credentials. They are not tried again for an hour, so that
-    the account is not locked."""
+    """Time at which the BMC rejected the last of the known credentials. They are not used again until the Endpoint, its
+    BMCSecret or the MAC prefix file changes, or one hour has passed, so that the BMC does not lock the account."""
     observed_generation: int = 0
-    """The metadata.generation that this status was computed from."""
+    """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
     """Conditions of the endpoint: Ready (a BMC object was created for it)."""
 
 
 class Endpoint(Model, frozen=True, kw_only=True):
-    """A device on the network, known by its MAC and IP address. A device whose MAC prefix is listed as that of a BMC is
-    enrolled as a BMC."""
+    """Endpoint is a device on the network, identified by its MAC and IP address. A BMC object is created for a device
+    whose MAC prefix is that of a BMC in the manager's MAC prefix database."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: EndpointSpec = EndpointSpec()

@@ -16,7 +16,7 @@ class Part(Model, frozen=True, kw_only=True):
     name: str = ""
     """Slot, bay or interface, as the BMC or the operating system names it."""
     text: str = ""
-    """Size and model, for display."""
+    """Size and model. For display only."""
 
 
 class Inventory(Model, frozen=True, kw_only=True):

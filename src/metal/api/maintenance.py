@@ -42,19 +42,22 @@ class ServerMaintenanceSpec(Model, frozen=True, kw_only=True):
     """Desired state of a maintenance: the server, and its power and boot during the maintenance."""
 
     policy: Annotated[str, Choice(*Policy), Defaulted()] = Policy.OWNER_APPROVAL.value
-    """OwnerApproval waits until the owner of the ServerClaim approves the maintenance. Enforced does not wait. A server
-    without a claim needs no approval."""
+    """OwnerApproval or Enforced. OwnerApproval waits until the ServerClaim of the server has the label
+    metal.ironcore.dev/maintenance-approved=true. Enforced does not wait. A server without a claim needs no approval.
+    Defaults to OwnerApproval."""
     server_ref: Annotated[LocalRef, Required(), Rule(IMMUTABLE, "serverRef is immutable")] = LocalRef()
-    """Server to maintain."""
+    """Server to maintain. Immutable."""
     server_power: Annotated[str, Choice("", "On", "Off")] = ""
-    """Power state during the maintenance: On or Off. Empty leaves the power unchanged. Quote the value in YAML, where a
-    bare Off is a boolean."""
+    """Power state during the maintenance: On or Off. If empty, the power state is not changed, except by the network
+    boot of serverBootConfigurationTemplate. Quote the value in YAML, where an unquoted Off is a boolean."""
     locator_led: Annotated[str, Choice("", "Unknown", "Lit", "Blinking", "Off")] = msgspec.field(
         name="locatorLED", default=""
     )
-    """Location LED during the maintenance: Unknown, Lit, Blinking or Off."""
+    """State of the location LED during the maintenance: Unknown, Lit, Blinking or Off. Empty and Unknown do not change
+    it."""
     priority: Annotated[int, Range(-_INT32, _INT32 - 1), Defaulted()] = 0
-    """Priority among the maintenances that wait for the same server. The highest value comes first."""
+    """Priority among the maintenances that wait for the same server. The highest value comes first. A maintenance in
+    progress is not interrupted. Defaults to 0."""
     server_boot_configuration_template: ServerBootConfigurationTemplate | None = None
     """What the server boots over the network once during the maintenance. Ignored while serverPower is Off."""
 
@@ -63,21 +66,23 @@ class ServerMaintenanceStatus(Model, frozen=True, kw_only=True):
     """Observed state of a maintenance."""
 
     state: Annotated[str, Choice("", *MaintenanceState)] = ""
-    """State of the maintenance: Pending, InMaintenance or Failed."""
+    """State of the maintenance: Pending, InMaintenance or Failed. It ends when the ServerMaintenance is deleted."""
     since: datetime | None = None
     """Time at which the state last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     started_at: datetime | None = None
     """Time at which the server entered the state Maintenance."""
     observed_generation: int = 0
-    """The metadata.generation that this status was computed from."""
+    """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
-    """Conditions of the maintenance: InMaintenance, Approved and Overdue."""
+    """Conditions of the maintenance: Approved (no approval is missing), InMaintenance (the server is in maintenance)
+    and Overdue (it takes longer than timeouts.maintenance in the manager's configuration)."""
 
 
 class ServerMaintenance(Model, frozen=True, kw_only=True):
-    """Takes a server out of service temporarily and restores its previous state afterwards."""
+    """ServerMaintenance takes a server out of service until it is deleted. Then a claimed server returns to its claim,
+    and a server whose hardware may have changed is discovered again."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServerMaintenanceSpec = ServerMaintenanceSpec()

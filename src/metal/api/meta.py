@@ -47,7 +47,7 @@ class ObjectMeta(Model, frozen=True, kw_only=True):
 
 
 class Condition(Model, frozen=True, kw_only=True):
-    """metav1.Condition: one aspect of the observed state."""
+    """Condition is one aspect of the observed state of the object, as metav1.Condition."""
 
     type: Annotated[str, Pattern(_QUALIFIED), Length(most=316)]
     """Type of the condition, in CamelCase."""
@@ -56,11 +56,11 @@ class Condition(Model, frozen=True, kw_only=True):
     last_transition_time: Annotated[datetime | None, Required()] = None
     """Time at which the status last changed."""
     reason: Annotated[str, Pattern(r"^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$"), Length(most=1024)] = ""
-    """Reason for the last change, in CamelCase, for programs."""
+    """Machine-readable reason for the current status, in CamelCase."""
     message: Text = msgspec.field(default_factory=str)  # so that an empty one is written: metav1.Condition demands it
-    """Details for humans: what is observed, what the controller waits for, and what to do."""
+    """Human-readable details: what is observed, what the controller waits for, and what to do."""
     observed_generation: int = 0
-    """The metadata.generation that this condition was computed from."""
+    """The metadata.generation of the object that this condition was computed from."""
 
 
 Conditions = Annotated[tuple[Condition, ...], ListMap("type")]

@@ -22,7 +22,7 @@ class ConditionRequirement(Model, frozen=True, kw_only=True):
     type: Annotated[str, Length(1, 316)]
     """Type of the condition."""
     required_status: Annotated[str, Choice("True", "False", "Unknown"), Required()] = ""
-    """Required status of the condition: True, False or Unknown. Quote the value in YAML, where a bare True is a
+    """Required status of the condition: True, False or Unknown. Quote the value in YAML, where an unquoted True is a
     boolean."""
 
 
@@ -34,7 +34,9 @@ class RuleTaint(Model, frozen=True, kw_only=True):
     value: str = ""
     """Value of the taint. A toleration with operator Equal must have the same value."""
     effect: Annotated[str, Choice("NoBind", "Evict"), Defaulted()] = "NoBind"
-    """Effect of the taint. NoBind prevents new claims from binding the server. Evict is reserved and has no effect."""
+    """Effect of the taint: NoBind or Evict. NoBind prevents claims that do not tolerate the taint from binding the
+    server. Evict is accepted, but not enforced: it neither prevents a claim from binding the server nor ends one.
+    Defaults to NoBind."""
 
 
 class ServerReadinessRuleSpec(Model, frozen=True, kw_only=True):
@@ -46,11 +48,11 @@ class ServerReadinessRuleSpec(Model, frozen=True, kw_only=True):
     """Conditions that a server must have. All of them must be met; a condition that the server does not have is not
     met."""
     enforcement_mode: Annotated[str, Choice(*EnforcementMode), Required()] = ""
-    """Continuous adds the taint again when a condition is no longer met. BootstrapOnly stops once all conditions have
-    been met."""
+    """Continuous or BootstrapOnly. Continuous adds the taint again when a condition is no longer met. BootstrapOnly no
+    longer applies the rule to a server that has met all conditions once."""
     taint: Annotated[RuleTaint | None, Required()] = None
-    """Taint of the servers that do not meet the conditions. The rule owns this taint on every server that it
-    selects."""
+    """Taint of the selected servers that do not meet the conditions. It is removed from selected servers that meet
+    them, even if another client has added it."""
     server_selector: LabelSelector = LabelSelector()
     """Selects the servers by their labels. An empty selector selects all servers."""
 
@@ -59,19 +61,19 @@ class ServerReadinessRuleStatus(Model, frozen=True, kw_only=True):
     """Observed state of a rule."""
 
     state: Annotated[str, Choice("", "Active", "Error")] = ""
-    """State of the rule: Active, or Error when it cannot be applied."""
+    """State of the rule: Active, or Error when the rule is not valid."""
     since: datetime | None = None
     """Time at which the state last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     observed_generation: int = 0
-    """The metadata.generation that this status was computed from."""
+    """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
-    """Conditions of the rule: Valid."""
+    """Conditions of the rule: Valid (the rule is applied)."""
 
 
 class ServerReadinessRule(Model, frozen=True, kw_only=True):
-    """Taints servers until their conditions are as required."""
+    """ServerReadinessRule taints the selected servers that do not have the required conditions."""
 
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(

@@ -64,11 +64,11 @@ class KnownDrive(Model, frozen=True, kw_only=True):
     name: str = ""
     """Name in the operating system of the probe. Empty for a drive that only the BMC reports."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     wwn: str = ""
     """World Wide Name, or its equivalent (EUI-64, NGUID)."""
     size: int = 0
-    """Size in bytes. 0 when unknown."""
+    """Size in bytes; 0 when unknown."""
     slot: str = ""
     """Location, as the BMC names it."""
 
@@ -79,19 +79,19 @@ class DriveErasure(Model, frozen=True, kw_only=True):
     name: str = ""
     """Name in the operating system of the probe."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     wwn: str = ""
     """World Wide Name, or its equivalent (EUI-64, NGUID)."""
     model: str = ""
-    """Model."""
+    """Model of the drive."""
     transport: str = ""
     """Transport of the drive: NVMe, SATA, SAS, SCSI, virtio or MMC."""
     size: int = 0
     """Size in bytes."""
     rotational: bool = False
-    """True for a hard disk."""
+    """True for a hard disk, false for other drives."""
     slot: str = ""
-    """Location, if known."""
+    """Location of the drive. Empty when unknown."""
     method: str = ""
     """Method that erased the drive, such as NVMeSanitizeCryptoErase or Overwrite."""
     class_: Annotated[str, Choice("", "Clear", "Purge")] = msgspec.field(name="class", default="")
@@ -101,15 +101,17 @@ class DriveErasure(Model, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     """Time at which the erasure of the drive ended."""
     percent: int = 0
-    """Completed percentage of the erasure."""
+    """Completed percentage of the erasure: 0 to 100."""
     seconds_left: int | None = None
     """Remaining time in seconds, if the drive reports it."""
     samples_read: int = 0
-    """Number of samples that were read back afterwards."""
+    """Number of samples that were read back after the erasure."""
     samples_differ: int = 0
-    """Number of samples that do not look erased."""
+    """Number of those samples that still contain data."""
     result: Annotated[str, Choice("", *Result)] = ""
-    """Result of the erasure: Pending, Running, Succeeded, Failed, Locked, Missing or ReadOnly."""
+    """Result of the erasure: Pending, Running, Succeeded, Failed, Locked (the drive rejects erasure until it is
+    unlocked), Missing (known from Discovery, but not found) or ReadOnly (the drive is write-protected or does not store
+    writes)."""
     message: str = ""
     """Details: what failed, or why a stronger method was not used."""
 
@@ -118,7 +120,7 @@ class VolumeDrive(Model, frozen=True, kw_only=True):
     """A drive of a RAID volume, as the BMC reports it."""
 
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     slot: str = ""
     """Location, as the BMC names it."""
     size: int = 0
@@ -134,9 +136,9 @@ class RAIDVolume(Model, frozen=True, kw_only=True):
     drives."""
 
     name: str = ""
-    """Name."""
+    """Name of the volume."""
     raid_type: str = msgspec.field(name="raidType", default="")
-    """RAID type."""
+    """Redfish RAID type, such as RAID1."""
     wwn: str = ""
     """World-wide identifier. Empty when the BMC reports none that an operating system also sees."""
     size: int = 0
@@ -157,12 +159,12 @@ class FirmwareReset(Model, frozen=True, kw_only=True):
     required: bool = False
     """If true, the server does not become Available until the reset has succeeded."""
     result: Annotated[str, Choice("", *FirmwareResult)] = ""
-    """Result of the reset: Asked, Pending (it takes effect when the machine starts), Succeeded, NotSupported,
-    Unconfirmed (the BMC shows nothing to verify it with) or Failed."""
+    """Result of the reset: Asked (the answer of the BMC is not known yet), Pending (it takes effect when the machine
+    starts), Succeeded, NotSupported, Unconfirmed (the BMC reports nothing that shows whether it was done) or Failed."""
     asked_at: datetime | None = None
     """Time of the request to the BMC."""
     ended_at: datetime | None = None
-    """Time at which the result was known."""
+    """Time at which the result was decided."""
     message: str = ""
     """Details of a result other than Succeeded."""
 
@@ -205,7 +207,7 @@ class SanitizationEvidenceStatus(Model, frozen=True, kw_only=True):
     updated_at: datetime | None = None
     """Time at which the last report was recorded."""
     reported_at: datetime | None = None
-    """Time of the final report. Nothing is being erased afterwards."""
+    """Time of the final report, after which nothing is being erased."""
     ended_at: datetime | None = None
     """Time at which the result was decided."""
     drives: tuple[DriveErasure, ...] = ()
@@ -222,16 +224,18 @@ class SanitizationEvidenceStatus(Model, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
     """Remarks that do not prevent the server from becoming Available."""
     owed: tuple[str, ...] = ()
-    """Open sanitization tasks. The server cannot be claimed until each of them is done or accepted. One sentence for
-    each drive."""
+    """Open sanitization tasks, one sentence for each drive. The server cannot be claimed until the tasks are done, or
+    an administrator accepts them with the annotation metal.ironcore.dev/operation=accept-owed-sanitization of the
+    Server."""
     accepted_at: datetime | None = None
-    """Time at which an administrator accepted the open tasks (annotation operation=accept-owed-sanitization)."""
+    """Time at which an administrator accepted the open tasks."""
     signature: Signature | None = None
-    """Signature, made when the result is decided and renewed when open tasks are accepted."""
+    """Signature of the evidence. It is created when the result is decided and renewed when open tasks are accepted."""
 
 
 class SanitizationEvidence(Model, frozen=True, kw_only=True):
-    """Signed record of one sanitization. It is kept after the server and the claim are deleted."""
+    """SanitizationEvidence is the signed record of one sanitization of a server. It is kept after the server and the
+    claim are deleted."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: SanitizationEvidenceSpec = SanitizationEvidenceSpec()
@@ -242,9 +246,9 @@ class SanitizationProgress(Model, frozen=True, kw_only=True):
     """Progress of the running sanitization."""
 
     percent: int = 0
-    """Completed percentage over all drives, weighted by size."""
+    """Completed percentage of all drives, weighted by size: 0 to 100."""
     time_left: str = ""
     """Estimated remaining time, such as 2h10m, from the reports of the drives or from their pace. Empty when
     unknown."""
     message: str = ""
-    """Short description of the progress."""
+    """Human-readable description of the progress."""

@@ -43,32 +43,32 @@ class InlineBMC(Model, frozen=True, kw_only=True):
     )
 
     protocol: Protocol
-    """Management protocol."""
+    """Protocol, port and URL scheme of the BMC's management service."""
     address: str = ""
-    """IP address or host name of the BMC."""
+    """IP address or host name of the BMC. Exactly one of address and endpointRef must be set."""
     bmc_secret_ref: Annotated[LocalRef, Required()] = LocalRef()
-    """BMCSecret that holds the credentials."""
+    """BMCSecret that holds the user name and the password for the BMC."""
     endpoint_ref: LocalRef | None = None
     """Endpoint that holds the address of the BMC. Exactly one of address and endpointRef must be set."""
     console_protocol: ConsoleProtocol | None = None
-    """Protocol of the serial console."""
+    """Protocol and port of the serial console. Defaults to SSH on port 22."""
     tls: TLSPolicy | None = None
-    """Verification of the BMC's TLS certificate. Defaults to the bmc section of the manager's configuration."""
+    """How the TLS certificate of the BMC is verified. Defaults to section bmc of the manager's configuration."""
 
 
 class BootOrder(Model, frozen=True, kw_only=True):
-    """An entry of the boot order."""
+    """BootOrder is one entry of the persistent boot order."""
 
     name: str
-    """Name for display."""
+    """Name of the entry. For display only."""
     priority: int
     """Position in the boot order. Lower values boot first."""
     device: str
-    """Boot option of the BMC, or a kind of boot option such as Network."""
+    """Boot option in the Redfish property BootOrder of the system, such as Boot0003. Other values are rejected."""
 
 
 class BIOSSettings(Model, frozen=True, kw_only=True):
-    """BIOS settings for one BIOS version. No controller applies them yet."""
+    """BIOS settings for one BIOS version. Accepted for compatibility; no controller applies them."""
 
     version: str
     """BIOS version to which the settings apply."""
@@ -102,16 +102,18 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     uuid: str = msgspec.field(name="uuid", default="")
     """Deprecated. Use systemUUID."""
     system_uri: str = msgspec.field(name="systemURI", default="")
-    """Redfish path of the system. If empty, the system is found by its UUID."""
+    """Redfish path of the system, such as /redfish/v1/Systems/1. The controller sets it and finds the system by its
+    UUID when the path is empty or outdated."""
     power: Annotated[str, Choice("", "On", "Off")] = ""
-    """Deprecated. The power of a server is set by its ServerClaim or ServerMaintenance."""
+    """Deprecated. The controller removes it. Set spec.power of the ServerClaim instead."""
     indicator_led: Annotated[str, Choice("", "Unknown", "Lit", "Blinking", "Off")] = msgspec.field(
         name="indicatorLED", default=""
     )
-    """Desired state of the location LED: Unknown, Lit, Blinking or Off."""
+    """Desired state of the location LED: Unknown, Lit, Blinking or Off. Empty and Unknown do not change it."""
     reclaim_policy: Annotated[str, Choice("Recycle", "Retain"), Defaulted()] = "Recycle"
     """What happens after the claim is deleted. Recycle sanitizes the server and makes it available again. Retain keeps
-    it in state Released."""
+    it in state Released. It sanitizes the server too, which then stays off until spec.serverClaimRef is removed.
+    Defaults to Recycle."""
     server_claim_ref: Annotated[
         ObjectRef | None,
         Rule(
@@ -120,39 +122,39 @@ class ServerSpec(Model, frozen=True, kw_only=True):
         ),
         Rule("self.name == oldSelf.name", "name of serverClaimRef is immutable: remove the reference first"),
     ] = None
-    """ServerClaim that the server is bound to."""
+    """ServerClaim that the server is bound to, set by the controller. It cannot be changed, only removed."""
     bmc_ref: LocalRef | None = None
-    """BMC that manages the server. One of bmcRef and bmc must be set."""
+    """BMC that manages the server. One of bmcRef and bmc is required; if both are set, bmcRef is used."""
     bmc: InlineBMC | None = None
-    """Access to the BMC without a BMC object. One of bmcRef and bmc must be set."""
+    """Access to the BMC without a BMC object. One of bmcRef and bmc is required; if both are set, bmcRef is used."""
     boot_configuration_ref: ObjectRef | None = None
-    """ServerBootConfiguration of the next network boot."""
+    """ServerBootConfiguration of the next network boot. Set by the controller."""
     boot_order: tuple[BootOrder, ...] = ()
-    """Persistent boot order of the machine."""
+    """Persistent boot order of the machine. If empty, the boot order is not changed."""
     bios: tuple[BIOSSettings, ...] = msgspec.field(name="BIOS", default=())
-    """BIOS settings, one entry for each BIOS version."""
+    """Accepted for compatibility. BIOS settings, one entry for each BIOS version. No controller applies them."""
     taints: Annotated[tuple[Taint, ...], ListMap("key", "effect")] = ()
-    """Prevent claims that do not tolerate them from binding the server. As on a Node, a taint is identified by its key
-    and effect."""
+    """Taints that prevent claims without a matching toleration from binding the server. A taint is identified by its
+    key and effect."""
     unclaimable: Annotated[bool, Defaulted()] = False
     """If true, new claims cannot bind the server (cordon). A claim that is already bound is not affected."""
     server_maintenance_ref: ObjectRef | None = None
-    """ServerMaintenance that holds the server."""
+    """ServerMaintenance that the server is assigned to. Set by the controller."""
     maintenance_boot_configuration_ref: ObjectRef | None = None
-    """ServerBootConfiguration of the maintenance."""
+    """ServerBootConfiguration of the ServerMaintenance. Set by the controller."""
     bios_settings_ref: LocalRef | None = None
-    """BIOSSettings that are being applied to the server."""
+    """Accepted for compatibility. No controller reads it."""
 
 
 class LLDPNeighbor(Model, frozen=True, kw_only=True):
-    """A switch port, reported by LLDP."""
+    """LLDPNeighbor is a switch port that the probe discovered by LLDP."""
 
     mac_address: str = ""
-    """Chassis ID."""
+    """Chassis ID of the switch, usually a MAC address."""
     port_id: str = msgspec.field(name="portID", default="")
-    """Port ID."""
+    """Port ID of the switch port."""
     port_description: str = ""
-    """Port description."""
+    """Description of the switch port."""
     system_name: str = ""
     """Name of the switch."""
     system_description: str = ""
@@ -163,15 +165,15 @@ class NetworkInterface(Model, frozen=True, kw_only=True):
     """A network interface of the server."""
 
     name: str
-    """Name, from the operating system if the probe reported the interface, else from the BMC."""
+    """Name in the operating system of the probe if it reported the interface, else the name that the BMC uses."""
     mac_address: str
     """MAC address, in lower case with colons."""
     ip: IP = msgspec.field(name="ip", default=None)
-    """Deprecated. Use ips."""
+    """Deprecated and not set. Use ips."""
     ips: tuple[str, ...] = msgspec.field(name="ips", default=())
     """IP addresses that the probe reported."""
     carrier_status: str = ""
-    """Link state: up or down."""
+    """Link state of the interface that the probe reported: up or down."""
     neighbors: tuple[LLDPNeighbor, ...] = ()
     """Switch ports, reported by LLDP."""
 
@@ -180,7 +182,7 @@ class Processor(Model, frozen=True, kw_only=True):
     """A processor package."""
 
     id: str
-    """Identifier from the BMC."""
+    """Identifier that the BMC uses."""
     type: str = ""
     """Type, such as CPU, GPU or FPGA."""
     architecture: str = ""
@@ -188,9 +190,9 @@ class Processor(Model, frozen=True, kw_only=True):
     instruction_set: str = ""
     """Instruction set, such as x86-64 or ARM-A64."""
     manufacturer: str = ""
-    """Manufacturer."""
+    """Manufacturer of the processor."""
     model: str = ""
-    """Model."""
+    """Model of the processor."""
     max_speed_mhz: int = msgspec.field(name="maxSpeedMHz", default=0)
     """Maximum clock rate in MHz."""
     total_cores: int = 0
@@ -200,10 +202,10 @@ class Processor(Model, frozen=True, kw_only=True):
 
 
 class StorageDrive(Model, frozen=True, kw_only=True):
-    """A drive."""
+    """StorageDrive is a drive of a storage controller."""
 
     name: str = ""
-    """Name."""
+    """Name of the drive."""
     media_type: str = ""
     """Media type, such as HDD or SSD."""
     type: str = ""
@@ -211,68 +213,68 @@ class StorageDrive(Model, frozen=True, kw_only=True):
     capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     vendor: str = ""
-    """Manufacturer."""
+    """Manufacturer of the drive."""
     model: str = ""
-    """Model."""
+    """Model of the drive."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the drive."""
     state: str = ""
-    """State: Enabled, Disabled or Absent."""
+    """Redfish state, such as Enabled, Disabled or Absent."""
 
 
 class StorageVolume(Model, frozen=True, kw_only=True):
     """A volume of a storage controller."""
 
     name: str = ""
-    """Name."""
+    """Name of the volume."""
     capacity: Quantity = ""
     """Capacity as a Kubernetes quantity."""
     state: str = ""
-    """State: Enabled, Disabled or Absent."""
+    """Redfish state, such as Enabled, Disabled or Absent."""
     raid_type: str = msgspec.field(name="raidType", default="")
-    """RAID type."""
+    """Redfish RAID type, such as RAID1."""
     volume_usage: str = ""
-    """Usage of the volume."""
+    """Redfish usage of the volume, such as Data or SystemData."""
 
 
 class Storage(Model, frozen=True, kw_only=True):
     """A storage controller."""
 
     name: str = ""
-    """Name."""
+    """Name of the storage controller."""
     state: str = ""
-    """State: Enabled, Disabled or Absent."""
+    """Redfish state, such as Enabled, Disabled or Absent."""
     volumes: tuple[StorageVolume, ...] = ()
-    """Volumes."""
+    """Volumes of the storage controller."""
     drives: tuple[StorageDrive, ...] = ()
-    """Drives."""
+    """Drives of the storage controller."""
 
 
 class Wait(Model, frozen=True, kw_only=True):
     """What the controller waits for, and the deadline."""
 
     for_: str = msgspec.field(name="for", default="")
-    """Name of the wait in CamelCase, for programs."""
+    """Machine-readable name of the wait in CamelCase, such as ProbeReport."""
     since: datetime | None = None
     """Time at which the wait started."""
     until: datetime | None = None
-    """Deadline of the wait. The state of the server determines what happens then."""
+    """Deadline of the wait; docs/states.md describes what happens then. Empty when there is none."""
 
 
 class Failure(Model, frozen=True, kw_only=True):
     """Why the server is in state Error."""
 
     state: str = ""
-    """State that failed."""
+    """State in which the operation failed."""
     reason: str = ""
-    """Reason in CamelCase, for programs."""
+    """Machine-readable reason in CamelCase, such as PowerOnTimeout."""
     message: str = ""
-    """Details for humans: what failed, what the controller waited for, and what to do."""
+    """Human-readable details: what failed, what the controller waited for, and what to do."""
 
 
 class ClaimBoot(Model, frozen=True, kw_only=True):
-    """The last network boot of a claim. It is recorded on the Server so that the machine is not booted a second
-    time."""
+    """The last network boot of a claim. It is recorded on the Server so that the machine is not booted over the network
+    a second time."""
 
     claim_uid: str = msgspec.field(name="claimUID", default="")
     """UID of the claim."""
@@ -296,7 +298,7 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     since: datetime | None = None
     """Time at which the state last changed."""
     waiting_for: str = ""
-    """What the controller currently waits for. Empty when it waits for nothing."""
+    """Human-readable description of what the controller currently waits for. Empty when it waits for nothing."""
     wait: Wait | None = None
     """Name and deadline of what the controller waits for."""
     failure: Failure | None = None
@@ -304,24 +306,24 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     interruption: Interruption | None = None
     """State that Maintenance or Parked interrupted."""
     operation_request: OperationRequest | None = None
-    """Reset that was requested by annotation and is not complete."""
+    """Reset that was requested with the annotation metal.ironcore.dev/operation and is not complete."""
     power_state: str = ""
-    """Power state, as last reported by the BMC."""
+    """Power state, as last reported by the BMC: On, Off, Paused, PoweringOn, PoweringOff or Unknown."""
     power_request: "PowerRequest | None" = None
     """Power change that was requested and is not complete."""
     on_requested_at: datetime | None = None
     """Time of the last request to power on. Cleared when the BMC reports On; until then a reported Off may be
     outdated."""
     indicator_led: str = msgspec.field(name="indicatorLED", default="")
-    """State of the location LED, as last reported by the BMC."""
+    """State of the location LED, as last reported by the BMC, such as Lit, Blinking or Off."""
     manufacturer: str = ""
-    """Manufacturer."""
+    """Manufacturer of the server."""
     model: str = ""
-    """Model."""
+    """Model of the server."""
     sku: str = ""
-    """Stock keeping unit."""
+    """Stock keeping unit (SKU) of the manufacturer."""
     serial_number: str = ""
-    """Serial number."""
+    """Serial number of the server."""
     bios_version: str = ""
     """BIOS version."""
     total_system_memory: Quantity = ""
@@ -339,17 +341,17 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     claim_boot: ClaimBoot | None = None
     """The last network boot of the current claim."""
     tenant: str = ""
-    """UID of the last claim whose operating system may have run on the machine. Cleared when the server is
-    sanitized."""
+    """UID of the last claim whose operating system may have run on the machine. Cleared when the server is released for
+    other claims."""
     boot_attempts: int = 0
-    """Number of consecutive network boots that failed."""
+    """Number of consecutive failed network boots."""
     tenant_served: bool = False
     """True if a failed network boot of the current claim had already been served a script or an Ignition."""
     drives: tuple[KnownDrive, ...] = ()
-    """Drives that Discovery found."""
+    """Drives that the last Discovery or sanitization found. After a claim, each of them must be erased."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
-    """How the drives must be sanitized after the current claim: None, Clear or Purge. It is kept when the claim is
-    deleted."""
+    """How the drives must be sanitized after the current claim: None, Clear or Purge. The value is kept when the claim
+    is deleted, until the server is sanitized."""
     sanitization_progress: SanitizationProgress | None = None
     """Progress of the running sanitization."""
     firmware_reset: FirmwareReset | None = None
@@ -357,15 +359,17 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     sanitization_evidence: str = ""
     """Name of the SanitizationEvidence of the last sanitization."""
     sanitization: str = ""
-    """Result of the last sanitization: Clear or Purge (the weakest category that a drive reached), None (the policy was
-    None), NotOwed (the claim had not reached the machine) or Accepted (an administrator accepted the open tasks)."""
+    """Result of the last sanitization: Clear or Purge (the weakest category that a drive reached; the policy if there
+    is no drive), None (the policy was None, nothing was erased), NotOwed (nothing of the claim had reached the machine,
+    nothing was erased) or Accepted (an administrator accepted a failed sanitization)."""
     ssh_host_key: Pin | None = None
     """SSH host key of the BMC in spec.bmc, pinned by the first console session. The host key of a BMC object is in its
     own status."""
     observed_generation: int = 0
-    """The metadata.generation that this status was computed from."""
+    """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
-    """Conditions of the server: Ready and others. Other components can add their own conditions."""
+    """Conditions of the server, such as Ready, BMCReachable, Discovered, SettingsApplied and Sanitized. Other
+    components can add conditions for a ServerReadinessRule."""
 
 
 class PowerRequest(Model, frozen=True, kw_only=True):
@@ -374,17 +378,17 @@ class PowerRequest(Model, frozen=True, kw_only=True):
     target: str
     """Desired power state: On or Off."""
     reason: str = ""
-    """Reason for the power change."""
+    """Human-readable reason for the power change."""
     requested_at: datetime | None = None
-    """Time of the first request."""
+    """Time at which the power change was first requested."""
     forced_at: datetime | None = None
-    """Time at which the change was forced. Empty while it is graceful."""
+    """Time at which power was cut without a shutdown of the operating system. Empty until then."""
     deadline: datetime | None = None
     """Time at which the change is considered failed."""
 
 
 class Server(Model, frozen=True, kw_only=True):
-    """A physical server."""
+    """Server is one physical computer system."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServerSpec = ServerSpec()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from metal.api.docstrings import class_doc, field_docs
-from metal.api.kinds import Kinds
+from metal.api.kinds import METAL_GROUP, Kinds
 from metal.api.markers import Defaulted, Required, Rule, Schema, TypeSchema
 from metal.api.meta import Column, Kind, ObjectMeta
 
@@ -71,8 +71,20 @@ def _version(kind: Kind[Any]) -> dict[str, Any]:
         "storage": True,
         "subresources": {"status": {}},
         "additionalPrinterColumns": [_column(column) for column in kind.columns],
-        "schema": {"openAPIV3Schema": root_schema(kind.struct)},
+        "schema": {"openAPIV3Schema": _for_group(root_schema(kind.struct), kind.group)},
     }
+
+
+def _for_group(schema: dict[str, Any], group: str) -> dict[str, Any]:
+    """The schema, whose descriptions name annotations and labels with the API group of the kind."""
+
+    def renamed(key: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: renamed(name, child) for name, child in value.items()}
+        is_text = key == "description" and isinstance(value, str)
+        return value.replace(f"{METAL_GROUP}/", f"{group}/") if is_text else value
+
+    return {name: renamed(name, child) for name, child in schema.items()}
 
 
 def _column(column: Column) -> dict[str, Any]:

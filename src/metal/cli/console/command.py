@@ -19,7 +19,7 @@ from metal.kube.meta.clock import system_clock
 @click.argument("server", metavar="SERVER", type=SERVER)
 @click.option(
     "--command", "typed", default=None,
-    help="Command that opens the console in the shell of the BMC. Default by manufacturer; empty: the shell.",
+    help="Command that opens the console in the shell of the BMC. Defaults by manufacturer; empty opens the shell.",
 )  # fmt: skip
 @click.option(
     "--record",

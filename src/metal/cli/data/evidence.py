@@ -26,7 +26,9 @@ from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
 
 T = TypeVar("T")
-_OUTPUT = click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+_OUTPUT = click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
+)
 _SERVER = click.option("--server", default="", metavar="NAME", help="Only evidence of this server.")
 _PUBLIC = click.option(
     "--public-key", "public_key", type=click.Path(path_type=Path, dir_okay=False, exists=True), default=None,

@@ -62,7 +62,9 @@ class _Options:
 @click.option(
     "--dry-run", is_flag=True, help="Check both API servers and print what would be moved, without changing anything."
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @connection_options
 def command(**given: Any) -> None:

@@ -62,9 +62,7 @@ class _Options:
 @click.option(
     "--ignition", "ignition", default="", metavar="FILE", help="Ignition config (JSON; - for standard input)."
 )
-@click.option(
-    "--power", type=click.Choice(["on", "off"]), default="on", show_default=True, help="Power of the machine."
-)
+@click.option("--power", type=click.Choice(["on", "off"]), default="on", show_default=True, help="Desired power state.")
 @click.option("--tolerate", type=Toleration(), multiple=True, help="A taint that the claim tolerates. Repeatable.")
 @wait_option
 @timeout_option

@@ -47,16 +47,19 @@ class _Options:
 @click.option("--reason", default="", help="Reason of the maintenance. Required to start one.")
 @click.option(
     "--policy", type=click.Choice(["Enforced", "OwnerApproval"]), default="OwnerApproval", show_default=True,
-    help="OwnerApproval waits for the owner of the claim; Enforced does not.",
+    help="OwnerApproval waits for `metalctl approve CLAIM`; Enforced does not.",
 )  # fmt: skip
 @click.option(
     "--priority",
     type=click.IntRange(-(2**31), 2**31 - 1),
     default=0,
-    help="Priority among maintenances of a server; the highest comes first.",
+    help="Priority among maintenances of a server; the highest comes first. Defaults to 0.",
 )
 @click.option(
-    "--power", type=click.Choice(["on", "off"]), default=None, help="Power of the machine during the maintenance."
+    "--power",
+    type=click.Choice(["on", "off"]),
+    default=None,
+    help="Power state during the maintenance. Not changed by default.",
 )
 @click.option("--end", is_flag=True, help="End the maintenance and restore the previous state.")
 @wait_option
@@ -67,7 +70,8 @@ async def command(ctx: CommandContext, servers: tuple[str, ...], **given: Any) -
     """Start, change or end the maintenance of servers.
 
     Creates a ServerMaintenance with the name of the server in the namespace. Of an existing one only --power and
-    --reason are changed. With --wait: until the server is in maintenance, or with --end until it has left it.
+    --reason are changed; --policy and --priority have no effect. With --wait: until the server is in maintenance, or
+    with --end until it has left it.
 
     \b
     Examples:

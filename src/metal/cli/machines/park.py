@@ -28,7 +28,8 @@ async def park(
 ) -> None:
     """Stop managing servers: each is shut down once; its power is not controlled until `unpark`.
 
-    A claim keeps its server. Servers are parked in state Available or Reserved, or as soon as they reach one of these.
+    A claim keeps its server. Servers are parked in state Discovery, Available or Reserved, or as soon as they
+    reach one of these and no network boot is in progress.
     """
     await _ask(ctx, servers, parked=True, wait=wait, timeout=timeout, output=output)
 
@@ -42,7 +43,10 @@ async def park(
 async def unpark(
     ctx: CommandContext, servers: tuple[str, ...], wait: bool, timeout: timedelta, output: str | None
 ) -> None:
-    """Manage parked servers again; each returns to its previous state."""
+    """Manage parked servers again.
+
+    A claimed server returns to Reserved; any other becomes Available, after cleanup or discovery if needed.
+    """
     await _ask(ctx, servers, parked=False, wait=wait, timeout=timeout, output=output)
 
 

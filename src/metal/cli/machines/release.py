@@ -31,7 +31,7 @@ async def command(
 ) -> None:
     """Delete claims; their servers are powered off and sanitized.
 
-    With --wait: until each server can be claimed again (Available, or Released if its reclaim policy is Retain).
+    With --wait: until each server is Available, or Released if its reclaim policy is Retain.
     """
     progress = Progress()
 

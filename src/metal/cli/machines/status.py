@@ -31,7 +31,9 @@ PAUSES = {
 @click.command("status")
 @connection_options
 @click.option("--namespace", default="metal-system", show_default=True, help="Namespace of the managers.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
+)
 def command(kubeconfig: Path | None, context: str | None, api_group: str, namespace: str, output: str) -> None:
     """Show the state of every server, its power, its claim, and what it waits for.
 

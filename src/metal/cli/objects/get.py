@@ -43,7 +43,12 @@ class _Options:
 @click.option("-l", "--selector", default="", help="Label selector, such as rack=r7,zone!=b.")
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until interrupted.")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table", show_default=True
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    show_default=True,
+    help="Output format.",
 )
 @in_namespace
 async def command(ctx: CommandContext, what: tuple[str, ...], **given: Any) -> None:

@@ -40,7 +40,7 @@ def log_options(command: F) -> F:
     )  # fmt: skip
     form = click.option(
         "--log-format", type=click.Choice(FORMATS), default="console", show_default=True,
-        help="Text for a person, or one JSON object a line.",
+        help="Format of log lines: text, or one JSON object per line.",
     )  # fmt: skip
     return form(level(command))
 

@@ -46,10 +46,17 @@ _FILES = 1 << 16
 @click.option(
     "--api-group", callback=api_group, default=None, help="API group of the kinds, such as metal.openkcm.dev."
 )
-@click.option("--api-listen", callback=address, default=None, help="Address:port of the API [127.0.0.1:8443].")
-@click.option("--boot-listen", callback=address, default=None, help="Address:port of the boot server [127.0.0.1:8082].")
 @click.option(
-    "--registry-listen", callback=address, default=None, help="Address:port of the registry [127.0.0.1:10000]."
+    "--api-listen", callback=address, default=None, help="Address:port of the API. Defaults to 127.0.0.1:8443."
+)
+@click.option(
+    "--boot-listen", callback=address, default=None, help="Address:port of the boot server. Defaults to 127.0.0.1:8082."
+)
+@click.option(
+    "--registry-listen",
+    callback=address,
+    default=None,
+    help="Address:port of the registry. Defaults to 127.0.0.1:10000.",
 )
 @logs.log_options
 def command(

@@ -26,7 +26,9 @@ _CLAIMS = ("claim", "claims", "serverclaim", "serverclaims", "scl")
 @click.command("why", epilog=EXITS)
 @click.argument("what", nargs=-1, required=True, metavar="server/NAME | claim/NAME...", type=WHY)
 @click.option("--manager-namespace", default="metal-system", show_default=True, help="Namespace of the managers.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 @in_namespace
 async def command(ctx: CommandContext, what: tuple[str, ...], manager_namespace: str, output: str) -> None:
     """Explain the state of servers and claims: what each waits for, until when, what was tried, and what to do.
