@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from metal.api.server import Server, State
-from metal.controllers.server.states.traits import EVERY_STATE, TRAITS, WITHOUT_STATE
+from metal.controllers.server.traits import EVERY_STATE, TRAITS, WITHOUT_STATE
 from metal.kube.client.protocol import Client, Page, WatchEvent
 from metal.kube.client.resources import Resource
 from metal.kube.meta.objects import Kind, Object

@@ -16,7 +16,7 @@ from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.progress import Progress
 from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option, wait_until_deleted
-from metal.controllers.server.states.traits import traits_of
+from metal.controllers.server.traits import traits_of
 from metal.kube.client.errors import NotFound
 
 

@@ -15,7 +15,7 @@ from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
 from metal.api.server import Server
 from metal.controllers.server.reasons import ConditionType
-from metal.controllers.server.states.traits import traits_of
+from metal.controllers.server.traits import traits_of
 from metal.kube.meta.selectors import from_object
 
 

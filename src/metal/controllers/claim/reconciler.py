@@ -21,7 +21,7 @@ from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.candidate_order import CandidateOrder
 from metal.controllers.claim.scope import SERVER_LOST, ClaimDeps, ClaimScope
-from metal.controllers.server.states.traits import traits_of
+from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.indexes import BY_CLAIM
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result

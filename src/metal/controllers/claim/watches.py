@@ -8,7 +8,7 @@ from metal.controllers.claim import matching
 from metal.controllers.claim.reconciler import ServerClaimReconciler
 from metal.controllers.claim.scope import ClaimDeps
 from metal.controllers.claim.settings import ClaimSettings
-from metal.controllers.server.states.traits import traits_of
+from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
 from metal.controllers.shared.scope import Context
 from metal.kube.controller.runtime import Runtime

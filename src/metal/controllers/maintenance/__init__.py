@@ -3,6 +3,6 @@
 `queue_order` decides which maintenance is next (pure functions), `assignment` writes spec.serverMaintenanceRef,
 `claim_labels` asks the claim's owner for approval, `boot_config` writes the ServerBootConfiguration, `watches` says
 which changes cause a pass. The Server controller carries out what a maintenance asks for. May import
-`controllers.shared`, the layers below, and of `controllers.server` only `states.traits` and `reasons`. Start reading
+`controllers.shared`, the layers below, and of `controllers.server` only `traits` and `reasons`. Start reading
 in `reconciler`.
 """

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from metal.api.claim import ServerClaim
 from metal.api.maintenance import Policy, ServerMaintenance
 from metal.api.server import Server
-from metal.controllers.server.states.traits import traits_of
+from metal.controllers.server.traits import traits_of
 from metal.kube.meta.objects import key_of
 
 _LAST = datetime.max.replace(tzinfo=UTC)

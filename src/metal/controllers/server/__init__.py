@@ -3,6 +3,6 @@
 `reconciler` makes one pass: the steps that need no BMC, finding the BMC, then one step of the present state. Layers,
 from the top: `operations` (what an administrator asks for), `states` (one module a state), `tenancy` (whose machine it
 is and what its tenant left), `netboot` (one network boot), `power`, `bmc` (reaching the BMC, inventory, LED), `scope`,
-and the names that all of them use: `reasons` and `states.traits`. Each imports only those below. Start reading in
-`reconciler`, then `states.traits`, then the states in the order of docs/states.md.
+and the names that all of them use: `reasons` and `traits`. Each imports only those below. Start reading in
+`reconciler`, then `traits`, then the states in the order of docs/states.md.
 """

@@ -46,8 +46,8 @@ from metal.controllers.server.netboot.boot import clear_override, is_override_ke
 from metal.controllers.server.netboot.progress import has_booted, is_under_way
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import error, parked
-from metal.controllers.server.states.traits import PowerOwner, traits_of
 from metal.controllers.server.tenancy import adoption, sanitization
+from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key

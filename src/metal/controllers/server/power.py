@@ -31,7 +31,6 @@ from metal.api.server import PowerRequest
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.systems import SystemInfo
-from metal.controllers.server.bmc.bmc_errors import was_unreachable
 from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
@@ -115,7 +114,7 @@ async def _record(scope: Scope, request: PowerRequest) -> None:
 
 async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
     if request.deadline is None or scope.now >= request.deadline:
-        if not was_unreachable(scope):
+        if not scope.bmc_was_unreachable():
             return _give_up(scope, request)
         request = msgspec.structs.replace(request, deadline=_deadline(scope))
         scope.set(power_request=request)

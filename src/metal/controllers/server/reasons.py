@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class WaitFor(StrEnum):
-    """Names of waits (`status.wait.for`). What each means, and its deadline, is in `states.traits.WAITS`."""
+    """Names of waits (`status.wait.for`). What each means, and its deadline, is in `traits.WAITS`."""
 
     BMC = "BMC"
     BMC_RESTART = "BMCRestart"

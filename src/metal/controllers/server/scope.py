@@ -22,7 +22,7 @@ from metal.bmc.systems import SystemInfo
 from metal.controllers.server import identity
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.settings import ServerSettings
-from metal.controllers.server.states.traits import WAITS, traits_of
+from metal.controllers.server.traits import WAITS, traits_of
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
@@ -110,6 +110,11 @@ class Scope(StatusScope[Server]):
         """Record an Event on the server, once the status it tells of is written."""
         self._events.append(("Warning" if warning else "Normal", reason, message))
 
+    def bmc_was_unreachable(self) -> bool:
+        """True in the first pass after an outage: operations whose deadline passed in it had no chance."""
+        known = self.find_condition(ConditionType.BMC_REACHABLE)
+        return known is not None and known.status == "False"
+
     def find_condition(self, type: str) -> Condition | None:
         """The pending condition of this type."""
         return conditions.find(self.status.conditions, type)
@@ -148,7 +153,7 @@ class Scope(StatusScope[Server]):
     ) -> Requeue:
         """Name what is awaited, and until when: `until`, or `deadline` seconds after this wait began.
 
-        Comes back after `poll` seconds, or at the deadline. `states.traits.WAITS` has the default deadline and poll.
+        Comes back after `poll` seconds, or at the deadline. `traits.WAITS` has the default deadline and poll.
         What a missed deadline means is decided by the caller.
         """
         old = self.status.wait

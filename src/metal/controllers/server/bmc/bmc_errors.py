@@ -14,7 +14,7 @@ from metal.bmc.errors import (
 )  # fmt: skip
 from metal.controllers.server.reasons import ConditionType, Reason, WaitFor, of_bmc
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states.traits import BMCUse, traits_of
+from metal.controllers.server.traits import BMCUse, traits_of
 from metal.kube.controller.controller import Requeue
 
 _MENDABLE = (BMCAuthError, BMCTLSError)
@@ -74,7 +74,7 @@ def _may_be_away(scope: Scope) -> bool:
 def await_restart(scope: Scope, name: str, until: datetime) -> Requeue:
     """Wait for the BMC to be back from its restart. That is an outage, and no failure."""
     scope.invalidate()
-    if not was_unreachable(scope):
+    if not scope.bmc_was_unreachable():
         scope.condition(ConditionType.BMC_REACHABLE, False, "BMCRestarting", f"BMC {name} restarts")
     if _may_be_away(scope):
         return scope.wait(
@@ -97,9 +97,3 @@ def bmc_answered(scope: Scope) -> None:
         scope.condition(ConditionType.BMC_REACHABLE, True, "Connected", "the BMC answers")
         if known is not None:
             scope.record_event("Connected", "the BMC answers again")
-
-
-def was_unreachable(scope: Scope) -> bool:
-    """True in the first pass after an outage: what ran out meanwhile had no chance."""
-    known = scope.find_condition(ConditionType.BMC_REACHABLE)
-    return known is not None and known.status == "False"

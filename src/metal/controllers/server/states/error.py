@@ -9,9 +9,9 @@ from metal.controllers.server.netboot.progress import belongs, tenant_of
 from metal.controllers.server.reasons import ConditionType, Reason, WaitFor, is_of_bmc
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import maintenance
-from metal.controllers.server.states.traits import traits_of
 from metal.controllers.server.tenancy import reimage
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
+from metal.controllers.server.traits import traits_of
 from metal.kube.controller.controller import Requeue
 
 _BY_SPEC = (Reason.INVALID_SPEC, *REFUSED)

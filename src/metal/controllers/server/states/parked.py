@@ -22,9 +22,9 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_under_way, is_unfinished
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states.traits import TRAITS, traits_of
 from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import assume_booted
+from metal.controllers.server.traits import TRAITS, traits_of
 from metal.kube.controller.controller import Requeue
 
 _CONDITION = "Parked"

@@ -19,8 +19,8 @@ from metal.api.server import ClaimBoot, State
 from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states.traits import PowerOwner, traits_of
 from metal.controllers.server.tenancy.tenancy import find_claim
+from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.kube.controller.controller import Requeue
 
 

@@ -18,9 +18,9 @@ from metal.api.server import State
 from metal.controllers.server import identity
 from metal.controllers.server.reasons import ConditionType, Reason, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states.traits import traits_of
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
+from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.evidence import outstanding
 from metal.evidence.signing import KeyUnusable

@@ -9,15 +9,7 @@ from metal.controllers.server import states
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.reconciler import STATES
 from metal.controllers.server.settings import ServerSettings
-from metal.controllers.server.states.traits import (
-    EVERY_STATE,
-    TRAITS,
-    WAITS,
-    WITHOUT_STATE,
-    BMCUse,
-    PowerOwner,
-    traits_of,
-)
+from metal.controllers.server.traits import EVERY_STATE, TRAITS, WAITS, WITHOUT_STATE, BMCUse, PowerOwner, traits_of
 
 
 def test_every_state_has_a_row_and_a_module_of_its_name() -> None:
