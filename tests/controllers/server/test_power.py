@@ -40,7 +40,7 @@ async def test_a_release_during_the_power_on_waits_until_off_can_be_believed() -
         free = await w.until("Available")
         power, now = w.bmc.power, w.clock()
     assert waiting.status.state == "Cleanup"
-    assert "older than the last power-on" in waiting.status.waiting_for
+    assert "predate the last power-on" in waiting.status.waiting_for
     assert asked is not None
     assert (now - asked).total_seconds() >= w.settings.power_settle
     assert set(w.bmc.writes()) == {"reset ForceOff", "clear_boot_override"}

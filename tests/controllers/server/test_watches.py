@@ -92,7 +92,7 @@ async def test_servers_of_a_bmc_that_restarts_wait_without_a_request_and_without
     assert waiting.status.state == "Available"
     assert waiting.status.wait is not None
     assert (waiting.status.wait.for_, waiting.status.waiting_for) == (
-        "BMCRestart", "BMC b1 to be back from its restart",
+        "BMCRestart", "BMC b1 to answer after its restart",
     )  # fmt: skip
     assert waiting.status.wait.until is not None
     assert reachable(waiting) == ("False", "BMCRestarting")

@@ -145,7 +145,7 @@ async def test_an_old_inventory_is_not_taken_for_a_new_one() -> None:
         failed = await w.until("Error")
     assert failed.status.failure is not None
     assert failed.status.failure.reason == "ReportLost"
-    assert "is not of this boot" in failed.status.failure.message
+    assert "is from another boot" in failed.status.failure.message
 
 
 async def test_a_claim_does_not_get_a_server_whose_discovery_is_in_doubt() -> None:

@@ -93,7 +93,7 @@ async def test_a_label_that_is_no_word_is_told() -> None:
         server = await w.server()
     (found,) = [one for one in server.status.conditions if one.type == "SanitizationPolicyValid"]
     assert (found.status, found.reason) == ("False", "InvalidLabel")
-    assert "write None, ClearTPM, ResetBIOS" in found.message
+    assert "use one of None, ClearTPM, ResetBIOS" in found.message
 
 
 async def test_a_bmc_that_shows_nothing_is_not_believed() -> None:
@@ -129,7 +129,7 @@ async def test_what_is_still_pending_after_the_boot_has_failed() -> None:
         w.bmc.keeps_firmware = True
         proof = await erased(w)
     assert told(proof) == [("ClearTPM", "Failed")]
-    assert "still to be done" in proof.status.owed[0]
+    assert "but the BMC still reports it as pending" in proof.status.owed[0]
 
 
 async def test_an_ill_bmc_is_asked_again_for_a_while_and_then_the_drives_are_erased_without() -> None:
