@@ -1,4 +1,4 @@
-"""Brings the power of a machine to On or Off, and decides whether a reported Off can be believed.
+"""Brings the power of a machine to On or Off, and decides whether a reported Off can be trusted.
 
 A power change takes seconds to minutes, and only the BMC can show it: a BMC may refuse a request, forget it, be busy,
 or report an old state from a cache. Each reconcile calls `converge`, which makes one step and never waits.
@@ -47,14 +47,14 @@ class _Refused(Exception):
 
 
 async def converge(
-    scope: Scope, target: PowerState, why: str, *, force: bool = False, look: float | None = None
+    scope: Scope, target: PowerState, why: str, *, force: bool = False, first_poll: float | None = None
 ) -> Requeue | None:
     """One step towards `target` (On or Off); None when it is reached.
 
     The request is written to status before it is sent to the BMC, so that a manager that takes over knows of it.
-    `force` cuts the power at once, when nothing on the machine needs a shutdown. `look` is the pause before the first
-    reading, in seconds. Past the deadline the server goes to Error. An Off that may predate the last power-on does not
-    count. Raises BMCError.
+    `force` cuts the power at once, when nothing on the machine needs a shutdown. `first_poll` is the pause before the
+    first reading, in seconds. Past the deadline the server goes to Error. An Off that may predate the last power-on
+    does not count. Raises BMCError.
     """
     request = _pending(scope, target)
     if request is not None and (early := too_early(scope)) > 0:
@@ -67,7 +67,7 @@ async def converge(
         _report_unexpected(scope, target, system, why)
         request = _request(scope, target, why, force=force)
         await _record(scope, request)
-        return await _act(scope, request, look)
+        return await _act(scope, request, first_poll)
     return await _insist(scope, request)
 
 
@@ -83,7 +83,7 @@ def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why
 
 def too_early(scope: Scope) -> float:
     """Seconds until the power is read next; 0 when it is time."""
-    left = scope.memo.look_at - asyncio.get_running_loop().time()
+    left = scope.memo.poll_at - asyncio.get_running_loop().time()
     return left if left > 0.01 else 0.0
 
 
@@ -130,7 +130,7 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
             note_on(scope)
         return await _act(scope, request)
     elapsed = (scope.now - begun).total_seconds()
-    return _look_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
+    return _poll_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
 
 
 def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
@@ -153,7 +153,7 @@ def _moving(scope: Scope, request: PowerRequest) -> bool:
     return scope.status.power_state == moving.value and request.forced_at is None
 
 
-async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -> Requeue:
+async def _act(scope: Scope, request: PowerRequest, first_poll: float | None = None) -> Requeue:
     await scope.require_latest()
     scope.memo.acted_at = asyncio.get_running_loop().time()
     scope.invalidate()
@@ -171,24 +171,24 @@ async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -
     except BMCError:
         scope.memo.acted_at = -math.inf
         raise
-    return _look_again(scope, request, look or scope.settings.power_poll)
+    return _poll_again(scope, request, first_poll or scope.settings.power_poll)
 
 
-def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
+def _poll_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
     """Read the power no earlier, even if another cause starts the next pass: a power change takes time."""
     _name_wait(scope, request)
     pause = scope.context.jitter(seconds)
-    scope.memo.look_at = asyncio.get_running_loop().time() + pause
+    scope.memo.poll_at = asyncio.get_running_loop().time() + pause
     return Requeue(pause)
 
 
 def _name_wait(scope: Scope, request: PowerRequest) -> None:
-    doubted = "; the Off that the BMC reports may predate the last power-on" if is_shown_off(scope) else ""
+    outdated = "; the Off that the BMC reports may predate the last power-on" if is_shown_off(scope) else ""
     text = f"power {request.target} ({request.reason})"
     if request.target == PowerState.ON:
         scope.wait(WaitFor.POWER_ON, text, until=request.deadline)
     else:
-        scope.wait(WaitFor.POWER_OFF, text + doubted, until=request.deadline)
+        scope.wait(WaitFor.POWER_OFF, text + outdated, until=request.deadline)
 
 
 def _deadline(scope: Scope) -> datetime:
@@ -203,7 +203,7 @@ def note_on(scope: Scope) -> None:
 
 
 def is_old_off(scope: Scope, system: SystemInfo) -> bool:
-    """True when the reading is Off and may predate the last power-on; forgets a power-on that is long past."""
+    """True when the reading is Off and may predate the last power-on; clears a power-on that is long past."""
     asked = scope.status.on_requested_at
     if asked is None or system.power_state is not PowerState.OFF:
         return False

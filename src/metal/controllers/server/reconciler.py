@@ -63,7 +63,7 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
 """Steps that need no BMC, so they work while the BMC does not answer. The first that returns a result ends the pass.
 
 The order matters:
-- `recreated.enter` is first of those that look at the state, because every later step relies on there being one.
+- `recreated.enter` is the first that reads the state, because every later step relies on there being one.
 - `adoption.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
 - `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server
   whose BMC restarts can be retried, parked or ignored.
@@ -76,8 +76,8 @@ The order matters:
 _WITH_THE_BMC = (operations.perform_reset, adoption.hold, parked.park)
 """Steps that come before the step of the state and need the BMC. The first that returns a result ends the pass.
 
-A reset that was accepted is sent before any other step can switch the machine. An undecided server of
-another operator is held before any step, including parking, can switch it off.
+A reset that was accepted is sent before any other step can switch the machine. An undecided server of another operator
+is held before any step, including parking, can switch it off.
 """
 
 

@@ -41,7 +41,7 @@ class Memo:
     observed_at: float = float("-inf")
     system: SystemInfo | None = None
     acted_at: float = float("-inf")
-    look_at: float = float("-inf")
+    poll_at: float = float("-inf")
     reset_at: float = float("-inf")
     checked_window: str = ""
 
@@ -209,8 +209,8 @@ class Scope(StatusScope[Server]):
         before = self.obj
         await super().commit()
         self._is_latest = self._is_latest or self.obj is not before
-        told, self._events = self._events, []
-        for kind, reason, message in told:
+        events, self._events = self._events, []
+        for kind, reason, message in events:
             self.event(kind, reason, message)
 
     async def patch(self, changes: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window
 
-_LOOK = 5.0
+_FIRST_POLL = 5.0
 """Seconds until the first reading after a power-on; a request of the machine shows it earlier."""
 
 _AWAITED: dict[str, WaitFor] = {
@@ -156,7 +156,7 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
         scope.record_override(override)
         if not override.is_network:
             return failed(scope, window, "the BMC did not set the network boot override")
-    busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)
+    busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", first_poll=_FIRST_POLL)
     return busy if busy is not None else _await_success(scope, window)
 
 

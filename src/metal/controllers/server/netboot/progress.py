@@ -4,7 +4,7 @@ In: `status.bootWindow`, whose phase the boot server and the registry advance as
 
 A boot counts in three steps:
 
-1. It has *succeeded* when the window says so: the machine has fetched its Ignition, or the probe has reported.
+1. It has *succeeded* when its window is `Succeeded`: the machine has fetched its Ignition, or the probe has reported.
 2. It is *verified* when the machine itself fetched the script (`await_proof`): the script went to an address that DHCP
    leased to one of the machine's MAC addresses, or no second request for the script came within `race_window`.
 3. The boot of a claim is then *recorded* in `status.claimBoot` (`record_success`), in a write of its own, before the

@@ -49,7 +49,7 @@ def _is_interruptible(scope: Scope) -> bool:
 def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
     """True when the maintenance in which the server failed for `reason` has ended, and leaving it cannot fail again.
 
-    While a machine cannot be switched off, staying here keeps the maintenance's system away from a tenant's claim.
+    A machine that cannot be switched off stays here, so that the maintenance's system never counts as the claim's.
     """
     ref, visit = scope.server.spec.server_maintenance_ref, scope.status.interruption
     if ref is None:

@@ -3,7 +3,7 @@
 In: the annotation operation=park or operation=unpark (`request`).
 
 Remembered: the annotation `parked: "true"`, which outlives a lost status. A server that has it is put in Parked from
-any state (`hold`); removing it by hand unparks. `status.interruption` keeps the interrupted state.
+any state (`hold`); removing it manually unparks the server. `status.interruption` keeps the interrupted state.
 
 Parking (`park`) takes several passes: the machine is switched off, the boot override is cleared, and marker and
 operation change in one write. It waits (`ParkDeferred`) for a state whose traits say `parkable`, and for the end of a

@@ -87,7 +87,7 @@ async def finish(scope: Scope) -> tuple[FirmwareReset, ...]:
 
 
 def _unasked(scope: Scope) -> tuple[FirmwareReset, ...]:
-    """The setting is newer than the boot, or the API dropped the field: a required reset without a record is owed."""
+    """A required reset without a record is unconfirmed: the setting is newer, or the API dropped the field."""
     wanted = sanitization_policy.firmware_for(scope)
     if wanted == Firmware.NONE or not scope.settings.sanitization_firmware_required:
         return ()

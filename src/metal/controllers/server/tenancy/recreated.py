@@ -1,11 +1,12 @@
-"""A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be owed.
+"""A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be outstanding.
 
 When a Server is deleted with a tenant's data on the machine, `record_owed` keeps its claim's UID and the policy in a
 SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `enter` decides its
-first state: Reserved when exactly one living claim may have it and fits; Cleanup when an erasure is owed and no claim
-can have it; Initial when nothing is outstanding. Where several claims may have it, nothing is erased and the server
-waits for an administrator (`FormerTenant`). `before_available` checks again at the end of discovery, for Servers that
-existed before the other one was deleted. `settle_owed` closes these records, once a cleanup has erased the machine.
+first state: Reserved when exactly one existing claim may have it and matches; Cleanup when an erasure is outstanding
+and no claim can have it; Initial when nothing is outstanding. Where several claims may have it, nothing is erased and
+the server waits for an administrator (`FormerTenant`). `before_available` checks again at the end of discovery, for
+Servers that existed before the other one was deleted. `settle_owed` closes these records, once a cleanup has erased the
+machine.
 """
 
 from contextlib import suppress
