@@ -84,7 +84,7 @@ def test_every_reason_of_a_claim_has_its_sentence() -> None:
     assert literals(CLAIM, "Misfit") <= set(MISFITS)
     said = {
         call.args[2].value
-        for call, _ in calls(CLAIM, "say")
+        for call, _ in calls(CLAIM, "report")
         if isinstance(call.args[1], ast.Constant)
         and call.args[1].value is False
         and isinstance(call.args[2], ast.Constant)

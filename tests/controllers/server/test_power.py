@@ -1,4 +1,4 @@
-"""An Off that may be older than the last power-on is not believed, whatever the state and whoever asks."""
+"""An Off that may predate the last power-on does not count, in any state and for any caller."""
 
 import asyncio
 
@@ -157,7 +157,7 @@ async def test_an_on_that_was_seen_leaves_no_doubt() -> None:
 
 
 async def test_a_bmc_that_does_not_take_the_power_on_is_asked_at_intervals() -> None:
-    """Writing down when On was asked for wakes nobody who asks at once again."""
+    """Recording the time of a request for On does not cause another request at once."""
     async with world() as w:
         await w.add_server()
         await w.discover()

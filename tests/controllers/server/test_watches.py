@@ -15,7 +15,7 @@ SLOW = {"event_slowdown": 5.0, "event_max_age": 900.0}
 
 
 async def behind_a_bmc(w: World) -> None:
-    """A discovered Server whose BMC is an object; nobody else writes that object's status."""
+    """A discovered Server whose BMC is an object; no other client writes that object's status."""
     await w.client.create(KINDS.endpoint, {"metadata": {"name": "lease"}, "spec": {"macAddress": MAC, "ip": CLIENT}})
     data = {"username": "Zm9v", "password": "YmFy"}
     await w.client.create(KINDS.bmc_secret, {"metadata": {"name": "b1"}, "data": data})

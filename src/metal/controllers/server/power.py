@@ -77,7 +77,8 @@ def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why
     ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
     if last.power_state != target.value or ours:
         return
-    text = f"the machine is {system.power_state}, changed outside the operator; it is switched {target.lower()} ({why})"
+    found = f"the machine is {system.power_state}, changed outside the operator"
+    text = f"{found}; it is switched {target.lower()} again ({why})"
     scope.record_event("UnexpectedPower", text, warning=True)
 
 

@@ -132,7 +132,7 @@ async def test_a_discovery_that_somebody_else_reported_is_done_again() -> None:
 
 
 async def test_a_lost_report_is_asked_for_again_on_retry() -> None:
-    """A window that has succeeded before proves nothing: retry boots the probe anew."""
+    """A window that succeeded before does not count: retry boots the probe again."""
     async with world() as w:
         await w.add_server()
         await w.until("Discovery")

@@ -84,7 +84,7 @@ async def test_the_servers_label_goes_before_the_setting(label: str, setting: st
 
 
 async def test_a_label_that_is_no_word_is_told() -> None:
-    """In the condition that tells of the other label, too."""
+    """An invalid label is reported in the same condition as the other label."""
     async with world(**CLEARS) as w:
         await claimed_and_booted(w)
         labels = {KINDS.key("sanitization-firmware"): "Wipe"}
@@ -107,7 +107,7 @@ async def test_a_bmc_that_shows_nothing_is_not_believed() -> None:
 
 
 async def test_a_bmc_that_forgets_is_found_out_at_once_and_retry_asks_anew() -> None:
-    """It said yes and shows nothing to be done; once it is mended, another erasure goes through."""
+    """The BMC accepts the request and reports nothing as pending; after a repair another erasure succeeds."""
     async with world(**REQUIRED) as w:
         await released(w)
         w.bmc.forgets_firmware = True
