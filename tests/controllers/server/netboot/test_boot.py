@@ -68,7 +68,7 @@ async def test_a_success_counts_although_the_claim_changed_in_the_same_moment() 
     assert next(c.reason for c in claim.status.conditions if c.type == "Current") == "ChangedAfterBoot"
 
 
-async def test_a_success_counts_although_the_boot_configuration_was_made_anew() -> None:
+async def test_a_success_counts_although_the_boot_configuration_was_recreated() -> None:
     """A boot configuration with another UID must not boot the same claim's machine a second time."""
     async with world() as w:
         await claimed_and_booting(w)

@@ -235,7 +235,7 @@ async def test_a_contested_sanitization_starts_again() -> None:
     assert server.status.sanitization == "Clear"
 
 
-async def test_a_boot_configuration_that_somebody_deletes_is_made_anew() -> None:
+async def test_a_boot_configuration_that_another_client_deletes_is_recreated() -> None:
     """The erasure begins again; nothing is taken for granted."""
     async with world(**ERASE) as w:
         await erasing(w)
