@@ -71,7 +71,7 @@ def test_the_command_line_of_the_unit_is_one_that_the_probe_knows(
 
 
 def test_what_the_eraser_reports_is_what_the_control_plane_judges() -> None:
-    """Every field is read; an erased drive owes nothing, and a missing one does."""
+    """Every field is read; nothing is owed for an erased drive, and a missing one is owed."""
     records = board.records([drive()], [])
     told = board.Board(records, wall=lambda: 1e9)
     told.update(records[0], method="Overwrite", reached="Clear", result=board.SUCCEEDED, samples_read=66, percent=100)

@@ -85,8 +85,10 @@ def test_a_new_drive_that_is_not_erased_is_owed() -> None:
 
 def test_late_says_why_no_more_can_be_expected() -> None:
     """It is added only for drives that were not finished."""
-    verdict = judge("Clear", [], [erased("S1"), erased("S2", result="Running", percent=9)], late="2 h were not enough")
-    assert verdict.owed == ("drive sda (serial S2) is not erased, at 9 %: 2 h were not enough",)
+    verdict = judge(
+        "Clear", [], [erased("S1"), erased("S2", result="Running", percent=9)], late="2 h were not sufficient"
+    )
+    assert verdict.owed == ("drive sda (serial S2) is not erased, at 9 %: 2 h were not sufficient",)
 
 
 def test_namespaces_of_one_drive_are_told_apart() -> None:

@@ -44,7 +44,7 @@ def test_drives_of_a_volume_that_was_overwritten_are_erased() -> None:
         "drive serial P1, slot Bay 1 belongs to volume vd0 (RAID1: P1, P2) as sda, which was overwritten: Clear",
         "drive serial P2, slot Bay 2 belongs to volume vd0 (RAID1: P1, P2) as sda, which was overwritten: Clear",
     )
-    assert verdict.reached == "Clear", "whatever the volume reached"
+    assert verdict.reached == "Clear", "independent of what the volume reached"
     assert {drive.serial_number for drive in verdict.drives} == {"V1", "P1", "P2"}
 
 

@@ -17,7 +17,7 @@ HELD = {
     0: "Initial", 1: "Initial", 2: "Discovery", 3: "Discovery", 4: "Discovery", 8: "Available", 14: "Reserved",
     15: "Reserved", 19: "Error",
 }  # fmt: skip
-"""Servers that wait for the word to go on: number and state."""
+"""Servers that wait for confirmation: number and state."""
 OURS = ("BIOSVersion", "HTTPBootConfig", "Secret", "Namespace")
 """Kinds of which every object stays exactly as it was."""
 BOUND = tuple(number for number, entry in enumerate(LEFT) if entry.claim)

@@ -51,7 +51,7 @@ BUGS: list[Bug] = []
 
 
 def bug(story: Story, caught: str, machines: int = 1, patience: float = PATIENCE) -> Callable[[Switch], Switch]:
-    """Add a bug; the switch's docstring tells of it."""
+    """Add a bug; the switch's docstring describes it."""
 
     def add(switch: Switch) -> Switch:
         BUGS.append(Bug(switch.__name__, switch, story, caught, machines, patience))
@@ -86,7 +86,7 @@ def switches_on_before_the_boot_configuration_is_ready(patch: pytest.MonkeyPatch
 
 @bug(stories.old_report, "without a report of its present boot")
 def takes_the_report_of_a_former_boot(patch: pytest.MonkeyPatch) -> None:
-    """W10, #101: whoever reports for a UUID is believed, whichever boot it was."""
+    """W10, #101: any report for a UUID is accepted, from any boot."""
     patch.setattr(boot_window, "_require_token", lambda *_: None)
 
 
@@ -147,13 +147,13 @@ def skips_cleanup(patch: pytest.MonkeyPatch) -> None:
 
 @bug(stories.kept_away, "it was cordoned", 2)
 def takes_a_cordoned_server(patch: pytest.MonkeyPatch) -> None:
-    """#140, #141: a cordon keeps nobody away."""
+    """#140, #141: a cordon has no effect."""
     patch.setattr(matching, "_cordoned", lambda *_: None)
 
 
 @bug(stories.kept_away, "taint that the claim does not tolerate", 2)
 def takes_a_tainted_server(patch: pytest.MonkeyPatch) -> None:
-    """#137, #878: a taint keeps nobody away."""
+    """#137, #878: a taint has no effect."""
     patch.setattr(matching, "_tainted", lambda *_: None)
 
 
@@ -221,10 +221,10 @@ def serves_an_ignition_to_whoever_asks(patch: pytest.MonkeyPatch) -> None:
 def serves_a_script_to_whoever_asks(patch: pytest.MonkeyPatch) -> None:
     """#749: the script carries the token, and its reader is not looked at."""
 
-    async def nobody(*_: object) -> frozenset[str]:
+    async def no_leases(*_: object) -> frozenset[str]:
         return frozenset()
 
-    patch.setattr(BootService, "_leases", nobody)
+    patch.setattr(BootService, "_leases", no_leases)
 
 
 @bug(stories.new_image, "imaged a second time")
@@ -255,11 +255,11 @@ def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
             claim, spec=msgspec.structs.replace(claim.spec, boot_generation=number)
         )
 
-    async def whatever(*_: object) -> bool:
+    async def always(*_: object) -> bool:
         return True
 
     patch.setattr(reserved, "find_claim", changed)
-    patch.setattr(reimage, "_is_as_it_is", whatever)
+    patch.setattr(reimage, "_is_as_it_is", always)
 
 
 def _asking(claim: Any, number: int) -> Any:
@@ -306,7 +306,7 @@ def leaves_a_withdrawn_boot_half_way(patch: pytest.MonkeyPatch) -> None:
 
 @bug(stories.pressed_button, "is Available and On")
 def leaves_an_available_server_on(patch: pytest.MonkeyPatch) -> None:
-    """W13, #135: a server that is on stays on, and nobody can claim it."""
+    """W13, #135: a server that is on stays on, and cannot be claimed."""
     patch.setattr(available, "power", SimpleNamespace(converge=_nothing))
 
 
@@ -373,7 +373,7 @@ def tells_a_token_in_an_event(patch: pytest.MonkeyPatch) -> None:
 
 @bug(stories.plain_life, "which is gone")
 def forgets_to_say_who_used_the_server(patch: pytest.MonkeyPatch) -> None:
-    """#87: a claim that is gone leaves its reference behind, and nobody gets the server again."""
+    """#87: a deleted claim leaves its reference behind, and no other claim gets the server."""
 
     async def stay(scope: Scope) -> Requeue:
         if await tenancy.find_claim(scope) is None:

@@ -257,7 +257,7 @@ async def maintained(world: Plane) -> None:
 
 
 async def dead_power(world: Plane) -> None:
-    """A BMC says yes to every reset and does nothing; later it is mended, and somebody says retry."""
+    """A BMC accepts every reset and does nothing; later it is repaired, and a retry is requested."""
     machine = await discovered(world)
     machine.faults.ignores_reset = True
     await world.add_claim()
@@ -269,7 +269,7 @@ async def dead_power(world: Plane) -> None:
 
 
 async def pressed_button(world: Plane) -> None:
-    """Somebody switches an available server on."""
+    """An available server is switched on outside the operator."""
     (await discovered(world)).press_power_button()
     await asyncio.sleep(900)
 

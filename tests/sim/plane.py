@@ -75,7 +75,7 @@ class Plane:
         parts = Parts(
             self.manager_client(), pool, self.config, prefixes, Path("unused"),
             clock=self.clock, rng=random.Random(seed), images=self._images(), shell=self._shell(),
-            pause_interval=10.0,  # these planes live for hours, and nobody moves them
+            pause_interval=10.0,  # these planes run for hours, and are not moved
         )  # fmt: skip
         return Manager(parts)
 

@@ -18,7 +18,7 @@ FAILED = f"{AGAIN}, Error NetworkBootFailed"
 """All network boots failed."""
 OPEN, SCRIPT, STARTED = "last step: Open", "last step: ScriptServed", "last step: IgnitionServed"
 """How far a boot came that failed."""
-SILENT = "the machine has its Ignition and reports nothing"
+SILENT = "the machine fetched its Ignition and does not report"
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ ROWS = (
     *at("release", "stale_power", wait="PowerOff", options={"stale": 60.0}, end=DONE),
     *at("claim", "ignores_once", reports="BootOverrideCleared=True Cleared", end=DONE, also=_override_is_off),
     *at("enrolment claim", "drops_override", wait="BootRetry", reports=FAILED, end=SERVER,
-        message="the BMC did not take the network boot override"),
+        message="the BMC did not set the network boot override"),
     *at("enrolment claim", "ignores_reset", wait="PowerOn", reports="Error PowerOnTimeout", end=SERVER, message=ON),
     *at("release", "ignores_reset", wait="PowerOff", reports="Event ForcedOff, Error PowerOffTimeout", end=SERVER,
         message=OFF),

@@ -44,7 +44,7 @@ SIGNING = Fault(
 )  # fmt: skip
 DRIVE = "(serial SIM007000000-D0, slot Disk 0)"
 BIOS = "the BIOS is not … its defaults (Failed)"
-OFF = "the machine went off before its boot was done"
+OFF = "the machine powered off before its boot was complete"
 RETRY = End.RETRY_SERVER
 
 ROWS = (
@@ -55,16 +55,16 @@ ROWS = (
     *at("release", "missing_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data, config=ERASED,
         message=f"drive nvme0n1 {DRIVE} … at discovery and is missing"),
     *at("erasure", "slow_drives", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
-        config=HURRIED, minutes=30, message=f"drive nvme0n1 {DRIVE} is not erased, at 25 %: 0.2 h were not enough"),
+        config=HURRIED, minutes=30, message=f"drive nvme0n1 {DRIVE} is not erased, at 25 %: 0.2 h were not sufficient"),
     *at("erasure", "power_loss_in_sanitization", wait="Sanitization", reports=AGAIN, minutes=1.5, message=OFF),
     *at("release", "power_loss_in_sanitization", wait="Sanitization", also=_keeps_its_data, end=RETRY,
         reports=FAILED, config=ERASED, minutes=30, message=OFF),
     *at("release", "refuses_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
         config=FIRMWARE, also=_is_erased, message=BIOS),
     *at("release", "forgets_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
-        config=FIRMWARE, also=_is_erased, message=f"{BIOS} … shows nothing that is to be done"),
+        config=FIRMWARE, also=_is_erased, message=f"{BIOS} … but reports nothing as pending"),
     *at("release", "keeps_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
-        config=FIRMWARE, also=_is_erased, message=f"{BIOS} … still to be done"),
+        config=FIRMWARE, also=_is_erased, message=f"{BIOS} … but the BMC still reports it as pending"),
     *at("erasure", "unusable signing key", wait="Repair", reports="Error SigningKeyUnusable", end=RETRY,
         inject=SIGNING, also=_is_erased, message="no private key in PEM"),
 )  # fmt: skip

@@ -70,7 +70,7 @@ CONTESTS = Fault(
     what="Another machine asks for this machine's boot script and Ignition; DHCP reports no leases.",
 )  # fmt: skip
 OLD_REPORT = Fault(_send_old_report, what="A report arrives with each token of a former boot.")
-OFF = "the machine went off before its boot was done"
+OFF = "the machine powered off before its boot was complete"
 DONE = End.COMPLETES
 
 ROWS = (
@@ -110,7 +110,7 @@ ROWS = (
         message="DHCP leased other addresses than this one"),
     *at("report boot", "request of another machine without reported leases", wait="BootConfirmation",
         reports="Event BootContested, Event BootWindowClosed, Ready=False BootConfirmation",
-        inject=CONTESTS, minutes=20, machines=2, message="the boot is stopped and starts again with a new token"),
+        inject=CONTESTS, minutes=20, machines=2, message="the boot is restarted with a new token"),
 )  # fmt: skip
 
 

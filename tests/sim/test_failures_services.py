@@ -125,7 +125,7 @@ BOOT_AWAY = away("boot_url", "Connections to the boot server are refused.")
 BOOT_ILL = away("boot_url", "The boot server answers 500.", ill=True)
 REGISTRY_AWAY = away("registry_url", "Connections to the registry are refused.")
 REGISTRY_ILL = away("registry_url", "The registry answers 500.", ill=True)
-UNPROVED = "DHCP reported no lease of it"
+UNPROVED = "no DHCP lease shows that"
 DONE = End.COMPLETES
 
 ROWS = (

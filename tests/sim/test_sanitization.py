@@ -286,7 +286,7 @@ async def test_an_erasure_that_takes_too_long_is_owed() -> None:
         assert server.status.failure.reason == "SanitizationOwed"
         for disk in machine.hardware.disks:
             assert disk.serial in server.status.failure.message
-        assert "were not enough" in server.status.failure.message
+        assert "were not sufficient" in server.status.failure.message
         assert (await proof_of(world)).status.phase == "Failed"
         assert machine.state.power == "Off"
 

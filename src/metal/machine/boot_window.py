@@ -5,7 +5,7 @@ and of the registry sees the same one, and each transition is written with the S
 `boot_window_store`): of two concurrent requests one succeeds, the other decides again on the newer version.
 
 - *Opened* by the Server controller immediately before it powers the machine on. No other power-on opens a window, so a
-  machine that somebody starts by hand is served nothing.
+  machine that is powered on manually is served nothing.
 - *Served* in this order, each step with a token from the step before: the boot script (`serve_script`), the images
   (`check_token`), the Ignition (`serve_ignition`), the acceptance of the probe's report (`accept_report`). A token is
   valid for one step; serving the next step spends it.

@@ -23,7 +23,7 @@ from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
 from metal.cli.why.advice import CLAIMS, FAILURES, MISFITS, WAITS
 from metal.cli.why.remedies import remedies
-from metal.controllers.server.bmc.bmc_errors import _MENDABLE
+from metal.controllers.server.bmc.bmc_errors import _CORRECTABLE
 from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
 from tests.cli.inprocess import bench
@@ -84,7 +84,7 @@ def test_every_reason_of_a_claim_has_its_sentence() -> None:
     assert literals(CLAIM, "Misfit") <= set(MISFITS)
     said = {
         call.args[2].value
-        for call, _ in calls(CLAIM, "say")
+        for call, _ in calls(CLAIM, "report")
         if isinstance(call.args[1], ast.Constant)
         and call.args[1].value is False
         and isinstance(call.args[2], ast.Constant)
@@ -93,7 +93,7 @@ def test_every_reason_of_a_claim_has_its_sentence() -> None:
 
 
 def _lasting(kind: type[BMCError]) -> str:
-    hopeless = kind.permanent and not issubclass(kind, _MENDABLE)
+    hopeless = kind.permanent and not issubclass(kind, _CORRECTABLE)
     return kind.reason if hopeless else of_bmc(kind.reason)
 
 
@@ -190,7 +190,7 @@ def test_the_advice_repeats_the_way_out_that_the_cause_names(waiting_for: str, w
     [
         ("", []),
         ("the BMC to answer: connection refused", []),
-        ("power On (as the claim wants)", []),
+        ("power On (as the claim requests)", []),
         ("the BMC to answer: Name or service not known", []),
         ("the BMC to answer: Connect call failed", []),
         (

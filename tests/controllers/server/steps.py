@@ -30,7 +30,7 @@ async def claimed_and_booting(w: World) -> Server:
 
 
 async def operate(w: World, operation: str, name: str = "s1") -> None:
-    """Somebody annotates the server with an operation."""
+    """Annotate the server with an operation."""
     await w.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key("operation"): operation}}})
 
 
@@ -41,7 +41,7 @@ async def reasons(w: World) -> set[str]:
 
 
 async def retry(w: World, name: str = "s1") -> None:
-    """Somebody annotates the server with operation=retry."""
+    """Annotate the server with operation=retry."""
     await operate(w, "retry", name)
 
 

@@ -241,7 +241,7 @@ async def test_a_new_claim_with_the_old_name_does_not_inherit_the_machine() -> N
 
 @pytest.mark.behaviour("ServerClaim", "A claim whose Server is deleted is Unbound, with the reason.")
 async def test_a_claim_whose_server_is_deleted_says_so() -> None:
-    """Unbound, with the reason; the machine is left as it is, for nobody knows any more whose it is."""
+    """The claim is unbound with the reason; the machine is not changed, because its owner is unknown."""
     async with world() as w:
         await _claimed_and_booted(w)
         w.bmc.calls.clear()
@@ -282,7 +282,7 @@ async def test_an_unknown_operation_is_refused_with_an_event_and_removed() -> No
 
 
 async def test_conflicting_writes_are_retried_and_lose_nothing() -> None:
-    """Somebody else labels the Server all the time; it still reaches Available."""
+    """A Server that another client labels continuously still reaches Available."""
     async with world() as w:
         await w.add_server()
         busy = asyncio.create_task(_label_for_ever(w))

@@ -1,4 +1,4 @@
-"""A Server can be deleted whatever it is doing, and nobody's machine is touched for it."""
+"""A Server can be deleted in every state, without a change of its machine."""
 
 import asyncio
 
@@ -57,7 +57,7 @@ async def _parked(w: World) -> None:
 
 
 async def _error(w: World) -> None:
-    """Nobody has the probe's boot ready in time."""
+    """The boot of the probe is not ready in time."""
     await w.add_server()
 
 
@@ -72,7 +72,7 @@ WAYS = {
 )
 @pytest.mark.parametrize("state", WAYS)
 async def test_a_server_can_be_deleted_in_every_state_without_power_action(state: str) -> None:
-    """Deletion waits for nobody, not even for a dead BMC, and switches nothing."""
+    """Deletion does not wait, not even for a BMC that does not answer, and switches nothing."""
     async with world(boot_config_timeout=60.0) as w:
         await WAYS[state](w)
         await w.until(state)

@@ -102,7 +102,7 @@ async def test_nothing_disturbs_an_open_boot_window(operation: str) -> None:
 
 
 async def test_a_claim_that_wants_power_off_is_not_overruled() -> None:
-    """Off is the claim's wish, so a restart would only be undone."""
+    """The claim requests Off, so a restart would be undone."""
     async with world() as w:
         await claimed_and_booted(w)
         await w.client.patch(KINDS.claim, "c1", {"spec": {"power": "Off"}}, "default")

@@ -1,4 +1,4 @@
-"""An Off that may be older than the last power-on is not believed, whatever the state and whoever asks."""
+"""An Off that may predate the last power-on does not count, in any state and for any caller."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ async def test_a_release_during_the_power_on_waits_until_off_can_be_believed() -
         free = await w.until("Available")
         power, now = w.bmc.power, w.clock()
     assert waiting.status.state == "Cleanup"
-    assert "older than the last power-on" in waiting.status.waiting_for
+    assert "predate the last power-on" in waiting.status.waiting_for
     assert asked is not None
     assert (now - asked).total_seconds() >= w.settings.power_settle
     assert set(w.bmc.writes()) == {"reset ForceOff", "clear_boot_override"}
@@ -157,7 +157,7 @@ async def test_an_on_that_was_seen_leaves_no_doubt() -> None:
 
 
 async def test_a_bmc_that_does_not_take_the_power_on_is_asked_at_intervals() -> None:
-    """Writing down when On was asked for wakes nobody who asks at once again."""
+    """Recording the time of a request for On does not cause another request at once."""
     async with world() as w:
         await w.add_server()
         await w.discover()

@@ -59,7 +59,7 @@ async def test_a_system_that_moved_on_its_bmc_is_found_again() -> None:
     "Server: identity and inventory", "An empty `spec.systemURI` is filled in by the UUID of the system."
 )
 async def test_a_missing_system_uri_is_filled_in() -> None:
-    """The system is found by its UUID, whatever the case of its letters."""
+    """The system is found by its UUID, in upper and in lower case."""
     async with world() as w:
         w.bmc.uuid = UUID.upper()
         await w.add_server(systemURI="")
@@ -87,7 +87,7 @@ async def test_an_unknown_uuid_is_a_named_wait_and_then_error() -> None:
     "Server: identity and inventory", "An invalid UUID in the spec is an Error at once until the spec is corrected."
 )
 async def test_a_uuid_that_is_none_is_an_error_at_once_until_it_is_corrected() -> None:
-    """Waiting cannot mend a spec; changing it does, without any annotation."""
+    """Retrying does not help an invalid spec; changing it does, without any annotation."""
     async with world() as w:
         await w.add_server(uuid="not-a-uuid")
         failed = await w.until("Error", within=5)
@@ -160,7 +160,7 @@ async def test_refused_credentials_are_an_event_once() -> None:
 
 @pytest.mark.behaviour("ServerMaintenance", "A dead BMC during a maintenance neither ends it nor flaps.")
 async def test_a_maintenance_with_a_dead_bmc_does_not_flap() -> None:
-    """Whoever maintains a machine may well take its BMC away: Maintenance stays, calm, and says what it sees."""
+    """A BMC may be disconnected during a maintenance: the state stays Maintenance, and the wait reports the outage."""
     async with world(bmc_timeout=60.0) as w:
         await claimed_and_booted(w)
         await maintain(w)
@@ -348,7 +348,7 @@ async def test_a_server_bound_late_for_a_claim_that_has_another_is_given_back_un
 
 
 async def test_a_server_that_is_available_never_has_a_tenant() -> None:
-    """Whatever put it there, what a tenant left is cleaned up first."""
+    """A tenant's data is cleaned up first, also when the server became Available by mistake."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -363,7 +363,7 @@ async def test_a_server_that_is_available_never_has_a_tenant() -> None:
     "Server: errors and deletion", "A missing boot configuration of the discovery does not affect an Available server."
 )
 async def test_a_missing_discovery_configuration_in_available_is_no_trouble() -> None:
-    """Somebody deleted it first; the server is available all the same."""
+    """Another client deleted it first; the server becomes Available nevertheless."""
     async with world() as w:
         await w.add_server()
         await w.until("Discovery")

@@ -13,10 +13,10 @@ from metal.controllers.server.traits import EVERY_STATE, TRAITS, WAITS, WITHOUT_
 
 
 def test_every_state_has_a_row_and_a_module_of_its_name() -> None:
-    """The package holds one file a state, and the table."""
+    """The package holds one file a state."""
     files = {path.stem for path in Path(states.__path__[0]).glob("[!_]*.py")}
     assert set(TRAITS) == set(STATES) == set(State)
-    assert files == {state.value.lower() for state in State} | {"traits"}
+    assert files == {state.value.lower() for state in State}
     assert all(module.__name__.endswith(f".{state.value.lower()}") for state, module in STATES.items())
 
 

@@ -15,7 +15,7 @@ SLOW = {"event_slowdown": 5.0, "event_max_age": 900.0}
 
 
 async def behind_a_bmc(w: World) -> None:
-    """A discovered Server whose BMC is an object; nobody else writes that object's status."""
+    """A discovered Server whose BMC is an object; no other client writes that object's status."""
     await w.client.create(KINDS.endpoint, {"metadata": {"name": "lease"}, "spec": {"macAddress": MAC, "ip": CLIENT}})
     data = {"username": "Zm9v", "password": "YmFy"}
     await w.client.create(KINDS.bmc_secret, {"metadata": {"name": "b1"}, "data": data})
@@ -92,7 +92,7 @@ async def test_servers_of_a_bmc_that_restarts_wait_without_a_request_and_without
     assert waiting.status.state == "Available"
     assert waiting.status.wait is not None
     assert (waiting.status.wait.for_, waiting.status.waiting_for) == (
-        "BMCRestart", "BMC b1 to be back from its restart",
+        "BMCRestart", "BMC b1 to answer after its restart",
     )  # fmt: skip
     assert waiting.status.wait.until is not None
     assert reachable(waiting) == ("False", "BMCRestarting")

@@ -8,11 +8,11 @@ from metal.controllers.shared.sessions import log_out
 from metal.kube.controller.controller import Done, Requeue
 
 _LOGOUT = 5.0
-"""Seconds that closing the session may take; a dead BMC must not hold the object up."""
+"""Seconds that closing the session may take; a BMC that does not answer must not delay the deletion."""
 
 
 async def run(scope: Scope) -> Done | Requeue | None:
-    """Keep the finalizer on a live Server; on a deleted one, remove the discovery boot configuration and let it go."""
+    """Keep the finalizer on a live Server; on a deleted one, clean up and remove the finalizer."""
     mine = scope.context.kinds.key("server")
     finalizers = list(scope.server.metadata.finalizers)
     if scope.server.metadata.deletion_timestamp is None:
@@ -23,16 +23,16 @@ async def run(scope: Scope) -> Done | Requeue | None:
         await sanitization.abandon(scope)
         await recreated.record_owed(scope)
         await probe_boot.drop(scope)
-        if scope.server.spec.bmc_ref is None:  # the session of an inline BMC is this server's alone
+        if scope.server.spec.bmc_ref is None:  # only this server uses the session of an inline BMC
             await log_out(scope.deps.pool, f"server/{scope.name}", _LOGOUT)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})
     return Done()
 
 
 IGNORE = (names.IGNORE, "ignore-propagated", "ignore-child-and-self")
-"""Operations that leave a server alone; the last two are spellings of the Go operator, v0.7."""
+"""Operations that make the operator ignore a server; the last two are those of the Go operator, v0.7."""
 
 
 def is_ignored(scope: Scope) -> bool:
-    """True while the annotation asks for the server to be left alone."""
+    """True while the annotation makes the operator ignore the server."""
     return scope.server.metadata.annotations.get(scope.context.kinds.key(names.OPERATION)) in IGNORE

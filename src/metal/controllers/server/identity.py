@@ -1,4 +1,4 @@
-"""Is this the machine that the Server stands for? An address may be given to another BMC, a path to another system."""
+"""Checks that a system is the Server's machine: an address may be given to another BMC, a path to another system."""
 
 import re
 
@@ -11,13 +11,13 @@ _FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class WrongSystem(BMCError):
-    """What answers is another machine: nothing may be done to it under this Server's name."""
+    """The BMC reports another machine: it must not be changed on behalf of this Server."""
 
     reason = "WrongSystem"
 
 
 def problem(server: Server) -> str:
-    """What is wrong with the Server's UUID, or nothing."""
+    """Why the Server's UUID is invalid; empty if it is valid."""
     if _FORM.fullmatch(server.uuid):
         return ""
     return f"the server's systemUUID {server.uuid!r} is not a UUID (8-4-4-4-12 hexadecimal digits): correct it"
@@ -30,10 +30,10 @@ def matches(server: Server, system: SystemInfo) -> bool:
 
 
 def require(server: Server, system: SystemInfo) -> SystemInfo:
-    """The system, if it is this Server's; a BMC that tells no UUID is believed. Raises WrongSystem."""
+    """The system, if it is this Server's; a system without a UUID is accepted. Raises WrongSystem."""
     if not system.uuid or matches(server, system):
         return system
     raise WrongSystem(
-        f"the BMC's system {system.uri} has the UUID {system.uuid}, not {server.uuid}: the machine was exchanged, or "
-        "its BMC's address belongs to another one; correct the BMC's address or spec.systemUUID"
+        f"the BMC's system {system.uri} has the UUID {system.uuid}, not {server.uuid}: the machine was replaced, or "
+        "the address belongs to another BMC; correct the BMC's address or spec.systemUUID"
     )

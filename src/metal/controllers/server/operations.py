@@ -1,19 +1,19 @@
-"""Operations: what an administrator asks for with the annotation metal.ironcore.dev/operation.
+"""Operations: what an administrator requests with the annotation metal.ironcore.dev/operation.
 
 In: the value of the annotation; `KNOWN` lists the values. `ignore` acts as long as it stays (see
-`finalize.is_ignored`). Every other operation is carried out or refused once, an Event says which, and the annotation is
-removed. The result is written before the annotation is removed: a manager that is killed in between may carry the
-operation out twice.
+`finalize.is_ignored`). Every other operation is executed or refused once, an Event says which, and the annotation is
+removed. The result is written before the annotation is removed: when a manager is killed in between, the operation may
+be executed twice.
 
-A reset must not be carried out twice, so it takes more steps. The annotation becomes `status.operationRequest`; the
-annotation is removed; the time of the request to the BMC is written; only then the BMC is asked, in a pass that has
-reached it. A manager that finds a request with a time does not know whether the BMC got it: the Event is
-`OperationUnconfirmed` and the reset is dropped, never repeated. A BMC that is busy is asked three times. A request that
-could not reach the BMC within `power_timeout` is dropped, because a reset must not happen when it is no longer
+A reset must not be executed twice, so it takes more steps. The annotation becomes `status.operationRequest`; the
+annotation is removed; the time of the request to the BMC is written; only then the request is sent, in a pass that has
+reached the BMC. A manager that finds a request with a time does not know whether the BMC received it: the Event is
+`OperationUnconfirmed` and the reset is dropped, never repeated. For a busy BMC the request is sent three times. A
+request that could not be sent within `power_timeout` is dropped, because a reset must not happen when it is no longer
 expected.
 
-`_refusal` lists the states in which a reset is refused; it is asked when the annotation is read, and once more before
-the BMC is asked.
+`_refusal` lists the states in which a reset is refused; it is evaluated when the annotation is read, and once more
+before the request is sent.
 """
 
 import asyncio
@@ -61,13 +61,13 @@ RESETS: Mapping[str, ResetType] = {
 }
 _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWER_CYCLE)
 _TRIES = 3
-"""How often a BMC that is busy is asked."""
+"""How often a request is sent to a busy BMC."""
 KNOWN = (IGNORE, RETRY, sanitization.ACCEPT, ACCEPT_HOST_KEY, PARK, UNPARK, *RESETS)
 """Values of the annotation."""
 
 
 async def run(scope: Scope) -> Requeue | None:
-    """Carry out metal.ironcore.dev/operation, once. What is not known is refused with an Event and removed."""
+    """Execute metal.ironcore.dev/operation once. An unknown value is refused with an Event and removed."""
     annotation = scope.context.kinds.key(OPERATION)
     wanted = scope.server.metadata.annotations.get(annotation)
     if wanted is None:
@@ -84,7 +84,7 @@ async def run(scope: Scope) -> Requeue | None:
     if wanted == ACCEPT_HOST_KEY:
         host_key.accept(scope)
     _refuse(scope, wanted)
-    await scope.commit()  # before the annotation goes: killed in between, we obey twice rather than never
+    await scope.commit()  # before the annotation is removed: twice, if killed in between, rather than never
     await scope.patch({"metadata": {"annotations": {annotation: None}}})
     return result
 
@@ -100,26 +100,26 @@ async def _accept_owed(scope: Scope) -> Requeue | None:
     result = await sanitization.accept(scope)
     if result is None:
         scope.record_event(
-            "NothingOwed", f"operation {sanitization.ACCEPT} does nothing: no erasure is owed", warning=True
+            "NothingOwed", f"operation {sanitization.ACCEPT} has no effect: no erasure is outstanding", warning=True
         )
     return result
 
 
 def _refuse(scope: Scope, wanted: str) -> None:
     if wanted in RESETS:
-        scope.record_event("ParkedOperationDropped", f"{wanted} was not done: the server is parked", warning=True)
+        scope.record_event("ParkedOperationDropped", f"{wanted} was not executed: the server is parked", warning=True)
     elif wanted not in KNOWN:
         known = ", ".join(KNOWN)
         scope.record_event(
-            "UnsupportedOperation", f"operation {wanted!r} is not supported; known are: {known}", warning=True
+            "UnsupportedOperation", f"operation {wanted!r} is not supported: use one of {known}", warning=True
         )
 
 
 async def _accept_reset(scope: Scope, operation: str) -> None:
-    """Take the operation from its annotation: refused with an Event, or written down to be done."""
+    """Move the operation from the annotation to the status, or refuse it with an Event."""
     why = _refusal(scope, operation)
     if why:
-        scope.record_event("OperationRefused", f"{operation} was not done: {why}", warning=True)
+        scope.record_event("OperationRefused", f"{operation} was not executed: {why}", warning=True)
     elif not _is_written_down(scope, operation):
         deadline = scope.now + timedelta(seconds=scope.settings.power_timeout)
         scope.set(operation_request=OperationRequest(operation=operation, requested_at=scope.now, deadline=deadline))
@@ -128,32 +128,32 @@ async def _accept_reset(scope: Scope, operation: str) -> None:
 
 
 def _is_written_down(scope: Scope, operation: str) -> bool:
-    """True when a process died before it could remove the annotation. What the BMC was asked had none any more."""
+    """True when a process was killed before it removed the annotation. A request that was sent had none any more."""
     request = scope.status.operation_request
     return request is not None and request.operation == operation and request.asked_at is None
 
 
 async def expire_reset(scope: Scope) -> Requeue | None:
-    """Drop a request that could not be carried out in its time: a reset must not come as a surprise."""
+    """Drop a request that could not be sent before its deadline: a late reset would be unexpected."""
     request = scope.status.operation_request
     if request is not None and request.asked_at is None and request.deadline and scope.now >= request.deadline:
         seconds = scope.settings.power_timeout
-        _drop(scope, "OperationFailed", f"the BMC could not be asked for it within {seconds:.0f} s; it is dropped")
+        _drop(scope, "OperationFailed", f"it could not be sent to the BMC within {seconds:.0f} s and is dropped")
     return None
 
 
 async def perform_reset(scope: Scope) -> Requeue | None:
-    """Ask the BMC for the reset that is written down, if there is one. Raises BMCError while nothing was asked yet."""
+    """Send the recorded reset to the BMC, if there is one. Raises BMCError as long as nothing was sent."""
     request = scope.status.operation_request
     if request is None:
         return None
     if request.asked_at is not None:
-        return _unknown(scope, "the manager ended while it asked the BMC")
+        return _unknown(scope, "the manager stopped while it sent the request")
     system = await scope.observe(max_age=0.0)
     kind = RESETS[request.operation]
     why = _refusal(scope, request.operation)
     if not why and kind in _RESTARTS and system.power_state is PowerState.OFF:
-        why = "the machine is off; force-on-server switches it on"
+        why = "the machine is off; use force-on-server to switch it on"
     if not why and kind is not ResetType.FORCE_OFF:
         why = await _from_disk(scope)
     if why:
@@ -166,12 +166,11 @@ async def perform_reset(scope: Scope) -> Requeue | None:
 
 
 async def _from_disk(scope: Scope) -> str:
-    """Why a start now would go to the network, or nothing once it goes to the disk. Raises BMCError."""
+    """Why the machine would boot from the network now; empty if it boots from its disk. Raises BMCError."""
     await clear_override(scope, max_age=0.0)
-    return (
-        "the BMC keeps its network boot override, so the machine would not come back from its disk"
-        * is_override_kept(scope)
-    )
+    if not is_override_kept(scope):
+        return ""
+    return "the BMC keeps its network boot override, so the machine would not boot from its disk"
 
 
 async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requeue:
@@ -191,21 +190,24 @@ async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requ
     _note_touched(scope)
     scope.set(operation_request=None)
     scope.record_event(
-        "OperationDone", f"{request.operation}: the BMC was asked for the reset {kind}{_after(scope, kind)}"
+        "OperationDone", f"{request.operation}: the reset {kind} was sent to the BMC{_after(scope, kind)}"
     )
     return Requeue(scope.settings.power_poll)
 
 
 def _again(scope: Scope, request: OperationRequest, exc: BMCError) -> Requeue:
     if request.attempts >= _TRIES:
-        _drop(scope, "OperationFailed", f"the BMC refused it {request.attempts} times: {exc}")
+        _drop(scope, "OperationFailed", f"the BMC rejected it {request.attempts} times: {exc}")
         return Requeue(0)
     scope.set(operation_request=msgspec.structs.replace(request, asked_at=None))
     return Requeue(scope.context.jitter(scope.settings.bmc_retry))
 
 
 def _unknown(scope: Scope, why: str) -> Requeue:
-    what = f"whether the BMC did it is not known ({why}); look at the machine, and annotate again if it is to be done"
+    what = (
+        f"it is unknown whether the BMC executed it ({why}); check the machine, and annotate the server again if the "
+        "reset is still required"
+    )
     _drop(scope, "OperationUnconfirmed", what)
     _note_touched(scope)
     return Requeue(scope.settings.power_poll)
@@ -225,29 +227,29 @@ def _note_touched(scope: Scope) -> None:
 
 def _after(scope: Scope, kind: ResetType) -> str:
     if kind is ResetType.FORCE_OFF and scope.status.state == State.RESERVED and _claims_power(scope) == PowerState.ON:
-        return "; its claim wants it on, so it is switched on again"
+        return "; its claim requests power On, so it is switched on again"
     return ""
 
 
 def _refusal(scope: Scope, operation: str) -> str:
-    """Why the state of the server forbids the reset, or nothing."""
+    """Why the state of the server forbids the reset; empty if it does not."""
     failure = scope.status.failure
     state = failure.state if scope.status.state == State.ERROR and failure is not None else scope.status.state
     if is_under_way(scope):
-        return "a network boot is under way; wait until it is over"
+        return "a network boot is in progress; wait until it has ended"
     if RESETS[operation] is ResetType.FORCE_OFF:
         return ""
     owner = traits_of(state).power
     if owner is PowerOwner.MAINTENANCE:
-        return "the maintenance wants it off" * (_maintenance_power(scope) == PowerState.OFF)
+        return "the maintenance requests power Off" * (_maintenance_power(scope) == PowerState.OFF)
     if owner is not PowerOwner.CLAIM:
-        return f"a server in {state} is off or moved by its own state; only force-off-server is obeyed there"
+        return f"in the state {state} the operator controls the power; use force-off-server or wait for another state"
     if not has_booted(scope):
-        return "the claim's first boot is still owed, and comes over the network"
+        return "the claim's first boot, over the network, is still pending"
     claim = _claim(scope)
     if claim is not None and is_asked(claim, scope.status.claim_boot):
-        return "the claim asks for another network boot, which comes first"
-    return "its claim wants it off, or is gone" * (_claims_power(scope) != PowerState.ON)
+        return "the claim requests another network boot, which is still pending"
+    return "its claim requests power Off, or no longer exists" * (_claims_power(scope) != PowerState.ON)
 
 
 def _claims_power(scope: Scope) -> str:

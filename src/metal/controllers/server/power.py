@@ -1,14 +1,14 @@
-"""Brings the power of a machine to On or Off, and decides whether a reported Off can be believed.
+"""Brings the power of a machine to On or Off, and decides whether a reported Off can be trusted.
 
 A power change takes seconds to minutes, and only the BMC can show it: a BMC may refuse a request, forget it, be busy,
 or report an old state from a cache. Each reconcile calls `converge`, which makes one step and never waits.
 
 In: the target, and the power state that the BMC reports (`Scope.observe`).
 
-Remembered: `status.powerRequest` (target, reason, time, deadline, and when it was forced) is written before the BMC is
-asked, so that a manager which takes over knows of the request. `status.onRequestedAt` is the time of the last request
-for On that no reading has confirmed yet. The memo holds when the BMC was last asked and when to look next; losing it
-costs one more request.
+Remembered: `status.powerRequest` (target, reason, time, deadline, and when it was forced) is written before the request
+is sent, so that a manager which takes over knows of it. `status.onRequestedAt` is the time of the last request for On
+that no reading has confirmed yet. The memo holds when a request was last sent and when to read the power next; losing
+it costs one more request.
 
 Out: requests to the BMC. Off is graceful first; it is forced after `graceful_timeout`, at once when the BMC has no
 graceful shutdown, or when the caller says that nothing on the machine needs one. A graceful shutdown is requested once;
@@ -17,7 +17,7 @@ On and a forced Off are requested again every 30 seconds.
 End: the BMC reports the target, or the deadline passes and the server goes to Error with the reason `PowerOnTimeout` or
 `PowerOffTimeout`. A deadline that passed while the BMC did not answer starts again.
 
-An Off may be older than the last power-on. Until On was seen, or `power_settle` seconds have passed since On was
+A reported Off may predate the last power-on. Until On was read, or `power_settle` seconds have passed since On was
 requested, an Off does not count as reached, so that no running machine is released; Off is requested again.
 """
 
@@ -36,24 +36,24 @@ from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 
 _INSIST = 30.0
-"""Seconds after which a request that changed nothing is made again; a BMC may have dropped it."""
+"""Seconds after which a request that changed nothing is repeated; a BMC may have dropped it."""
 _SLOWEST = 10.0
-"""Longest pause between two looks at a power change, in seconds."""
+"""Longest pause between two readings during a power change, in seconds."""
 
 
 class _Refused(Exception):
-    """The BMC refuses to switch off what it takes to be off; whether it is, the next looks tell."""
+    """The BMC refuses to switch off a machine that it reports as off; later readings show whether it is."""
 
 
 async def converge(
-    scope: Scope, target: PowerState, why: str, *, force: bool = False, look: float | None = None
+    scope: Scope, target: PowerState, why: str, *, force: bool = False, first_poll: float | None = None
 ) -> Requeue | None:
     """One step towards `target` (On or Off); None when it is reached.
 
-    The request is written to status before it goes to the BMC, so that a manager that takes over knows of it.
-    `force` cuts the power at once, for what holds nothing worth a shutdown. `look` is the first pause before looking
-    whether it happened, in seconds. Past the deadline the server goes to Error. An Off that may be older than the last
-    power-on is no Off. Raises BMCError.
+    The request is written to status before it is sent to the BMC, so that a manager that takes over knows of it.
+    `force` cuts the power at once, when nothing on the machine needs a shutdown. `first_poll` is the pause before the
+    first reading, in seconds. Past the deadline the server goes to Error. An Off that may predate the last power-on
+    does not count. Raises BMCError.
     """
     request = _pending(scope, target)
     if request is not None and (early := too_early(scope)) > 0:
@@ -66,23 +66,24 @@ async def converge(
         _report_unexpected(scope, target, system, why)
         request = _request(scope, target, why, force=force)
         await _record(scope, request)
-        return await _act(scope, request, look)
+        return await _act(scope, request, first_poll)
     return await _insist(scope, request)
 
 
 def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
-    """An Event when the power was as it should be, and is not any more although nothing here changed it."""
+    """Record an Event when the power was as required and was changed outside the operator."""
     last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
     ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
     if last.power_state != target.value or ours:
         return
-    text = f"the machine is {system.power_state}, and not by our doing; it is switched {target.lower()} again ({why})"
+    found = f"the machine is {system.power_state}, changed outside the operator"
+    text = f"{found}; it is switched {target.lower()} again ({why})"
     scope.record_event("UnexpectedPower", text, warning=True)
 
 
 def too_early(scope: Scope) -> float:
-    """Seconds until the next look at a power change; 0 when it is time."""
-    left = scope.memo.look_at - asyncio.get_running_loop().time()
+    """Seconds until the power is read next; 0 when it is time."""
+    left = scope.memo.poll_at - asyncio.get_running_loop().time()
     return left if left > 0.01 else 0.0
 
 
@@ -90,7 +91,7 @@ def _pending(scope: Scope, target: PowerState) -> PowerRequest | None:
     request = scope.status.power_request
     if request is None or request.target != target.value:
         return None
-    if request.requested_at is None or request.requested_at > scope.now:  # the clock was set back: nothing to go by
+    if request.requested_at is None or request.requested_at > scope.now:  # the clock was set back
         return None
     return request
 
@@ -103,7 +104,7 @@ def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> Powe
 
 
 async def _record(scope: Scope, request: PowerRequest) -> None:
-    # Where the answer is lost, the request stands without having been made: what was asked before says nothing of it.
+    # If this write's answer is lost, the request is recorded but not sent: the time of an earlier one does not apply.
     scope.memo.acted_at = -math.inf
     scope.set(power_request=request)
     if request.target == PowerState.ON:
@@ -129,7 +130,7 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
             note_on(scope)
         return await _act(scope, request)
     elapsed = (scope.now - begun).total_seconds()
-    return _look_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
+    return _poll_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
 
 
 def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
@@ -152,7 +153,7 @@ def _moving(scope: Scope, request: PowerRequest) -> bool:
     return scope.status.power_state == moving.value and request.forced_at is None
 
 
-async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -> Requeue:
+async def _act(scope: Scope, request: PowerRequest, first_poll: float | None = None) -> Requeue:
     await scope.require_latest()
     scope.memo.acted_at = asyncio.get_running_loop().time()
     scope.invalidate()
@@ -162,32 +163,32 @@ async def _act(scope: Scope, request: PowerRequest, look: float | None = None) -
         else:
             await _power_off(scope, force=request.forced_at is not None)
     except (BMCConflict, _Refused):
-        scope.memo.acted_at = -math.inf  # another change is under way; ask again at the next look
+        scope.memo.acted_at = -math.inf  # another change is in progress: repeat the request after the next reading
     except (BMCNotSupported, BMCBadRequest):
         if request.target == PowerState.ON or request.forced_at is not None:
             raise
-        return await _force(scope, request, "the BMC cannot ask the operating system to shut down")
+        return await _force(scope, request, "the BMC supports no graceful shutdown")
     except BMCError:
         scope.memo.acted_at = -math.inf
         raise
-    return _look_again(scope, request, look or scope.settings.power_poll)
+    return _poll_again(scope, request, first_poll or scope.settings.power_poll)
 
 
-def _look_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
-    """Look no earlier, no matter what causes the next pass: a change of power takes its time."""
+def _poll_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
+    """Read the power no earlier, even if another cause starts the next pass: a power change takes time."""
     _name_wait(scope, request)
     pause = scope.context.jitter(seconds)
-    scope.memo.look_at = asyncio.get_running_loop().time() + pause
+    scope.memo.poll_at = asyncio.get_running_loop().time() + pause
     return Requeue(pause)
 
 
 def _name_wait(scope: Scope, request: PowerRequest) -> None:
-    doubted = "; the Off that its BMC shows may be older than the last power-on" if is_shown_off(scope) else ""
+    outdated = "; the Off that the BMC reports may predate the last power-on" if is_shown_off(scope) else ""
     text = f"power {request.target} ({request.reason})"
     if request.target == PowerState.ON:
         scope.wait(WaitFor.POWER_ON, text, until=request.deadline)
     else:
-        scope.wait(WaitFor.POWER_OFF, text + doubted, until=request.deadline)
+        scope.wait(WaitFor.POWER_OFF, text + outdated, until=request.deadline)
 
 
 def _deadline(scope: Scope) -> datetime:
@@ -195,14 +196,14 @@ def _deadline(scope: Scope) -> datetime:
 
 
 def note_on(scope: Scope) -> None:
-    """Remember that On is being asked for; one that was asked for shortly before counts as the same."""
+    """Record that On is requested; a request shortly before counts as the same."""
     asked, half = scope.status.on_requested_at, timedelta(seconds=scope.settings.power_settle / 2)
     if asked is None or not asked <= scope.now < asked + half:
         scope.set(on_requested_at=scope.now)
 
 
 def is_old_off(scope: Scope, system: SystemInfo) -> bool:
-    """True when the reading is Off, and may be older than the last power-on; forgets a power-on that is long past."""
+    """True when the reading is Off and may predate the last power-on; clears a power-on that is long past."""
     asked = scope.status.on_requested_at
     if asked is None or system.power_state is not PowerState.OFF:
         return False
@@ -216,12 +217,12 @@ def is_old_off(scope: Scope, system: SystemInfo) -> bool:
 
 
 def is_shown_off(scope: Scope) -> bool:
-    """True when the BMC was last seen to report Off although On was asked for and not seen since."""
+    """True when the last reading is Off although On was requested and has not been read since."""
     return scope.status.on_requested_at is not None and scope.status.power_state == PowerState.OFF
 
 
 async def _power_off(scope: Scope, *, force: bool) -> None:
-    """Ask for Off, also where the BMC still shows an old one. Raises _Refused and BMCError."""
+    """Request Off, also when the BMC still reports an old Off. Raises _Refused and BMCError."""
     if not is_shown_off(scope):
         await scope.connected().power_off(scope.uri, force=force)
         return

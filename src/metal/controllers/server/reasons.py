@@ -64,10 +64,10 @@ _OF_BMC = "BMC"
 
 
 def of_bmc(reason: str) -> str:
-    """The reason of a failure that is over as soon as the BMC answers."""
+    """The reason of a failure that ends as soon as the BMC answers."""
     return reason if reason.startswith(_OF_BMC) else f"{_OF_BMC}{reason}"
 
 
 def is_of_bmc(reason: str) -> bool:
-    """True for a failure that is over as soon as the BMC answers."""
+    """True for a failure that ends as soon as the BMC answers."""
     return reason.startswith(_OF_BMC)

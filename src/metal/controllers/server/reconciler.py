@@ -1,4 +1,4 @@
-"""Walks a Server through its life: Initial, Discovery, Available, Reserved, Cleanup, Maintenance, Parked, Error."""
+"""Moves a Server through its states: Initial, Discovery, Available, Reserved, Cleanup, Maintenance, Parked, Error."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -60,30 +60,30 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
     maintenance.enter,
     connect.pause,
 )
-"""Steps that need no BMC, so that they work while the BMC is away. The first that returns a result ends the pass.
+"""Steps that need no BMC, so they work while the BMC does not answer. The first that returns a result ends the pass.
 
 The order matters:
-- `recreated.enter` is first of those that look at the state, because every later step relies on there being one.
+- `recreated.enter` is the first that reads the state, because every later step relies on there being one.
 - `adoption.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
 - `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server
   whose BMC restarts can be retried, parked or ignored.
 - `operations.expire_reset` comes before the steps that end the pass early: a reset that could not be sent in time is
   dropped also while the server is parked or its BMC restarts.
 - `parked.hold` comes before `maintenance.enter`: a maintenance does not take a parked server.
-- `connect.pause` is last: it ends the pass, and only the BMC is left to be asked.
+- `connect.pause` is last: it ends the pass, and all later steps send requests to the BMC.
 """
 
 _WITH_THE_BMC = (operations.perform_reset, adoption.hold, parked.park)
-"""Steps that come before the step of the state, with the BMC at hand. The first that returns a result ends the pass.
+"""Steps that come before the step of the state and need the BMC. The first that returns a result ends the pass.
 
-A reset that was accepted is sent before any other step can switch the machine. A server of another operator that is
-undecided is held before a step of ours can switch it off, and that includes parking.
+A reset that was accepted is sent before any other step can switch the machine. An undecided server of another operator
+is held before any step, including parking, can switch it off.
 """
 
 
 @dataclass
 class ServerReconciler:
-    """Level-triggered: one step for one Server, one status patch on the way out (more only where order matters)."""
+    """Level-triggered: one step for one Server, one status patch at the end (more only where the order matters)."""
 
     deps: Deps
 
@@ -98,7 +98,7 @@ class ServerReconciler:
             result = await self._walk(scope)
             await scope.commit()
         except NotFound:
-            if self.deps.servers.get(key) is None:  # deleted while we were at it
+            if self.deps.servers.get(key) is None:  # deleted during this pass
                 return Done()
             raise
         return result
@@ -131,14 +131,14 @@ class ServerReconciler:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What the reconciler does with the API, but for what its modules declare."""
+    """Permissions of the reconciler, beside those that its modules declare."""
     seen = (
         kinds.server, kinds.claim, kinds.boot_config, kinds.maintenance, kinds.bmc, kinds.bmc_secret, kinds.endpoint,
     )  # fmt: skip
     return (
         *follows(*seen, why="a Server follows its BMC, its claim, its boot configuration and its maintenance"),
         Permission(
-            kinds.server, ("patch",), "writes finalizer, claim and boot references, and removes obeyed operations"
+            kinds.server, ("patch",), "writes finalizer, claim and boot references, and removes executed operations"
         ),
-        Permission(kinds.server, ("patch",), "says what state the server is in and what is awaited", "status"),
+        Permission(kinds.server, ("patch",), "reports the state of the server and what is awaited", "status"),
     )

@@ -1,4 +1,4 @@
-"""One pass over one Server: what it knows, what it changes, and the one status patch on the way out."""
+"""One pass over one Server: what it knows, what it changes, and the one status patch at its end."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -36,19 +36,19 @@ from metal.machine import boot_window
 
 @dataclass
 class Memo:
-    """What this process remembers of a server between passes. Losing it costs a request, never correctness."""
+    """What this process remembers of a server between passes. Its loss costs a request, never correctness."""
 
     observed_at: float = float("-inf")
     system: SystemInfo | None = None
     acted_at: float = float("-inf")
-    look_at: float = float("-inf")
+    poll_at: float = float("-inf")
     reset_at: float = float("-inf")
     checked_window: str = ""
 
 
 @dataclass
 class Deps:
-    """What the reconciler works with; made once."""
+    """What the reconciler works with; created once."""
 
     context: Context
     settings: ServerSettings
@@ -70,7 +70,7 @@ class Deps:
 
 
 class Scope(StatusScope[Server]):
-    """One pass over one Server. Events are sent with the status that they tell of, never before."""
+    """One pass over one Server. Events are sent after the status that they report is written, never before."""
 
     status: ServerStatus
 
@@ -92,7 +92,7 @@ class Scope(StatusScope[Server]):
 
     @property
     def settings(self) -> ServerSettings:
-        """Settings of the reconciler; an idle server is looked at less often while its BMC sends events."""
+        """Settings of the reconciler; an idle server is polled less often while its BMC sends events."""
         return self._settings
 
     @property
@@ -101,17 +101,17 @@ class Scope(StatusScope[Server]):
         return self.server.spec.system_uri
 
     def connected(self) -> BMC:
-        """The BMC; the phase before made sure that there is one."""
+        """The BMC, which `connect.run` has attached."""
         if self.bmc is None:
             raise RuntimeError("this state needs a BMC")
         return self.bmc
 
     def record_event(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """Record an Event on the server, once the status it tells of is written."""
+        """Record an Event on the server after the status that it reports is written."""
         self._events.append(("Warning" if warning else "Normal", reason, message))
 
     def bmc_was_unreachable(self) -> bool:
-        """True in the first pass after an outage: operations whose deadline passed in it had no chance."""
+        """True in the first pass after an outage: a deadline that passed during the outage does not count."""
         known = self.find_condition(ConditionType.BMC_REACHABLE)
         return known is not None and known.status == "False"
 
@@ -132,7 +132,7 @@ class Scope(StatusScope[Server]):
         return Requeue(0)
 
     def fail(self, reason: str, message: str) -> Requeue:
-        """Enter Error: `message` says what failed, what was awaited, and what to do; how to go on is added."""
+        """Enter Error: `message` says what failed, what was awaited, and what to do; the retry command is added."""
         annotation = f"{self.context.kinds.key(OPERATION)}=retry"
         message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
         if self.status.state != State.ERROR:
@@ -153,8 +153,8 @@ class Scope(StatusScope[Server]):
     ) -> Requeue:
         """Name what is awaited, and until when: `until`, or `deadline` seconds after this wait began.
 
-        Comes back after `poll` seconds, or at the deadline. `traits.WAITS` has the default deadline and poll.
-        What a missed deadline means is decided by the caller.
+        The next pass is after `poll` seconds, or at the deadline. `traits.WAITS` has the defaults of both. The
+        caller decides what a missed deadline means.
         """
         old = self.status.wait
         since = min(old.since, self.now) if old and old.for_ == name and old.since else self.now
@@ -182,13 +182,13 @@ class Scope(StatusScope[Server]):
         self.set(wait=None, waiting_for="")
 
     def close_window(self) -> None:
-        """Nothing more is served to the machine, unless it has all it needs already."""
+        """Serve nothing more to the machine, unless its boot has succeeded."""
         window = self.status.boot_window
         if window is not None and window.phase not in (Phase.SUCCEEDED, Phase.CLOSED):
             self.set(boot_window=boot_window.close(window))
 
     async def observe(self, *, max_age: float | None = None) -> SystemInfo:
-        """Read power, boot override and LED from the BMC, unless a reading is fresh enough. Raises BMCError."""
+        """Read power, boot override and LED from the BMC, unless the last reading is recent enough. Raises BMCError."""
         limit = self.settings.observe_max_age if max_age is None else max_age
         loop_now = asyncio.get_running_loop().time()
         if self.memo.system is None or loop_now - self.memo.observed_at > limit:
@@ -201,12 +201,12 @@ class Scope(StatusScope[Server]):
         return system
 
     def record_override(self, override: BootOverride) -> None:
-        """The override as it was read back after a write; the rest of the last reading still holds."""
+        """The override as it was read back after a write; the rest of the last reading stays valid."""
         if self.memo.system is not None:
             self.memo.system = replace(self.memo.system, boot=override)
 
     def invalidate(self) -> None:
-        """The last reading is worth nothing any more."""
+        """Discard the last reading."""
         self.memo.system = None
 
     async def commit(self) -> None:
@@ -214,8 +214,8 @@ class Scope(StatusScope[Server]):
         before = self.obj
         await super().commit()
         self._is_latest = self._is_latest or self.obj is not before
-        told, self._events = self._events, []
-        for kind, reason, message in told:
+        events, self._events = self._events, []
+        for kind, reason, message in events:
             self.event(kind, reason, message)
 
     async def patch(self, changes: dict[str, Any]) -> None:
@@ -226,7 +226,7 @@ class Scope(StatusScope[Server]):
     async def require_latest(self) -> None:
         """Have the API confirm, once in a pass, that this is the newest version of the server. Raises Conflict.
 
-        Before whatever could harm a tenant: a process that lost its leadership may still act on an old cache.
+        Required before anything that could harm a tenant: a process that lost its leadership may act on an old cache.
         """
         await self.commit()
         if not self._is_latest:

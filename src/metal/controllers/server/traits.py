@@ -1,6 +1,6 @@
 """What each state of a Server permits, and what it waits for: one table, for everything that decides by the state.
 
-A controller that asks "may this be done in that state?" looks here, with `traits_of`, instead of listing states. So a
+A controller that asks "may this be done in that state?" asks `traits_of` instead of listing states. So a
 new state is the enum `metal.api.server.State`, a module in this package, a row in `TRAITS`, and its registration in
 `reconciler.STATES`; `make generate` writes the row into the CRD and docs/states.md.
 
@@ -22,15 +22,15 @@ class PowerOwner(StrEnum):
     STATE = "the state"
     CLAIM = "the claim"
     MAINTENANCE = "the maintenance"
-    UNCHANGED = "nothing, it is left as it is"
+    UNCHANGED = "nothing, the power is left unchanged"
 
 
 class BMCUse(StrEnum):
     """Whether a state needs the BMC."""
 
     NEEDED = "needed"
-    OPTIONAL = "may be away"
-    UNUSED = "not asked"
+    OPTIONAL = "optional"
+    UNUSED = "not used"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Traits:
     released: bool = False
     """No claim uses the server any more; `metalctl release --wait` ends."""
     parkable: bool = False
-    """operation=park is carried out; in other states it is deferred."""
+    """operation=park is executed; in other states it is deferred."""
     interruptible: bool = False
     """A maintenance takes the server out of the state at once."""
     resumable: bool = True
@@ -62,9 +62,9 @@ class Traits:
     boots_probe: bool = False
     """Network boots run the probe, so another probe image is another boot."""
     closes_boot_window: bool = False
-    """Entering the state ends a network boot that is under way."""
+    """Entering the state ends a network boot that is in progress."""
     owed_when_deleted: bool = False
-    """When the Server is deleted, an erasure may be owed although nothing of a tenant is recorded as served."""
+    """When the Server is deleted, an erasure may be outstanding although nothing of a tenant is recorded as served."""
     power: PowerOwner = PowerOwner.STATE
     """What decides whether the machine is on or off."""
     bmc: BMCUse = BMCUse.NEEDED
@@ -93,7 +93,7 @@ TRAITS: Mapping[State, Traits] = {
     State.CLEANUP: Traits(
         claim_boots=True, boots_probe=True, closes_boot_window=True, owed_when_deleted=True,
         blocks_maintenance=Blocked(
-            "ServerInCleanup", "the cleanup of server {name} after its last claim"
+            "ServerInCleanup", "the cleanup of server {name} after its last claim to end"
         ),
         waits=(*_BOOT, WaitFor.FIRMWARE_RESET, WaitFor.SANITIZATION),
     ),
@@ -133,7 +133,7 @@ class Awaited:
     deadline: str = ""
     """Setting with the default deadline in seconds; empty when there is none."""
     poll: str = "resync"
-    """Setting with the default pause before the next look."""
+    """Setting with the default pause before the next check."""
 
 
 EVERY_STATE = (
@@ -145,21 +145,23 @@ WITHOUT_STATE = (WaitFor.FORMER_TENANT,)
 
 WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.BMC: Awaited("the BMC to answer", "bmc_timeout", "bmc_retry"),
-    WaitFor.BMC_RESTART: Awaited("the BMC to be back from its restart", poll="bmc_retry"),
-    WaitFor.TAKEOVER_GO_AHEAD: Awaited("operation=retry, for a server that another operator left"),
-    WaitFor.CUSTOM_RESOURCE_DEFINITIONS: Awaited("CRDs that know the fields of this operator"),
+    WaitFor.BMC_RESTART: Awaited("the BMC to answer after its restart", poll="bmc_retry"),
+    WaitFor.TAKEOVER_GO_AHEAD: Awaited("operation=retry, for a server that another operator managed"),
+    WaitFor.CUSTOM_RESOURCE_DEFINITIONS: Awaited("CRDs with the fields of this operator"),
     WaitFor.FORMER_TENANT: Awaited(
         "a decision by an administrator: a Server was deleted and created again, and its tenant is ambiguous"
     ),
     WaitFor.POWER_OFF: Awaited("power Off: graceful first, forced after `timeouts.graceful`", "power_timeout"),
     WaitFor.POWER_ON: Awaited("power On", "power_timeout"),
-    WaitFor.BOOT_CONFIGURATION: Awaited("the image to be local and the Ignition to be valid", "boot_config_timeout"),
-    WaitFor.BOOT_CONFIRMATION: Awaited("proof that it was the machine itself that booted", "race_window"),
-    WaitFor.BOOT_RETRY: Awaited("a pause before the next network boot", "boot_retry"),
-    WaitFor.BOOT_OVERRIDE: Awaited(
-        "the BMC to drop its network boot override, before a tenant's machine is switched on", "power_timeout"
+    WaitFor.BOOT_CONFIGURATION: Awaited(
+        "the image to be downloaded and the Ignition to be valid", "boot_config_timeout"
     ),
-    WaitFor.PROBE_REPORT: Awaited("the probe's report of this very boot", "discovery_timeout"),
+    WaitFor.BOOT_CONFIRMATION: Awaited("the verification that the machine itself booted", "race_window"),
+    WaitFor.BOOT_RETRY: Awaited("the pause before the next network boot to end", "boot_retry"),
+    WaitFor.BOOT_OVERRIDE: Awaited(
+        "the BMC to clear its network boot override before a tenant's machine is switched on", "power_timeout"
+    ),
+    WaitFor.PROBE_REPORT: Awaited("the probe to send its report of this boot", "discovery_timeout"),
     WaitFor.CLAIM_BOOT: Awaited("the machine to fetch the tenant's Ignition", "claim_boot_timeout"),
     WaitFor.FIRMWARE_RESET: Awaited("the BMC to accept the reset of BIOS or TPM", "power_timeout", "bmc_retry"),
     WaitFor.SANITIZATION: Awaited("the drives to be erased", "sanitization_timeout"),
@@ -167,5 +169,5 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.MAINTENANCE_BOOT: Awaited("the machine to fetch the Ignition of the maintenance", "claim_boot_timeout"),
     WaitFor.RELEASE: Awaited("an administrator to remove `spec.serverClaimRef`"),
     WaitFor.UNPARK: Awaited("operation=unpark"),
-    WaitFor.REPAIR: Awaited("operation=retry, or the cause to go away"),
+    WaitFor.REPAIR: Awaited("the cause to be removed, or operation=retry"),
 }

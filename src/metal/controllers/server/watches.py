@@ -71,13 +71,13 @@ def _server_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
 
 
 def _servers_of_claim(deps: Deps, claim: ServerClaim) -> Iterable[Key]:
-    """The server that the claim names, and whichever it holds: a claim may be deleted before it could name one."""
+    """The server that the claim names, and those it holds: a claim may be deleted before it could name one."""
     named = () if claim.spec.server_ref is None else (Key(claim.spec.server_ref.name),)
     return {*named, *map(key_of, deps.servers.by_index(BY_CLAIM, str(key_of(claim))))}
 
 
 def _is_order(old: ServerClaim | None, new: ServerClaim | None) -> bool:
-    """Whether a claim may want something else of its server: most of what it says in its status it has from there."""
+    """Whether a change of a claim may concern its server: most of its status is copied from the server."""
     return old is None or new is None or _order(old) != _order(new)
 
 
@@ -93,13 +93,13 @@ def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
 
 
 def _servers_of_bmc(deps: Deps, old: BMCObject | None, new: BMCObject | None) -> Iterable[Key]:
-    """Those of a BMC that is back, that sent an event, or whose events can no longer be counted on."""
-    told = bmc_events.event_received(old, new)
-    if new is None or not (told or _came_back(old, new) or bmc_events.events_stopped(old, new)):
+    """The servers of a BMC that answers again, that sent an event, or whose events have stopped."""
+    notified = bmc_events.event_received(old, new)
+    if new is None or not (notified or _came_back(old, new) or bmc_events.events_stopped(old, new)):
         return
     for key in map(key_of, deps.servers.by_index(BY_BMC, new.metadata.name)):
-        if told and (memo := deps.memos.get(key)) is not None:
-            memo.system = None  # what was read before the event says nothing of it
+        if notified and (memo := deps.memos.get(key)) is not None:
+            memo.system = None  # a reading from before the event is outdated
         yield key
 
 

@@ -125,13 +125,13 @@ class StatusScope(Generic[T]):
         self.status = pending
 
     def adopt(self, obj: T) -> None:
-        """Go on with a newer version of the object."""
+        """Continue with a newer version of the object."""
         self.obj, self.status = obj, obj.status or self._empty
         self.informer.observe(obj)
 
 
 def _changes(old: msgspec.Struct, new: msgspec.Struct) -> dict[str, Any]:
-    """The merge patch between two statuses. What a pass left alone is the same object still, and is not compared."""
+    """The merge patch between two statuses. A field that was not set is the same object, and is not compared."""
     names = zip(new.__struct_fields__, new.__struct_encode_fields__, strict=True)
     touched = {wire for name, wire in names if getattr(old, name) is not getattr(new, name)}
     if not touched:

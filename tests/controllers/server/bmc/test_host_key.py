@@ -1,4 +1,4 @@
-"""The SSH host key of a BMC inside a Server: consoles write it, the Server says what became of it."""
+"""The SSH host key of a BMC inside a Server: consoles record it, and the Server reports it."""
 
 from typing import Any
 

@@ -68,7 +68,7 @@ async def test_a_success_counts_although_the_claim_changed_in_the_same_moment() 
     assert next(c.reason for c in claim.status.conditions if c.type == "Current") == "ChangedAfterBoot"
 
 
-async def test_a_success_counts_although_the_boot_configuration_was_made_anew() -> None:
+async def test_a_success_counts_although_the_boot_configuration_was_recreated() -> None:
     """A boot configuration with another UID must not boot the same claim's machine a second time."""
     async with world() as w:
         await claimed_and_booting(w)
@@ -132,7 +132,7 @@ async def test_a_discovery_that_somebody_else_reported_is_done_again() -> None:
 
 
 async def test_a_lost_report_is_asked_for_again_on_retry() -> None:
-    """A window that has succeeded before proves nothing: retry boots the probe anew."""
+    """A window that succeeded before does not count: retry boots the probe again."""
     async with world() as w:
         await w.add_server()
         await w.until("Discovery")

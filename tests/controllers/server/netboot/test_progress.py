@@ -1,4 +1,4 @@
-"""Whose boot was it? Without a DHCP lease of the machine, a boot is believed only after nobody else claimed it."""
+"""Without a DHCP lease of the machine, a boot counts only after no other client has requested its script."""
 
 import asyncio
 
@@ -56,7 +56,7 @@ async def test_a_lease_of_the_machine_is_proof_at_once() -> None:
 
 
 async def test_a_lease_at_another_address_proves_nothing() -> None:
-    """Somebody else was served: the machine's address is another one."""
+    """Another client was served: the machine's address is another one."""
     async with world() as w:
         await _without_lease(w)
         await w.client.create(
@@ -108,7 +108,7 @@ async def test_a_claims_boot_in_doubt_starts_again_and_a_proved_one_is_never_sto
 
 
 async def _claim_boots(w: World) -> None:
-    """The machine, or somebody in its place, gets script and Ignition."""
+    """The machine, or another client in its place, gets script and Ignition."""
     await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
     await asyncio.sleep(0.5)
     await w.config_ready("c1", "default")
@@ -145,11 +145,11 @@ async def test_an_old_inventory_is_not_taken_for_a_new_one() -> None:
         failed = await w.until("Error")
     assert failed.status.failure is not None
     assert failed.status.failure.reason == "ReportLost"
-    assert "is not of this boot" in failed.status.failure.message
+    assert "is from another boot" in failed.status.failure.message
 
 
 async def test_a_claim_does_not_get_a_server_whose_discovery_is_in_doubt() -> None:
-    """The network cards that a stranger may have reported decide nobody's boot: discovery runs first."""
+    """Another client may have sent the report, so discovery runs again before a claim gets the server."""
     async with world() as w:
         await w.add_server()
         await w.discover()

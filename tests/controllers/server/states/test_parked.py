@@ -1,4 +1,4 @@
-"""Parking: hands off a server until somebody unparks it, whatever happens to its status, claim or machine."""
+"""A parked server is not changed until it is unparked, also when its status, claim or machine changes."""
 
 import asyncio
 from typing import Any
@@ -60,7 +60,7 @@ async def test_a_free_server_is_parked_and_available_again() -> None:
     "Server: parking", "A machine that was switched on while parked is switched off before it can be claimed."
 )
 async def test_a_machine_that_was_switched_on_while_parked_is_off_before_it_can_be_claimed() -> None:
-    """The status says Off, as it was when the server was parked; nobody may take its word for it."""
+    """The status says Off, as when the server was parked; it does not count."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -187,7 +187,7 @@ async def test_a_claim_that_goes_while_its_server_is_parked_is_cleaned_up_afterw
 
 
 async def test_a_claim_reference_removed_by_hand_leads_to_cleanup_too() -> None:
-    """Nobody holds the server any more, and what a tenant left is still there."""
+    """No claim holds the server any more, and a tenant's data is still there."""
     async with world() as w:
         await claimed_and_booted(w)
         await _park(w)
@@ -344,7 +344,7 @@ async def test_a_parked_server_of_the_go_operator_stays_parked_until_it_is_unpar
 
 
 async def test_parked_without_a_marker_is_parked_no_more() -> None:
-    """Somebody removed the marker by hand; what nobody remembers of a claimed machine counts as booted."""
+    """The marker was removed manually; a claimed machine without a recorded boot counts as booted."""
     async with world() as w:
         await claimed_and_booted(w)
         await w.runtime.stop(grace=0.0)

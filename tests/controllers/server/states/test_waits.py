@@ -65,7 +65,7 @@ async def test_a_kept_override_holds_the_power_on_back_until_the_bmc_drops_it() 
 
 
 async def test_a_contested_boot_leaves_no_deadline_of_the_boot_before() -> None:
-    """The wait of the second boot ends with the second window; until then nobody spins."""
+    """The wait of the second boot ends with the second window; until then no pass repeats in a loop."""
     async with world(discovery_timeout=300.0) as w:
         await w.add_server()
         await w.until("Discovery")
@@ -85,7 +85,7 @@ async def test_a_contested_boot_leaves_no_deadline_of_the_boot_before() -> None:
 
 @pytest.mark.behaviour("Server: network boot", "A clock that was set back does not keep a boot window open.")
 async def test_a_clock_that_was_set_back_does_not_keep_a_window_open() -> None:
-    """A window never lasts longer than a boot may take, whatever the clock said when it was opened."""
+    """A window never lasts longer than a boot may take, also when the clock was set back after it was opened."""
     async with world(discovery_timeout=100.0) as w:
         await w.add_server()
         await w.until("Discovery")
@@ -147,7 +147,7 @@ async def test_a_power_state_that_is_neither_on_nor_off_is_waited_for_and_then_n
 
 
 async def test_a_bmc_that_shows_a_running_machine_as_off_does_not_fail_its_boot() -> None:
-    """What the machine fetches proves that it is on, whatever the BMC still shows."""
+    """A request of the machine proves that it is on, also while the BMC still reports Off."""
     async with world() as w:
         await w.add_server()
         await w.until("Discovery")

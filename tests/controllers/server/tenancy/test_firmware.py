@@ -84,7 +84,7 @@ async def test_the_servers_label_goes_before_the_setting(label: str, setting: st
 
 
 async def test_a_label_that_is_no_word_is_told() -> None:
-    """In the condition that tells of the other label, too."""
+    """An invalid label is reported in the same condition as the other label."""
     async with world(**CLEARS) as w:
         await claimed_and_booted(w)
         labels = {KINDS.key("sanitization-firmware"): "Wipe"}
@@ -93,7 +93,7 @@ async def test_a_label_that_is_no_word_is_told() -> None:
         server = await w.server()
     (found,) = [one for one in server.status.conditions if one.type == "SanitizationPolicyValid"]
     assert (found.status, found.reason) == ("False", "InvalidLabel")
-    assert "write None, ClearTPM, ResetBIOS" in found.message
+    assert "use one of None, ClearTPM, ResetBIOS" in found.message
 
 
 async def test_a_bmc_that_shows_nothing_is_not_believed() -> None:
@@ -107,7 +107,7 @@ async def test_a_bmc_that_shows_nothing_is_not_believed() -> None:
 
 
 async def test_a_bmc_that_forgets_is_found_out_at_once_and_retry_asks_anew() -> None:
-    """It said yes and shows nothing to be done; once it is mended, another erasure goes through."""
+    """The BMC accepts the request and reports nothing as pending; after a repair another erasure succeeds."""
     async with world(**REQUIRED) as w:
         await released(w)
         w.bmc.forgets_firmware = True
@@ -129,7 +129,7 @@ async def test_what_is_still_pending_after_the_boot_has_failed() -> None:
         w.bmc.keeps_firmware = True
         proof = await erased(w)
     assert told(proof) == [("ClearTPM", "Failed")]
-    assert "still to be done" in proof.status.owed[0]
+    assert "but the BMC still reports it as pending" in proof.status.owed[0]
 
 
 async def test_an_ill_bmc_is_asked_again_for_a_while_and_then_the_drives_are_erased_without() -> None:

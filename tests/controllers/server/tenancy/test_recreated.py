@@ -1,4 +1,4 @@
-"""What a machine owes does not go with its Server object: the next one of that machine does it."""
+"""An outstanding erasure outlives its Server object: the next Server of that machine performs it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.looptime
 OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
 
 
-async def made_anew(w: World) -> None:
-    """Somebody deletes the Server, and somebody makes it again."""
+async def recreate(w: World) -> None:
+    """Delete the Server and create it again."""
     await w.client.delete(KINDS.server, "s1")
     await w.until_gone(KINDS.server, "s1")
     await w.client.delete(KINDS.bmc_secret, "s1-secret")
@@ -70,9 +70,9 @@ async def test_what_a_deleted_server_owes_is_done_before_anything_else(
     """Erased to the former tenant's policy, with its drives as they were known; it is discovered only then."""
     async with world(**ERASE) as w:
         await begin(w)
-        await made_anew(w)
+        await recreate(w)
         again = await w.until("Cleanup")
-        owes = await left(w)
+        record = await left(w)
         await maintain(w, on=False)
         await begin_erasing(w)
         await w.erase()
@@ -84,7 +84,7 @@ async def test_what_a_deleted_server_owes_is_done_before_anything_else(
         "Clear",
         ["serial-sda"],
     )
-    assert (owes.status.phase, owes.spec.claim_uid) == ("", again.status.tenant)
+    assert (record.status.phase, record.spec.claim_uid) == ("", again.status.tenant)
     assert (ended.status.phase, ended.status.signature is not None) == ("Succeeded", True)
     assert erased.status.sanitization == "Clear"
     assert condition(server, "Sanitized") == ("True", "Clear")
@@ -94,7 +94,7 @@ async def test_a_drive_that_went_with_the_deleted_server_is_owed() -> None:
     """The new Server knows what the old one had."""
     async with world(**ERASE) as w:
         await in_cleanup(w)
-        await made_anew(w)
+        await recreate(w)
         await begin_erasing(w)
         disks(w)
         await w.erase()
@@ -107,11 +107,11 @@ async def test_what_was_done_is_not_done_again() -> None:
     """Once its cleanup has ended, another Server of that machine is a new one."""
     async with world(**ERASE) as w:
         await in_cleanup(w)
-        await made_anew(w)
+        await recreate(w)
         await begin_erasing(w)
         await w.erase()
         await w.until("Discovery", within=900)
-        await made_anew(w)
+        await recreate(w)
         await w.until("Discovery")
         evidence = await w.evidence()
     assert len(evidence) == 2
@@ -121,13 +121,13 @@ async def test_what_was_done_is_not_done_again() -> None:
     "Cleanup", "A Server that is created again gets its machine back unerased when its claim still exists."
 )
 async def test_a_claim_that_is_still_there_has_its_machine_back_unerased() -> None:
-    """Also one whose boot nobody has written down: it counts as booted, and its disk is left alone."""
+    """A machine whose boot is not recorded counts as booted, so its disk is not overwritten."""
     async with world(**ERASE) as w:
         disks(w, "sda")
         await claimed_and_booting(w)
         await w.fetch_script()
         boots = w.bmc.network_boots
-        await made_anew(w)
+        await recreate(w)
         server = await w.until("Reserved")
         await asyncio.sleep(600)
     assert server.spec.server_claim_ref is not None
@@ -135,7 +135,7 @@ async def test_a_claim_that_is_still_there_has_its_machine_back_unerased() -> No
 
 
 async def test_a_claim_that_goes_while_its_server_is_away_leaves_an_erasure() -> None:
-    """The claim would have had its machine back; now nobody holds it, and its data is still there."""
+    """The claim is deleted before it gets its machine back; no claim holds it, and its data is still there."""
     async with world(**ERASE) as w:
         disks(w, "sda")
         await claimed_and_booted(w)
@@ -151,14 +151,14 @@ async def test_a_claim_that_goes_while_its_server_is_away_leaves_an_erasure() ->
 
 @pytest.mark.parametrize("policy", ["None", "Clear"])
 async def test_a_server_that_owes_nothing_leaves_nothing(policy: str) -> None:
-    """Neither one whose drives its policy leaves alone, nor one that nobody used."""
+    """No record is kept for a machine with the policy None, nor for an unused one."""
     async with world(sanitization_policy=policy) as w:
         if policy == "None":
             await released(w)
         else:
             await w.add_server()
             await w.discover()
-        await made_anew(w)
+        await recreate(w)
         await w.until("Discovery")
         evidence = await w.evidence()
     assert evidence == []
@@ -177,14 +177,14 @@ async def test_leaving_it_twice_is_leaving_it_once() -> None:
 
 
 async def gone(w: World) -> None:
-    """The Server is deleted, and nothing of it is left but what it owes."""
+    """Delete the Server; only the record of its outstanding erasure remains."""
     await w.client.delete(KINDS.server, "s1")
     await w.until_gone(KINDS.server, "s1")
     await w.client.delete(KINDS.bmc_secret, "s1-secret")
 
 
 async def undisturbed(w: World, name: str) -> Server:
-    """Nobody touches the machine for ten minutes."""
+    """The machine is not changed for ten minutes."""
     before = list(w.bmc.writes())
     await asyncio.sleep(600)
     assert w.bmc.writes() == before
@@ -193,7 +193,7 @@ async def undisturbed(w: World, name: str) -> Server:
 
 @pytest.mark.parametrize("policy", ["None", "Clear"])
 async def test_a_tenants_machine_that_comes_back_under_another_name_is_left_alone(policy: str) -> None:
-    """Its claim lives and names another Server: nobody but a person can say what is to become of it."""
+    """Its claim exists and names another Server: an administrator has to decide."""
     async with world(sanitization_policy=policy) as w:
         disks(w, "sda")
         await claimed_and_booted(w)
@@ -207,7 +207,7 @@ async def test_a_tenants_machine_that_comes_back_under_another_name_is_left_alon
 
 
 async def test_a_claim_that_names_the_server_and_never_had_it_gets_nobodys_data() -> None:
-    """Whether its status was lost or it came later cannot be told: the machine is left alone until somebody decides."""
+    """Whether its status was lost or it came later is unknown: the machine is not changed until a decision."""
     async with world(**ERASE) as w:
         await in_cleanup(w)
         await gone(w)
@@ -230,7 +230,7 @@ async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() ->
             server, status=status, metadata=msgspec.structs.replace(server.metadata, uid="another")
         )
         await outstanding.create(w.client, KINDS, other, server.uuid, "Purge")
-        await made_anew(w)
+        await recreate(w)
         again = await w.until("Cleanup")
     assert again.status.sanitization_policy == "Purge"
     assert {drive.serial_number for drive in again.status.drives} == {"serial-sda", "gone"}
@@ -264,7 +264,7 @@ async def test_the_other_spelling_of_a_uuid_is_the_same_machine() -> None:
 
 
 async def test_a_server_with_a_uuid_that_is_none_can_be_deleted() -> None:
-    """Nothing can be left for a machine that nobody can name."""
+    """No record can be kept for a machine without a valid UUID."""
     async with world(**ERASE) as w:
         disks(w, "sda")
         await claimed_and_booted(w)
@@ -276,7 +276,7 @@ async def test_a_server_with_a_uuid_that_is_none_can_be_deleted() -> None:
 
 
 async def test_a_server_of_another_operator_that_waits_for_a_word_owes_nothing() -> None:
-    """Nobody knows of a tenant there: its next Server is a new one."""
+    """No tenant is recorded for the machine: its next Server is a new one."""
     async with world(**ERASE) as w:
         await w.add_server()
         await w.discover()

@@ -99,7 +99,7 @@ async def test_a_raised_number_boots_the_present_image_over_the_network_once() -
 
 
 async def test_the_number_of_a_new_claim_is_answered_by_its_first_boot() -> None:
-    """Whatever it is: there is nothing to repeat."""
+    """The first boot of a claim fulfils its number; no second boot follows."""
     async with world() as w:
         server = await claimed_and_booted(w, bootGeneration=7)
         await asyncio.sleep(900)
@@ -304,7 +304,7 @@ async def test_a_number_raised_as_the_boot_succeeds_is_another_boot() -> None:
 @pytest.mark.behaviour("Server: network boot", "A lost status never repeats a boot.")
 @pytest.mark.parametrize("lost", [("server",), ("server", "claim")], ids="-and-".join)
 async def test_a_lost_status_never_repeats_a_boot(lost: tuple[str, ...]) -> None:
-    """Nobody knows which boots the claim had: they count as had, all that it ever asked for."""
+    """It is unknown which boots the claim had: all that it requested count as done."""
     async with world() as w:
         await begun(w, generation=4)
         await w.fetch_script()

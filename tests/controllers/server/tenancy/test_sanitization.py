@@ -90,7 +90,7 @@ async def test_erased_off_signed_forgotten_available() -> None:
     "Cleanup", "A server whose claim still exists is not erased; it returns to its claim without a boot."
 )
 async def test_nothing_of_a_claim_that_is_still_there_is_erased() -> None:
-    """Whatever led to Cleanup by mistake: the machine is given back to its tenant, and was not booted."""
+    """A claimed server that entered Cleanup by mistake returns to its claim, and its machine is not booted."""
     async with world(**ERASE) as w:
         disks(w, "sda")
         await claimed_and_booted(w)
@@ -142,7 +142,7 @@ async def test_a_drive_that_is_missing_in_the_report_is_owed() -> None:
 
 
 async def test_clear_is_not_enough_where_purge_is_called_for() -> None:
-    """The class that was reached is compared with the policy, whatever the machine calls a success."""
+    """The class that was reached is compared with the policy, also when the machine reports success."""
     async with world(sanitization_policy="Purge") as w:
         await erasing(w)
         await w.erase()
@@ -152,7 +152,7 @@ async def test_clear_is_not_enough_where_purge_is_called_for() -> None:
 
 
 async def test_a_server_of_before_is_measured_by_what_its_inventory_says() -> None:
-    """Discovered when nobody wrote drives down: those with a serial number in status.storages count."""
+    """For a server discovered before drives were recorded, those with a serial number in status.storages count."""
     async with world(**ERASE) as w:
         disks(w, "sda", "sdb")
         await claimed_and_booted(w)
@@ -195,7 +195,7 @@ async def test_a_retry_begins_with_a_new_window_and_new_evidence() -> None:
 
 
 async def test_a_maintenance_leads_out_of_what_is_owed_and_back_into_it() -> None:
-    """Somebody exchanges the drive under a maintenance; afterwards the server is erased anew."""
+    """A drive is replaced during a maintenance; afterwards the server is erased again."""
     async with world(**ERASE) as w:
         await erasing(w)
         await w.erase(result="Locked", class_="")
@@ -223,7 +223,7 @@ async def test_accepting_is_refused_where_nothing_is_owed() -> None:
 
 
 async def test_a_contested_sanitization_starts_again() -> None:
-    """Whoever else asked for the script might have reported drives that are not this machine's."""
+    """Another client that requested the script may have reported drives of another machine."""
     async with world(**ERASE, boot_retry=5.0) as w:
         await erasing(w)
         await w.window(boot_window.contest)
@@ -235,7 +235,7 @@ async def test_a_contested_sanitization_starts_again() -> None:
     assert server.status.sanitization == "Clear"
 
 
-async def test_a_boot_configuration_that_somebody_deletes_is_made_anew() -> None:
+async def test_a_boot_configuration_that_another_client_deletes_is_recreated() -> None:
     """The erasure begins again; nothing is taken for granted."""
     async with world(**ERASE) as w:
         await erasing(w)
@@ -248,7 +248,7 @@ async def test_a_boot_configuration_that_somebody_deletes_is_made_anew() -> None
 
 
 async def test_evidence_that_somebody_deletes_is_no_reason_to_believe() -> None:
-    """Error; retry erases anew."""
+    """The server is in Error; retry erases the drives again."""
     async with world(**ERASE) as w:
         await erasing(w)
         await w.window(lambda window: boot_window.accept_report(window, w.clock(), token="r"))
@@ -258,7 +258,7 @@ async def test_evidence_that_somebody_deletes_is_no_reason_to_believe() -> None:
 
 
 async def test_a_key_that_is_none_holds_the_server_back_and_names_the_secret() -> None:
-    """Evidence that nobody can verify is none."""
+    """Evidence that cannot be verified does not count."""
     async with world(**ERASE) as w:
         body = {"metadata": {"name": "metal-evidence-key", "namespace": NS}, "data": {"private.pem": "bm9uc2Vuc2U="}}
         await w.client.create(SECRET, body)

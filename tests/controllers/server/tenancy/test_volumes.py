@@ -70,7 +70,7 @@ async def test_a_drive_that_failed_in_its_volume_is_owed_until_the_volume_is_who
 
 
 async def test_what_the_bmc_could_not_tell_is_in_the_evidence() -> None:
-    """Whoever wonders why drives are owed reads that the inventory was not whole."""
+    """The evidence names what the BMC did not report, which explains why drives are owed."""
     async with world(**ERASE) as w:
         await erased(w, P1, P2)
         w.bmc.storages, w.bmc.problems = (), ("Could not read all storage controllers: 503",)

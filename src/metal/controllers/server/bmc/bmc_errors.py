@@ -1,4 +1,4 @@
-"""When the BMC does not play along: a condition at once, Error when it lasts or cannot be mended by waiting."""
+"""Handles errors of the BMC: a condition at once; Error when they persist, or when retrying cannot help."""
 
 from datetime import datetime
 
@@ -17,16 +17,16 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.traits import BMCUse, traits_of
 from metal.kube.controller.controller import Requeue
 
-_MENDABLE = (BMCAuthError, BMCTLSError)
-"""Permanent for the client, but a changed Secret or certificate mends them: they get the time of an unreachable BMC."""
+_CORRECTABLE = (BMCAuthError, BMCTLSError)
+"""Permanent for the client, but a changed Secret or certificate ends them, so they have the deadline of an outage."""
 _REFUSALS = (BMCNotSupported, BMCBadRequest, BMCForbidden)
-"""The BMC is there, and does not do what is asked of it."""
+"""The BMC answers, and rejects the request."""
 REFUSED = tuple(kind.reason for kind in _REFUSALS)
-"""Reasons of the failures that these become."""
+"""Reasons of the failures that these errors cause."""
 
 
 class NoAccess(BMCError):
-    """There is no way to the BMC: an object is missing or incomplete."""
+    """The BMC cannot be reached as declared: an object is missing or incomplete."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class NoAccess(BMCError):
 
 
 class InvalidSpec(BMCError):
-    """The Server's spec names no machine that could exist."""
+    """The Server's spec is invalid."""
 
     reason = Reason.INVALID_SPEC.value
     permanent = True
@@ -46,22 +46,24 @@ def reason_of(exc: BMCError) -> str:
 
 
 def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
-    """Say so in a condition; Error once the deadline has passed, or at once where waiting cannot help."""
+    """Report the error in a condition; Error when the deadline has passed, or at once if retrying cannot help."""
     reason, message = reason_of(exc), str(exc)
-    hopeless = exc.permanent and not isinstance(exc, _MENDABLE)
+    permanent = exc.permanent and not isinstance(exc, _CORRECTABLE)
     scope.invalidate()
-    if not hopeless:
+    if not permanent:
         _unreachable(scope, reason, message)
     if scope.status.state == State.ERROR:
         return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
     if _may_be_away(scope) and not isinstance(exc, _REFUSALS):
         return scope.wait(WaitFor.MAINTENANCE, f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
-    if hopeless:
-        return scope.fail(reason, f"{message}. Waiting cannot mend that: change it")
+    if permanent:
+        return scope.fail(
+            reason, f"{message.rstrip('.')}. Retrying does not help: change the spec of the Server, or correct its BMC"
+        )
     since = scope.find_condition(ConditionType.BMC_REACHABLE)
     begun = since.last_transition_time if since and since.last_transition_time else scope.now
     if (scope.now - begun).total_seconds() >= scope.settings.bmc_timeout:
-        return scope.fail(of_bmc(reason), f"{message}. The server goes on where it was as soon as its BMC answers")
+        return scope.fail(of_bmc(reason), f"{message.rstrip('.')}. The server continues when its BMC answers")
     poll = max(scope.settings.bmc_retry, (isinstance(exc, BMCBusy) and exc.retry_after) or 0.0)
     return scope.wait(WaitFor.BMC, f"the BMC to answer: {message}", poll=poll)
 
@@ -72,15 +74,15 @@ def _may_be_away(scope: Scope) -> bool:
 
 
 def await_restart(scope: Scope, name: str, until: datetime) -> Requeue:
-    """Wait for the BMC to be back from its restart. That is an outage, and no failure."""
+    """Wait until the BMC answers after its restart. That is an outage, not a failure."""
     scope.invalidate()
     if not scope.bmc_was_unreachable():
-        scope.condition(ConditionType.BMC_REACHABLE, False, "BMCRestarting", f"BMC {name} restarts")
+        scope.condition(ConditionType.BMC_REACHABLE, False, "BMCRestarting", f"BMC {name} is restarting")
     if _may_be_away(scope):
         return scope.wait(
-            WaitFor.MAINTENANCE, f"the maintenance to end; BMC {name} restarts", poll=scope.settings.bmc_retry
+            WaitFor.MAINTENANCE, f"the maintenance to end; BMC {name} is restarting", poll=scope.settings.bmc_retry
         )
-    return scope.wait(WaitFor.BMC_RESTART, f"BMC {name} to be back from its restart", until=until)
+    return scope.wait(WaitFor.BMC_RESTART, f"BMC {name} to answer after its restart", until=until)
 
 
 def _unreachable(scope: Scope, reason: str, message: str) -> None:
@@ -91,7 +93,7 @@ def _unreachable(scope: Scope, reason: str, message: str) -> None:
 
 
 def bmc_answered(scope: Scope) -> None:
-    """The pass went through: the BMC is well."""
+    """The pass succeeded: report the BMC as connected."""
     known = scope.find_condition(ConditionType.BMC_REACHABLE)
     if known is None or known.status != "True":
         scope.condition(ConditionType.BMC_REACHABLE, True, "Connected", "the BMC answers")

@@ -1,7 +1,8 @@
 """Finds the BMC of a Server and the system on it, and checks that the system is this Server's.
 
-The way to the BMC is a BMC object (`spec.bmcRef`) or `spec.bmc`; its address may come from an Endpoint, its credentials
-come from a BMCSecret. What is missing or does not fit is raised as `NoAccess` and becomes a condition of the Server.
+The BMC is declared by a BMC object (`spec.bmcRef`) or by `spec.bmc`; its address may come from an Endpoint, its
+credentials come from a BMCSecret. What is missing or invalid is raised as `NoAccess` and becomes a condition of the
+Server.
 
 The system is the one with the Server's UUID (`identity.matches`); its path is kept in `spec.systemURI`. A BMC may
 number its systems differently after an update: `find_again` looks the system up by UUID when the path shows none or

@@ -1,4 +1,4 @@
-"""The SSH host key of the BMC in a Server's own spec.bmc: consoles write it; here is said what became of it."""
+"""The SSH host key of the BMC in a Server's own spec.bmc: consoles record it, and this module reports it."""
 
 from metal.api.bmc import Pin
 from metal.api.names import OPERATION
@@ -8,7 +8,7 @@ from metal.kube.controller.controller import Requeue
 
 
 async def report(scope: Scope) -> Requeue | None:
-    """Say whether the key is the pinned one."""
+    """Report in a condition whether the BMC presents the pinned key."""
     pin = scope.status.ssh_host_key
     if pin is None:
         return None
@@ -19,7 +19,7 @@ async def report(scope: Scope) -> Requeue | None:
 
 
 def accept(scope: Scope) -> None:
-    """Hold the BMC to the key that status says was refused, not to what answers now."""
+    """Pin the key that status.sshHostKey.refused has, not the one that the BMC presents now."""
     pin = scope.status.ssh_host_key
     if pin is not None and pin.refused:
         scope.set(ssh_host_key=Pin(sha256=pin.refused, since=scope.now))

@@ -1,4 +1,4 @@
-"""Keeps what a discovery has found: as labels that claims select by, and to tell what is different the next time."""
+"""Keeps the result of a discovery: as labels that claims select by, and to report changes at the next discovery."""
 
 import re
 from collections import Counter
@@ -12,29 +12,29 @@ from metal.kube.meta.conditions import is_true
 
 CHANGED = "HardwareChanged"
 _ARCHITECTURES = {"x86-64": "amd64", "x86": "amd64", "arm-a64": "arm64", "arm": "arm64"}
-"""Redfish's words (DSP0268, Processor) as Kubernetes writes architectures."""
+"""Redfish's names of architectures (DSP0268, Processor) as Kubernetes writes them."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
 """Characters of a label's value (Kubernetes, labels and selectors)."""
-_TOLD = 900
-"""Characters of what a condition lists."""
+_LONGEST_MESSAGE = 900
+"""Characters of a condition's message."""
 
 
 def record(scope: Scope) -> None:
-    """Keep the inventory, and say how the server differs from its last one. What was read in part replaces nothing."""
+    """Keep the inventory, and report how it differs from the last one. An incomplete inventory replaces nothing."""
     old = scope.status.inventory
     if old is not None and not is_true(scope.status.conditions, ConditionType.INVENTORY_COMPLETE):
         return
     new = snapshot(scope.status, scope.now)
     scope.set(inventory=new)
     if old is not None and (found := differences(old, new)):
-        text = "; ".join(found)[:_TOLD]
+        text = "; ".join(found)[:_LONGEST_MESSAGE]
         scope.condition(CHANGED, True, CHANGED, f"since the inventory of {_day(old)}: {text}")
         scope.record_event(CHANGED, text, warning=True)
     elif old is not None:
-        scope.condition(CHANGED, False, "Unchanged", f"the hardware is that of the inventory of {_day(old)}")
+        scope.condition(CHANGED, False, "Unchanged", f"the hardware is the same as in the inventory of {_day(old)}")
     else:
-        scope.condition(CHANGED, False, "FirstInventory", "there was no inventory to compare this one with")
+        scope.condition(CHANGED, False, "FirstInventory", "there is no earlier inventory to compare with")
 
 
 def snapshot(status: ServerStatus, now: datetime) -> Inventory:
@@ -55,21 +55,21 @@ def snapshot(status: ServerStatus, now: datetime) -> Inventory:
 
 
 def differences(old: Inventory, new: Inventory) -> list[str]:
-    """Sentences, one for each part that is gone, new or another one, and for firmware and memory."""
+    """Sentences, one for each part that was removed or added, and for changed firmware and memory."""
     before, after = _counted(old), _counted(new)
-    told = [f"{_called(part)} is gone" for part in old.parts if before[_key(part)] > after[_key(part)]]
-    told += [f"{_called(part)} is new" for part in new.parts if after[_key(part)] > before[_key(part)]]
+    found = [f"{_called(part)} is gone" for part in old.parts if before[_key(part)] > after[_key(part)]]
+    found += [f"{_called(part)} is new" for part in new.parts if after[_key(part)] > before[_key(part)]]
     for what, was, is_now in (
         ("memory", old.total_system_memory, new.total_system_memory),
         ("the BIOS version", old.bios_version, new.bios_version),
     ):
         if was and is_now and was != is_now:
-            told.append(f"{what} is {is_now}, formerly {was}")
-    return list(dict.fromkeys(told))
+            found.append(f"{what} is {is_now}, formerly {was}")
+    return list(dict.fromkeys(found))
 
 
 def labels(status: ServerStatus) -> dict[str, str]:
-    """What claims select by, without the prefix; what is not known has no label."""
+    """Labels that claims select by, without the prefix; an unknown value has no label."""
     cpus = [cpu for cpu in status.processors if cpu.type in ("", "CPU")]
     drives = sum(len(storage.drives) for storage in status.storages)
     found = {
@@ -84,7 +84,7 @@ def labels(status: ServerStatus) -> dict[str, str]:
 
 
 def label_changes(scope: Scope) -> dict[str, str | None]:
-    """What is to be merged into the server's labels; None removes one."""
+    """The merge patch for the server's labels; None removes one."""
     if scope.status.inventory is None:
         return {}
     prefix = f"inventory.{scope.context.kinds.group}/"

@@ -1,4 +1,4 @@
-"""Turns what a BMC said into the Server's status fields."""
+"""Converts the inventory that a BMC reports to fields of the Server's status."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -10,9 +10,9 @@ _CONDITION = "SettingsApplied"
 
 
 async def apply(scope: Scope) -> None:
-    """Bring LED and boot order to what the spec says. What the BMC does not take becomes a condition. Raises BMCError.
+    """Set LED and boot order as the spec says. What the BMC rejects becomes a condition. Raises BMCError.
 
-    Neither is worth a machine: a refusal never stops what else is to be done.
+    Neither is essential: a rejection never stops other steps.
     """
     led = scope.server.spec.indicator_led
     try:
@@ -24,7 +24,7 @@ async def apply(scope: Scope) -> None:
 
 
 async def indicate(scope: Scope, led: str) -> None:
-    """Bring the location LED to `led` instead of what the spec says. A refusal becomes a condition. Raises BMCError."""
+    """Set the location LED to `led` instead of what the spec says. A rejection becomes a condition. Raises BMCError."""
     try:
         changed = await _indicator(scope, led)
     except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
@@ -37,7 +37,7 @@ async def _update_condition(scope: Scope, led: str, *, changed: bool) -> None:
     if changed:
         await scope.observe()
     if _led_differs(scope, led):
-        scope.condition(_CONDITION, False, "NotTaken", f"the BMC keeps the location LED {scope.status.indicator_led}")
+        scope.condition(_CONDITION, False, "NotTaken", f"the BMC left the location LED at {scope.status.indicator_led}")
     elif changed or scope.find_condition(_CONDITION) is not None:
         scope.condition(_CONDITION, True, "Applied", "location LED and boot order are as declared")
 

@@ -1,4 +1,4 @@
-"""One network boot of a Server, from a machine that is off to a boot that has succeeded and is proven.
+"""One network boot of a Server, from a machine that is off to a boot that has succeeded and is verified.
 
 In: a boot configuration that can be served, the purpose of the boot, and for a claim its UID and boot generation. Each
 pass calls `network_boot`, which makes one step and returns None once the boot counts.
@@ -6,8 +6,8 @@ pass calls `network_boot`, which makes one step and returns None once the boot c
 1. The machine is switched off, at once when nothing on it needs a shutdown.
 2. A boot window is written to `status.bootWindow`. The boot server serves scripts, images and Ignition only in an open
    window, and advances the window's phase. A machine that boots from the network at any other time is served nothing,
-   so that a boot override that a BMC kept, or a manager that was killed here, never images a machine again.
-3. The BMC is told to boot from the network once, and the answer is read back; then the machine is switched on.
+   so that neither a boot override that a BMC kept nor a manager that was killed here images a machine again.
+3. The boot override is set to network, once, and read back; then the machine is switched on.
 4. As soon as the machine has fetched something, the override is read back and cleared: some BMCs ignore `Once`.
 5. The window succeeds, is contested by a second client, expires, or the machine goes off.
 
@@ -15,8 +15,8 @@ Remembered: the window, and `status.bootAttempts`, the number of failed boots in
 closed, and the next boot starts after a pause (`BootRetry`) that doubles; after `boot_attempts` the server goes to
 Error. A window that belongs to another configuration, generation or claim is closed before the new boot starts.
 
-Outside of a network boot there must be no override: `clear_override` makes sure of it and keeps what a BMC refuses as a
-condition; `await_override` keeps a tenant's machine off that would start from the network instead of from its disk.
+Outside of a network boot there must be no override: `clear_override` removes it, and reports a BMC that keeps it in a
+condition; `await_override` keeps a tenant's machine off that would boot from the network instead of from its disk.
 """
 
 from datetime import timedelta
@@ -36,8 +36,8 @@ from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window
 
-_LOOK = 5.0
-"""Seconds until the first look at a power-on; what the machine fetches shows it earlier."""
+_FIRST_POLL = 5.0
+"""Seconds until the first reading after a power-on; a request of the machine shows it earlier."""
 
 _AWAITED: dict[str, WaitFor] = {
     Purpose.DISCOVERY: WaitFor.PROBE_REPORT,
@@ -47,7 +47,7 @@ _AWAITED: dict[str, WaitFor] = {
 }
 """Name of the wait for a boot, by its purpose."""
 _OVERRIDE_CLEARED = "BootOverrideCleared"
-"""Condition: whether the BMC has dropped its network boot override."""
+"""Condition: whether the BMC has cleared its network boot override."""
 
 
 async def network_boot(
@@ -73,14 +73,14 @@ async def network_boot(
         return await _start(scope, config, purpose, tenant, timeout)
     window = _limit_expiry(scope, window, timeout)
     if scope.now >= window.expires_at:
-        return failed(scope, window, f"nothing arrived within {timeout:.0f} s (last step: {window.phase})")
+        return failed(scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase})")
     if begin_within is not None and _is_slow(scope, window, begin_within):
         return failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
     return await _drive(scope, window)
 
 
 async def _stop_serving(scope: Scope) -> None:
-    """What is to be booted has changed: the boot under way ends before anything of it goes out any more."""
+    """The configuration has changed: end the boot in progress before anything more of it is served."""
     before = scope.status.boot_window
     scope.close_window()
     if scope.status.boot_window is not before:
@@ -105,7 +105,7 @@ def _limit_expiry(scope: Scope, window: BootWindow, timeout: float) -> BootWindo
 async def _start(
     scope: Scope, config: ServerBootConfiguration, purpose: Purpose, tenant: Tenant, timeout: float
 ) -> Requeue | None:
-    why = f"a {purpose.value.lower()} boot starts from off"
+    why = f"before a {purpose.value.lower()} boot"
     busy = await power.converge(scope, PowerState.OFF, why, force=is_unfinished(scope))
     if busy is not None:
         return busy
@@ -130,7 +130,7 @@ async def _start(
 
 
 def _remember_served(scope: Scope) -> None:
-    """The window of a boot that failed is about to be replaced; what it handed out may have run all the same."""
+    """The window of a failed boot is about to be replaced; what it served may have run nevertheless."""
     old = scope.status.boot_window
     if old is not None and old.purpose == Purpose.CLAIM and old.script_served_at is not None:
         scope.set(tenant_served=True)
@@ -146,22 +146,22 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     if system.power_state is PowerState.ON:
         scope.set(power_request=None)
         return _await_success(scope, window)
-    if begun and asked:  # it has fetched something, so it is on, although the BMC does not show it yet
+    if begun and asked:  # it has fetched something, so it is on, although the BMC does not report On yet
         return _await_success(scope, window, poll=scope.settings.bmc_retry)
     if begun and system.power_state is PowerState.OFF:
-        return failed(scope, window, "the machine went off before its boot was done")
+        return failed(scope, window, "the machine powered off before its boot was complete")
     if not asked:
         await scope.require_latest()
         override = await scope.connected().set_network_boot(scope.uri)
         scope.record_override(override)
         if not override.is_network:
-            return failed(scope, window, "the BMC did not take the network boot override")
-    busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", look=_LOOK)
+            return failed(scope, window, "the BMC did not set the network boot override")
+    busy = await power.converge(scope, PowerState.ON, f"{window.purpose.lower()} boot", first_poll=_FIRST_POLL)
     return busy if busy is not None else _await_success(scope, window)
 
 
 def _fresh_enough(scope: Scope) -> float:
-    """While the machine is known to be on, a late reading only delays noticing that it went off."""
+    """While the machine is known to be on, an old reading only delays the detection of a power-off."""
     if scope.status.power_request is not None:
         return scope.settings.power_poll / 2
     return scope.settings.resync if scope.status.power_state == PowerState.ON.value else 0.0
@@ -171,7 +171,7 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
     awaited = {
         Phase.OPEN: "the machine to fetch its boot script",
         Phase.SCRIPT_SERVED: "the machine to fetch its Ignition",
-        Phase.IGNITION_SERVED: "the probe's report",
+        Phase.IGNITION_SERVED: "the probe to send its report",
     }[Phase(window.phase)]
     if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
         awaited, poll = _erasure_text(scope), poll or scope.settings.sanitization_poll
@@ -192,34 +192,34 @@ async def _check_override(scope: Scope, window: BootWindow) -> None:
 
 async def _succeeded(scope: Scope, window: BootWindow) -> Requeue | None:
     await _check_override(scope, window)
-    doubt = await_proof(scope, window)
-    if doubt is None:
+    busy = await_proof(scope, window)
+    if busy is None:
         scope.set(boot_attempts=0)
-    return doubt
+    return busy
 
 
 def _contested(scope: Scope, window: BootWindow) -> Requeue:
     if _give_up(scope, window):
         return scope.fail(
             Reason.BOOT_CONTESTED,
-            f"{scope.status.boot_attempts} network boots in a row were asked for by more than one party. Find the "
-            "other one on the boot network, or let the DHCP server report its leases",
+            f"in {scope.status.boot_attempts} consecutive network boots, several clients requested the boot script. "
+            "Find the other client on the boot network, or let the DHCP server report its leases",
         )
     scope.clear_wait()
     scope.record_event(
         "BootContested",
-        "another party asked for this server's boot script; the boot is stopped and starts again with a new token",
+        "another client requested this server's boot script; the boot is restarted with a new token",
         warning=True,
     )
     return Requeue(0)
 
 
 def failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
-    """One attempt is over: a pause before the next one, or Error after the last."""
+    """End one attempt: a pause before the next one, or Error after the last."""
     if _give_up(scope, window):
         return scope.fail(
             Reason.NETWORK_BOOT_FAILED,
-            f"{scope.status.boot_attempts} network boots failed, the last because {why}. Look at the machine's console "
+            f"{scope.status.boot_attempts} network boots failed, the last because {why}. Check the machine's console "
             "and DHCP",
         )
     scope.record_event("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
@@ -235,7 +235,7 @@ def _give_up(scope: Scope, window: BootWindow) -> bool:
 
 
 def _wait_text(scope: Scope) -> str:
-    return f"a pause before network boot {scope.status.boot_attempts + 1} of {scope.settings.boot_attempts}"
+    return f"the pause before network boot {scope.status.boot_attempts + 1} of {scope.settings.boot_attempts} to end"
 
 
 def _pause(scope: Scope) -> float:
@@ -248,9 +248,9 @@ def _is_pausing(scope: Scope) -> bool:
 
 
 async def clear_override(scope: Scope, *, max_age: float | None = None) -> SystemInfo:
-    """Make sure that the next boot goes to the disk; returns the system as read before.
+    """Remove the override, so that the next boot is from the disk; returns the system as read before.
 
-    A BMC that keeps the override is a condition. Raises BMCError.
+    A BMC that keeps the override is reported in a condition. Raises BMCError.
     """
     system = await scope.observe(max_age=max_age)
     if not system.boot.is_network:
@@ -259,7 +259,7 @@ async def clear_override(scope: Scope, *, max_age: float | None = None) -> Syste
     await scope.require_latest()
     scope.invalidate()
     if await _clear(scope):
-        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC had kept the network boot override")
+        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC had kept the network boot override; it is cleared")
         return system
     message = "the BMC keeps the network boot override; nothing is served to it"
     known = scope.find_condition(_OVERRIDE_CLEARED)
@@ -272,28 +272,28 @@ async def clear_override(scope: Scope, *, max_age: float | None = None) -> Syste
 async def _clear(scope: Scope) -> bool:
     try:
         return not (await scope.connected().clear_boot_override(scope.uri)).is_network
-    except (BMCNotSupported, BMCBadRequest):  # it refuses every way there is
+    except (BMCNotSupported, BMCBadRequest):  # it rejects every supported request
         return False
 
 
 def _say_cleared(scope: Scope) -> None:
     known = scope.find_condition(_OVERRIDE_CLEARED)
     if known is not None and known.status != "True":
-        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC has dropped the network boot override")
+        scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC has cleared the network boot override")
 
 
 def is_override_kept(scope: Scope) -> bool:
-    """True when the BMC was last seen to keep the override although it was told to drop it."""
+    """True when the last reading showed the override although the BMC was asked to clear it."""
     known = scope.find_condition(_OVERRIDE_CLEARED)
     return known is not None and known.status == "False"
 
 
 def await_override(scope: Scope) -> Requeue:
-    """Switched on now, the machine would go to the network instead of to its tenant's disk."""
+    """Wait before switching the machine on, which would boot from the network instead of from its tenant's disk."""
     if scope.overdue(WaitFor.BOOT_OVERRIDE):
         return scope.fail(
             Reason.BOOT_OVERRIDE_KEPT,
-            "the BMC keeps the network boot override, so the claim's machine cannot be switched on without losing its "
-            "way to the disk. Clear the override at the BMC; the server then goes on by itself",
+            "the BMC keeps the network boot override; if it were switched on, the claim's machine would boot from the "
+            "network instead of from its disk. Clear the override at the BMC; the server then continues",
         )
-    return scope.wait(WaitFor.BOOT_OVERRIDE, "the BMC to drop the network boot override", poll=30)
+    return scope.wait(WaitFor.BOOT_OVERRIDE, "the BMC to clear the network boot override", poll=30)

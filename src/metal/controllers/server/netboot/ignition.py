@@ -25,7 +25,7 @@ ExecStart=/usr/bin/python3 {probe}{command} --registry-url {url} --server-uuid {
 StandardError=journal+console
 Restart=on-failure
 RestartSec=5
-# A report that was refused or is malformed will not become better: the token works once.
+# A rejected or malformed report is not repeated: the token is valid once.
 RestartPreventExitStatus=65 77
 
 [Install]
@@ -34,13 +34,13 @@ WantedBy=multi-user.target
 
 
 def discovery(probe: bytes, registry_url: str, uuid: str) -> str:
-    """The Ignition JSON that has a server reported. Raises ValueError for a URL or UUID with no place in a unit."""
+    """The Ignition JSON of a discovery. Raises ValueError for a URL or UUID that a unit cannot contain."""
     unit = _unit("Reports this machine's hardware", registry_url, uuid)
     return _config("metalprobe.service", unit, _file(PROBE_PATH, 0o755, probe))
 
 
 def sanitization(probe: bytes, registry_url: str, uuid: str, policy: str, drives: tuple[KnownDrive, ...]) -> str:
-    """The Ignition JSON that has a server's drives erased to a policy. Raises ValueError as `discovery` does."""
+    """The Ignition JSON of a sanitization with this policy. Raises ValueError as `discovery` does."""
     unit = _unit("Erases this machine's drives", registry_url, uuid, command=" sanitize", more=f" --task {TASK_PATH}")
     listed = [
         {"name": d.name, "serialNumber": d.serial_number, "wwn": d.wwn, "size": d.size, "slot": d.slot,
@@ -77,7 +77,7 @@ def _config(unit_name: str, unit: str, *files: dict[str, Any]) -> str:
 
 
 def digest(text: str) -> str:
-    """SHA-256 of an Ignition, shortened to what tells two apart."""
+    """The first 16 hexadecimal digits of an Ignition's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

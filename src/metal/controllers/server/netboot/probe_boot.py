@@ -1,4 +1,4 @@
-"""The boot configuration that a Server has for itself, in the manager's namespace: the probe, to look or to erase."""
+"""The boot configuration of the probe, in the manager's namespace, for discovery and for sanitization."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disown
 _DIGEST = "ignition-digest"
 """Annotation of the configuration: which Ignition it boots."""
 _TYPE, _INTERNAL = "type", "Internal"
-"""Annotation of the configuration: it is the probe's, not a claim's."""
+"""Annotation of the configuration: it belongs to the Server, not to a claim."""
 
 
 async def write(scope: Scope, text: str) -> None:
     """Write the configuration and its Ignition, and point the Server at it. Raises ApiError."""
     kinds = scope.context.kinds
-    await _write_ignition(scope, text, [])  # first, so that the boot operator never sees it missing
+    await _write_ignition(scope, text, [])  # first, so that the boot operator never finds it missing
     config = await boot_config.apply(scope.context, scope.deps.configs, _config(scope, text))
     await _write_ignition(scope, text, [controller_reference(config, kinds.boot_config)])
     change = boot_config.reference(boot_config.CLAIM_REF, scope.server.spec.boot_configuration_ref, _key(scope))
@@ -42,29 +42,29 @@ def find(scope: Scope) -> ServerBootConfiguration | None:
 
 
 def _is_internal(scope: Scope, config: ServerBootConfiguration) -> bool:
-    """True for a configuration of ours, false for a claim's."""
+    """True for a configuration of the operator, false for a claim's."""
     internal = config.metadata.annotations.get(scope.context.kinds.key(_TYPE)) == _INTERNAL
     return internal and config.metadata.namespace == scope.settings.namespace
 
 
 def is_current(scope: Scope, config: ServerBootConfiguration, text: str) -> bool:
-    """True when the configuration boots the present probe with this Ignition."""
-    said = config.metadata.annotations.get(scope.context.kinds.key(_DIGEST))
-    return config.spec.image == scope.settings.probe_image and said == ignition.digest(text)
+    """True when the configuration boots the configured probe image with this Ignition."""
+    booted = config.metadata.annotations.get(scope.context.kinds.key(_DIGEST))
+    return config.spec.image == scope.settings.probe_image and booted == ignition.digest(text)
 
 
 async def drop(scope: Scope) -> None:
-    """Delete the configuration; that it is gone already is no trouble. Raises ApiError."""
+    """Delete the configuration, if it still exists. Raises ApiError."""
     config = find(scope)
     if config is not None and not await boot_config.drop(scope.context, config):
-        scope.record_event("BootConfigurationGone", "the probe's boot configuration was deleted by somebody else")
+        scope.record_event("BootConfigurationGone", "the probe's boot configuration was deleted by another client")
 
 
 async def _write_ignition(scope: Scope, text: str, owners: list[dict[str, Any]]) -> None:
     secret = {
         "metadata": {"name": scope.name, "namespace": scope.settings.namespace, "ownerReferences": owners},
         "type": "Opaque",
-        # The Go operator wrote Butane under the same name, and said so in format.
+        # The Go operator wrote Butane under the same name, with its format.
         "data": {"ignition": ignition.base64_text(text), "format": ignition.base64_text("ignition")},
     }
     await scope.context.client.apply(SECRET, secret, manager=FIELD_MANAGER)
@@ -87,10 +87,10 @@ def _config(scope: Scope, text: str) -> dict[str, Any]:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API. The Secret has the Server's name, which no rule can know before."""
+    """Permissions of this module. The Secret has the Server's name, which no rule can know in advance."""
     home = Where.HOME
     return (
-        Permission(kinds.boot_config, (*APPLY, "delete"), "asks for the probe's boot, and removes it once it is over",
+        Permission(kinds.boot_config, (*APPLY, "delete"), "requests boots of the probe, and removes these requests",
                where=home),
         disowns(kinds.boot_config, home),
         Permission(SECRET, APPLY, "writes the Ignition of the probe's boot", where=home),

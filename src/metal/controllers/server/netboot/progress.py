@@ -4,14 +4,15 @@ In: `status.bootWindow`, whose phase the boot server and the registry advance as
 
 A boot counts in three steps:
 
-1. It has *succeeded* when the window says so: the machine has fetched its Ignition, or the probe has reported.
-2. It is *proven* when the machine itself fetched the script (`await_proof`): the script went to an address that DHCP
+1. It has *succeeded* when its window is `Succeeded`: the machine has fetched its Ignition, or the probe has reported.
+2. It is *verified* when the machine itself fetched the script (`await_proof`): the script went to an address that DHCP
    leased to one of the machine's MAC addresses, or no second request for the script came within `race_window`.
 3. The boot of a claim is then *recorded* in `status.claimBoot` (`record_success`), in a write of its own, before the
    server does anything else. From then on the claim *has booted* (`has_booted`), and its machine starts from its disk.
 
 A window belongs to one version of one boot configuration and one boot generation of one claim (`belongs`). A boot is
-*under way* from the opening of its window until its result is recorded: until then resets and parking wait.
+*in progress* from the opening of its window until its result is recorded: until then resets are refused, and parking
+waits.
 """
 
 from collections.abc import Iterable
@@ -29,23 +30,23 @@ from metal.machine import directory
 from metal.machine.report import normal_mac
 
 BY_MAC = "mac"
-"""Index of Servers by their network cards."""
+"""Index of Servers by the MAC addresses of their network interfaces."""
 
 
 @dataclass(frozen=True)
 class Tenant:
-    """For which claim a boot is, and which of its boots."""
+    """The claim that a boot is for, and its boot generation."""
 
     claim_uid: str = ""
     boot_generation: int = 0
 
 
 OPERATOR = Tenant()
-"""A boot of the operator's own, or of a maintenance."""
+"""A boot of the operator itself, or of a maintenance."""
 
 
 def tenant_of(window: BootWindow) -> Tenant:
-    """For whom a boot was begun."""
+    """The claim and the generation that a boot was started for."""
     return Tenant(window.claim_uid, window.boot_generation)
 
 
@@ -57,13 +58,13 @@ def belongs(window: BootWindow | None, config: ServerBootConfiguration, tenant: 
 
 
 def has_succeeded(scope: Scope, config: ServerBootConfiguration) -> bool:
-    """True when the boot of this configuration is done."""
+    """True when the boot of this configuration has succeeded."""
     window = scope.status.boot_window
     return window is not None and belongs(window, config) and window.phase == Phase.SUCCEEDED
 
 
 def is_unfinished(scope: Scope) -> bool:
-    """True when the last network boot began and never succeeded: the machine runs nothing worth a shutdown."""
+    """True when the last network boot started and did not succeed: nothing on the machine needs a shutdown."""
     window = scope.status.boot_window
     if window is None or window.phase == Phase.SUCCEEDED:
         return False
@@ -71,7 +72,7 @@ def is_unfinished(scope: Scope) -> bool:
 
 
 def is_under_way(scope: Scope) -> bool:
-    """True while a network boot is served, or has succeeded and is not recorded yet."""
+    """True while a network boot is in progress, or has succeeded and is not recorded yet."""
     window = scope.status.boot_window
     if window is None or window.phase in (Phase.CLOSED, Phase.CONTESTED):
         return False
@@ -83,7 +84,7 @@ def is_under_way(scope: Scope) -> bool:
 
 
 def is_recorded(scope: Scope, window: BootWindow) -> bool:
-    """True when the claim's boot that this window was for is written down as had."""
+    """True when the claim's boot of this window is recorded as booted."""
     booted = scope.status.claim_boot
     return booted is not None and booted.booted_at is not None and booted.boot_generation >= window.boot_generation
 
@@ -96,17 +97,17 @@ def has_booted(scope: Scope) -> bool:
 async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
     """Record the claim's boot before anything else is decided, also when the claim has changed since.
 
-    While it is in doubt whose boot it was, nothing is written down and nothing touches the machine: a contested boot
-    starts again, but once it counts as the tenant's, no later request stops it.
+    Until the boot is verified, nothing is recorded and the machine is not changed: a contested boot starts again, but
+    no later request stops a boot that counts as the tenant's.
     """
     window, booted = scope.status.boot_window, scope.status.claim_boot
     if window is None or window.claim_uid != claim.metadata.uid or window.phase != Phase.SUCCEEDED:
         return None
     if is_recorded(scope, window):
         return None
-    doubt = await_proof(scope, window)
-    if doubt is not None:
-        return doubt
+    unverified = await_proof(scope, window)
+    if unverified is not None:
+        return unverified
     scope.set(
         claim_boot=ClaimBoot(
             claim_uid=window.claim_uid, image=window.image, ignition_secret=window.ignition_secret, booted_at=scope.now,
@@ -121,9 +122,9 @@ async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
 
 
 def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
-    """None when the script of this boot went to an address of the machine, or no other client asked for it for long.
+    """None when the script went to an address of the machine, or no second request came within `race_window`.
 
-    Before, a second request for the script contests the boot (`boot_window.serve_script`), and it starts again.
+    Until then, a second request for the script contests the boot (`boot_window.serve_script`), and it starts again.
     """
     if window.script_served_at is None or _is_leased(scope, window.client_address):
         return None
@@ -132,8 +133,8 @@ def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
         return None
     return scope.wait(
         WaitFor.BOOT_CONFIRMATION,
-        f"proof that {window.client_address} is this machine: DHCP reported no lease of it, so another party's boot "
-        "cannot be told apart for a while (report the leases of hosts, too, and this wait is gone)",
+        f"the boot to be verified: no DHCP lease shows that {window.client_address} is this machine, so a second "
+        "client may still request the script; to avoid this wait, report the leases of hosts from the DHCP server",
         until=until,
     )
 
@@ -144,5 +145,5 @@ def _is_leased(scope: Scope, address: str) -> bool:
 
 
 def mac_index(server: Server) -> Iterable[str]:
-    """The MAC addresses of a server's network cards."""
+    """The MAC addresses of a server's network interfaces."""
     return {mac for nic in server.status.network_interfaces if (mac := normal_mac(nic.mac_address))}

@@ -7,7 +7,7 @@ from metal.kube.controller.controller import Requeue
 
 
 def is_ready(config: ServerBootConfiguration | None) -> bool:
-    """True when the boot server has seen the configuration as it is now, and can serve it."""
+    """True when the boot server has observed the configuration's current generation, and can serve it."""
     if config is None or config.status.state != "Ready":
         return False
     return config.status.observed_generation in (0, config.metadata.generation)
@@ -22,11 +22,11 @@ def await_config(scope: Scope, config: ServerBootConfiguration) -> Requeue | Non
 
 
 def await_config_change(scope: Scope, awaited: str) -> Requeue:
-    """The wait for a boot configuration to be as it should, or Error past its deadline."""
+    """Wait for a boot configuration; Error past the deadline."""
     if scope.overdue(WaitFor.BOOT_CONFIGURATION):
         return scope.fail(
             Reason.BOOT_CONFIGURATION_NOT_READY,
-            f"{scope.settings.boot_config_timeout:.0f} s were not enough for {awaited}. Correct what it names",
+            f"waited {scope.settings.boot_config_timeout:.0f} s for {awaited}. Correct what the message names",
         )
     return scope.wait(WaitFor.BOOT_CONFIGURATION, awaited)
 

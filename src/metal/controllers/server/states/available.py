@@ -16,11 +16,13 @@ from metal.kube.controller.controller import Requeue
 
 
 async def run(scope: Scope) -> Requeue:
-    """Keep the machine off and its settings as declared; Reserved or Maintenance when asked for."""
+    """Keep the machine off and its settings as declared; Reserved when a claim holds the server."""
     if scope.status.tenant or sanitization_policy.has_traces(scope):
-        return scope.transition(State.CLEANUP, "a tenant's traces are owed; the server is being cleaned up")
+        return scope.transition(State.CLEANUP, "data of a tenant may be on the drives; the server is being cleaned up")
     if _was_contested(scope):
-        message = "another party asked for the boot script of the discovery; it cannot be trusted and runs again"
+        message = (
+            "another client requested the boot script of the discovery; its report is not trusted, discovery restarts"
+        )
         return scope.transition(State.INITIAL, message, warning=True)
     if scope.server.spec.server_claim_ref is not None:
         return scope.transition(State.RESERVED, "claimed")
@@ -41,7 +43,7 @@ def _was_contested(scope: Scope) -> bool:
 
 
 async def _settle(scope: Scope) -> None:
-    """Remove the discovery boot configuration, and label the server with what the discovery has found."""
+    """Remove the discovery boot configuration, and label the server with its inventory."""
     changes: dict[str, Any] = {}
     if labels := inventory.label_changes(scope):
         changes["metadata"] = {"labels": labels}

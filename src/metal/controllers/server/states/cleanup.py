@@ -1,4 +1,4 @@
-"""Cleanup: switches the machine off, erases what its tenant left to the policy, and forgets the claim."""
+"""Cleanup: switches the machine off, erases its tenant's data as the policy says, and removes the claim."""
 
 from metal.api.sanitization import Policy
 from metal.api.server import State
@@ -17,7 +17,7 @@ _ACCEPTED = "Accepted"
 
 
 async def run(scope: Scope) -> Requeue:
-    """Off, erased, off again, override cleared, claim forgotten; then Available (Released with Retain)."""
+    """Off, erased, off again, override cleared, claim removed; then Available (Released with Retain)."""
     if sanitize.current_window(scope) is None:
         busy = await _switch_off(scope)
         if busy is not None:
@@ -36,15 +36,15 @@ async def _switch_off(scope: Scope) -> Requeue | None:
 
 
 async def _sanitize(scope: Scope) -> Requeue | None:
-    """None once it is decided, and written to the pending status, what became of the data."""
+    """None once the result for the data is in the pending status."""
     if not scope.status.sanitization_policy:
         sanitization_policy.record_policy(scope, None)
     if scope.status.sanitization_policy == Policy.NONE:
-        _decide(scope, "None", "PolicyNone", "the sanitization policy is None: the disks were left as the last tenant "
-                "left them")  # fmt: skip
+        _decide(scope, "None", "PolicyNone", "the sanitization policy is None: the data of the last tenant "
+                "was left")  # fmt: skip
         return None
     if not sanitization_policy.is_owed(scope):
-        _decide(scope, "NotOwed", "NothingServed", "nothing of the last tenant ever reached the machine", done=True)
+        _decide(scope, "NotOwed", "NothingServed", "nothing of the last tenant was served to the machine", done=True)
         return None
     return await sanitize.run(scope)
 
@@ -56,7 +56,7 @@ def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done:
 
 async def _release(scope: Scope) -> Requeue:
     """A manager that continues after a crash in here finds status.sanitization, and does not erase again."""
-    became = scope.status.sanitization
+    result = scope.status.sanitization
     await recreated.settle_owed(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
@@ -67,10 +67,10 @@ async def _release(scope: Scope) -> Requeue:
     await scope.commit()
     await probe_boot.drop(scope)
     await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None}})
-    scope.deps.count_recycled(became)
-    if became == _ACCEPTED:
-        return scope.transition(State.INITIAL, "recycled with what its erasure owes accepted; it is discovered anew")
+    scope.deps.count_recycled(result)
+    if result == _ACCEPTED:
+        return scope.transition(State.INITIAL, "sanitization failure accepted; rediscovering the server")
     if recreated.is_undiscovered(scope):
-        return scope.transition(State.INITIAL, "erased before its discovery, which comes now")
-    told = "sanitization policy None" if became == Policy.NONE else f"sanitization {became}"
-    return scope.transition(State.AVAILABLE, f"cleaned up with {told}; the server can be claimed")
+        return scope.transition(State.INITIAL, "erased before its discovery; discovery starts")
+    how = "sanitization policy None" if result == Policy.NONE else f"sanitization {result}"
+    return scope.transition(State.AVAILABLE, f"cleaned up with {how}; the server can be claimed")

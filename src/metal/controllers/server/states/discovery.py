@@ -1,4 +1,4 @@
-"""Discovery: boots the probe once its image is ready, and takes its report."""
+"""Discovery: boots the probe once its image is ready, and stores its report."""
 
 import msgspec
 
@@ -22,12 +22,12 @@ from metal.machine.report import known_drives, memory, network_interfaces, stora
 
 
 async def run(scope: Scope) -> Requeue:
-    """One step of the discovery boot; Available, powered off, once the report of this very boot is there."""
+    """One step of the discovery boot; Available, powered off, once the report of this boot has arrived."""
     config = scope.boot_config()
     if config is None or config.metadata.namespace != scope.settings.namespace:
-        return scope.transition(State.INITIAL, "the discovery boot configuration is gone; discovery starts again")
+        return scope.transition(State.INITIAL, "the discovery boot configuration was deleted; discovery restarts")
     if config.spec.image != scope.settings.probe_image:
-        return scope.transition(State.INITIAL, "the probe image is another one now; discovery starts again")
+        return scope.transition(State.INITIAL, "the probe image was changed; discovery restarts")
     if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
@@ -43,15 +43,15 @@ async def run(scope: Scope) -> Requeue:
     scope.set(
         network_interfaces=network_interfaces(report),
         drives=known_drives(report, status.storages),
-        storages=status.storages or storages(report),  # some BMCs know of neither
+        storages=status.storages or storages(report),  # some BMCs report neither
         total_system_memory=status.total_system_memory or memory(report),
     )
     busy = await power.converge(scope, PowerState.OFF, "discovered")
     if busy is not None:
         return busy
-    owed = await recreated.before_available(scope)
-    if owed is not None:
-        return owed
+    outstanding = await recreated.before_available(scope)
+    if outstanding is not None:
+        return outstanding
     inventory.record(scope)
     scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", "the probe reported this machine's hardware")
     return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")
@@ -62,10 +62,10 @@ async def _report(scope: Scope) -> dict[str, object]:
     stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
     window = scope.status.boot_window
     if window is None or stored.metadata.annotations.get(scope.context.kinds.key(names.REPORT_BOOT)) != window.id:
-        raise KeyError(f"the ConfigMap {name} is not of this boot")
+        raise KeyError(f"the ConfigMap {name} is from another boot")
     return msgspec.json.decode(stored.data[names.REPORT_KEY], type=dict[str, object])
 
 
 def required_permissions() -> tuple[Permission, ...]:
-    """What this state does with the API. The ConfigMap has the Server's name, which no rule can know before."""
+    """Permissions of this state. The ConfigMap has the Server's name, which no rule can know in advance."""
     return (Permission(CONFIG_MAP, ("get",), "reads the probe's report", where=Where.HOME),)

@@ -1,4 +1,4 @@
-"""Error: says what failed and what to do, until it is told to go on, a maintenance comes, or the cause is gone."""
+"""Error: reports what failed and what to do, until operation=retry, a maintenance, or the end of the cause."""
 
 from metal.api.server import Failure, State
 from metal.bmc.power import PowerState
@@ -17,21 +17,21 @@ from metal.kube.controller.controller import Requeue
 _BY_SPEC = (Reason.INVALID_SPEC, *REFUSED)
 """Failures that a change of the Server's spec may resolve."""
 _REACHED = {PowerState.ON: Reason.POWER_ON_TIMEOUT, PowerState.OFF: Reason.POWER_OFF_TIMEOUT}
-"""Failure that is over once the machine has this power."""
+"""The failure that ends once the machine has this power."""
 
 
 async def run(scope: Scope) -> Requeue:
-    """The interrupted state again once the cause is gone. Raises BMCError while the BMC is the cause."""
+    """Return to the interrupted state once the cause has ended. Raises BMCError while the BMC is the cause."""
     failure = scope.status.failure
     system = await scope.observe(max_age=scope.settings.bmc_retry)
     if failure is None:
-        return _resume(scope, start_over(scope), "nothing is known of the failure")
+        return _resume(scope, start_over(scope), "the failure is unknown")
     if _interrupted(failure) is State.RESERVED:
         claim = await find_claim(scope)
         if claim is None:
-            return _resume(scope, State.CLEANUP, "the claim is gone; the server is being cleaned up")
+            return _resume(scope, State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
         if reimage.is_other(scope, claim, failure):
-            return _resume(scope, State.RESERVED, "the claim asks for another network boot, or for none any more")
+            return _resume(scope, State.RESERVED, "the claim requests another network boot, or none any more")
     gone = _cause_gone(scope, failure, system)
     if gone:
         return _resume(scope, _interrupted(failure), gone)
@@ -40,29 +40,29 @@ async def run(scope: Scope) -> Requeue:
 
 
 def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
-    """Why the server may go on, or nothing."""
+    """Why the server may continue; empty if it may not."""
     in_maintenance = failure.state == State.MAINTENANCE
     config = scope.maintenance_config() if in_maintenance else scope.boot_config()
     if in_maintenance and maintenance.is_over(scope, failure.reason, system):
-        return "the maintenance in which it failed is over"
+        return "the maintenance in which it failed has ended"
     if is_of_bmc(failure.reason):
         return "the BMC answers again"
     is_ready = readiness.is_ready(config) or _other_probe(scope, failure)
     if failure.reason == Reason.BOOT_CONFIGURATION_NOT_READY and is_ready:
         return "the boot configuration is ready now"
     if _REACHED.get(system.power_state) == failure.reason:
-        return "the power reached what was asked for"
+        return "the power reached the requested state"
     if failure.reason == Reason.BOOT_OVERRIDE_KEPT and not system.boot.is_network:
-        return "the network boot override is gone"
+        return "the network boot override was cleared"
     window = scope.status.boot_window
     if failure.reason == Reason.NETWORK_BOOT_FAILED and config is not None and window is not None:
-        return "" if belongs(window, config, tenant_of(window)) else "what is to be booted has changed"
+        return "" if belongs(window, config, tenant_of(window)) else "the boot configuration has changed"
     changed = scope.status.observed_generation != scope.server.metadata.generation
     return "the server's spec was changed" if failure.reason in _BY_SPEC and changed else ""
 
 
 def _other_probe(scope: Scope, failure: Failure) -> bool:
-    """True when discovery or cleanup would boot another image by now than the one that failed."""
+    """True when discovery or cleanup would now boot another image than the one that failed."""
     config = scope.boot_config()
     return traits_of(failure.state).boots_probe and (config is None or config.spec.image != scope.settings.probe_image)
 
@@ -71,10 +71,10 @@ def resume_interrupted(scope: Scope) -> Requeue:
     """What operation=retry does: back to the interrupted state, with a fresh set of attempts and a fresh boot."""
     failure = scope.status.failure
     if failure is None or not failure.state or not traits_of(failure.state).resumable:
-        return _resume(scope, start_over(scope), "retry was asked for")
+        return _resume(scope, start_over(scope), "retry was requested")
     scope.close_window()
     state = _interrupted(failure)
-    return _resume(scope, State.INITIAL if state is State.DISCOVERY else state, "retry was asked for")
+    return _resume(scope, State.INITIAL if state is State.DISCOVERY else state, "retry was requested")
 
 
 def _interrupted(failure: Failure) -> State:
@@ -82,7 +82,7 @@ def _interrupted(failure: Failure) -> State:
 
 
 def start_over(scope: Scope) -> State:
-    """Where to go on when the interrupted state is unknown: a claimed machine is left as it is."""
+    """The state to continue in when the interrupted one is unknown: a claimed machine is left unchanged."""
     if scope.status.tenant:
         return State.RESERVED
     if scope.server.spec.server_claim_ref is None:
@@ -93,6 +93,6 @@ def start_over(scope: Scope) -> State:
 
 def _resume(scope: Scope, state: State, message: str) -> Requeue:
     if state is State.AVAILABLE and scope.status.tenant:
-        state = State.CLEANUP  # a tenant's data is on it, so it is cleaned up first
+        state = State.CLEANUP  # a tenant's data is on its drives, so it is cleaned up first
     scope.set(boot_attempts=0)
     return scope.transition(state, message)

@@ -1,4 +1,4 @@
-"""Initial: reads what the BMC knows of the machine and asks for the discovery boot."""
+"""Initial: reads the BMC's inventory of the machine and prepares the discovery boot."""
 
 from metal.api.server import State
 from metal.controllers.server import identity
@@ -10,7 +10,7 @@ from metal.kube.controller.controller import Requeue
 
 
 async def run(scope: Scope) -> Requeue:
-    """Inventory into status, discovery boot configuration and its Ignition into the API, then Discovery."""
+    """Write the inventory to the status, and the discovery boot configuration and its Ignition; then Discovery."""
     inventory = await scope.connected().inventory(scope.uri)
     identity.require(scope.server, inventory.system)
     scope.set(**inventory_summary.of_inventory(inventory, scope.status.network_interfaces))

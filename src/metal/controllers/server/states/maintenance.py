@@ -1,4 +1,4 @@
-"""Maintenance: does what the ServerMaintenance asks for that holds the server, then goes back to where it came from."""
+"""Maintenance: applies what the ServerMaintenance that holds the server requests, then returns to the former state."""
 
 import msgspec
 
@@ -26,16 +26,16 @@ from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import is_controlled_by
 
 _OF_LEAVING = (Reason.POWER_OFF_TIMEOUT, *REFUSED)
-"""Failures that switching a machine off may end in."""
+"""Failures that switching a machine off may cause."""
 
 
 async def enter(scope: Scope) -> Requeue | None:
-    """Maintenance, when one holds the server and its state can be left."""
+    """Enter Maintenance, if one holds the server and the state is interruptible."""
     if scope.server.spec.server_maintenance_ref is None or not _is_interruptible(scope):
         return None
     failure, state = scope.status.failure, scope.status.state
     if state == State.ERROR and failure is not None and failure.state == State.MAINTENANCE:
-        return None  # it is this very state that failed
+        return None  # the failure is one of this state
     failed = state == State.ERROR
     known = failure.state if failed and failure is not None else state
     scope.set(interruption=Interruption(state=known, touched=failed))
@@ -47,9 +47,9 @@ def _is_interruptible(scope: Scope) -> bool:
 
 
 def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
-    """True when the maintenance in which the server failed for `reason` is gone, and leaving it cannot fail like that.
+    """True when the maintenance in which the server failed for `reason` has ended, and leaving it cannot fail again.
 
-    A machine that cannot be switched off keeps the maintenance's system from a tenant's disk only while it stays here.
+    A machine that cannot be switched off stays here, so that the maintenance's system never counts as the claim's.
     """
     ref, visit = scope.server.spec.server_maintenance_ref, scope.status.interruption
     if ref is None:
@@ -60,7 +60,7 @@ def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
 
 
 async def run(scope: Scope) -> Requeue:
-    """One step of what the maintenance asks for; what it leaves empty is not changed. Raises BMCError."""
+    """One step of what the maintenance requests; what it leaves empty is not changed. Raises BMCError."""
     ref = scope.server.spec.server_maintenance_ref
     if ref is None:
         return await _leave(scope)
@@ -70,11 +70,11 @@ async def run(scope: Scope) -> Requeue:
     if adoption.is_undecided(scope):
         retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
         return scope.wait(
-            WaitFor.MAINTENANCE, f"{to_end}, only watched, because another operator began it; to go on: {retry}"
+            WaitFor.MAINTENANCE, f"{to_end}; another operator started it, so nothing is changed; to continue: {retry}"
         )
     if asked is not None and asked.metadata.deletion_timestamp is None:
         _record_visit(scope, asked, on=system.power_state is not PowerState.OFF)
-        busy = await _carry_out(scope, asked)
+        busy = await _apply(scope, asked)
         if busy is not None:
             return busy
     return scope.wait(WaitFor.MAINTENANCE, to_end)
@@ -95,12 +95,12 @@ def _is_set(led: str) -> bool:
     return led not in ("", "Unknown")
 
 
-async def _carry_out(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
-    """LED, network boot and power, in this order; None once all is as asked for."""
+async def _apply(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
+    """LED, network boot and power, in this order; None once all are as requested."""
     if _is_set(asked.spec.locator_led):
         await led_and_boot_order.indicate(scope, asked.spec.locator_led)
     else:
-        await _give_led_back(scope)
+        await _restore_led(scope)
     boots = asked.spec.server_boot_configuration_template is not None and asked.spec.server_power != PowerState.OFF
     if boots:
         busy = await _boot(scope, asked)
@@ -114,11 +114,11 @@ async def _carry_out(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
 async def _boot(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     config = _config(scope, asked)
     if config is None:
-        return await_config_change(scope, "the maintenance's boot configuration")
+        return await_config_change(scope, "the maintenance's boot configuration to be created")
     if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is None:
-            claim = await find_claim(scope)  # a boot of the claim must not be forgotten over this one
+            claim = await find_claim(scope)  # a boot of the claim is recorded before this one starts
             unready = await record_success(scope, claim) if claim is not None else None
         if unready is not None:
             return unready
@@ -146,7 +146,7 @@ def _has_own_window(scope: Scope) -> bool:
     return window is not None and window.purpose == Purpose.MAINTENANCE
 
 
-async def _give_led_back(scope: Scope) -> None:
+async def _restore_led(scope: Scope) -> None:
     visit, declared = scope.status.interruption, scope.server.spec.indicator_led
     if visit is None or not visit.locator_led:
         return
@@ -155,9 +155,9 @@ async def _give_led_back(scope: Scope) -> None:
 
 
 async def _leave(scope: Scope) -> Requeue:
-    """Back to where the server came from; a claimed machine is off first when the maintenance had booted it."""
+    """Return to the former state; a claimed machine is switched off first if the maintenance booted it."""
     scope.close_window()
-    await _give_led_back(scope)
+    await _restore_led(scope)
     claimed = _is_claimed(scope)
     if _has_own_window(scope):
         busy = await _end_own_system(scope) if claimed else None
@@ -169,10 +169,10 @@ async def _leave(scope: Scope) -> Requeue:
     if visit is not None and visit.state == State.RELEASED and not visit.touched:
         return scope.transition(State.RELEASED, "the maintenance ended without switching the machine on")
     if claimed:
-        return scope.transition(State.RESERVED, "the maintenance ended; the claim has its server back")
+        return scope.transition(State.RESERVED, "the maintenance ended; the server returns to its claim")
     if visit is not None and visit.state == State.AVAILABLE and not visit.touched:
         return scope.transition(
-            State.AVAILABLE, "the maintenance ended without switching the machine on; it can be claimed"
+            State.AVAILABLE, "the maintenance ended without switching the machine on; the server can be claimed"
         )
     return scope.transition(
         State.INITIAL, "the maintenance ended; the hardware may have changed, so discovery runs again"
@@ -184,4 +184,4 @@ def _is_claimed(scope: Scope) -> bool:
 
 
 async def _end_own_system(scope: Scope) -> Requeue | None:
-    return await power.converge(scope, PowerState.OFF, "the maintenance's system ends before the claim's comes back")
+    return await power.converge(scope, PowerState.OFF, "the maintenance's system ends before the claim's starts")

@@ -1,9 +1,9 @@
-"""Parked: an administrator or another client has the machine's power, and the operator leaves machine and BMC alone.
+"""Parked: an administrator or another client controls the machine's power; the operator does not use machine or BMC.
 
 In: the annotation operation=park or operation=unpark (`request`).
 
 Remembered: the annotation `parked: "true"`, which outlives a lost status. A server that has it is put in Parked from
-any state (`hold`); removing it by hand unparks. `status.interruption` keeps the interrupted state.
+any state (`hold`); removing it manually unparks the server. `status.interruption` keeps the interrupted state.
 
 Parking (`park`) takes several passes: the machine is switched off, the boot override is cleared, and marker and
 operation change in one write. It waits (`ParkDeferred`) for a state whose traits say `parkable`, and for the end of a
@@ -34,20 +34,20 @@ _PARKABLE = [state.value for state, traits in TRAITS.items() if traits.parkable]
 async def hold(scope: Scope) -> Requeue | None:
     """Keep a server with the marker in Parked, also when its status says another state; else leave Parked.
 
-    None, with which the BMC is asked, for others and for a server that must be off before it can be claimed.
+    None, so that the pass continues, for others and for a server that must be off before it can be claimed.
     """
     if scope.status.state != State.PARKED:
         return _enter(scope) if is_marked(scope) else None
     if not is_marked(scope):
         state, message = _next(scope)
         return None if state is State.AVAILABLE else _resume(scope, state, message)
-    operation = scope.context.kinds.key(OPERATION)
-    scope.condition(_CONDITION, True, "Parked", "the machine is left alone, whoever switches it")
-    return scope.wait(WaitFor.UNPARK, f"somebody to say so: kubectl annotate servers {scope.name} {operation}=unpark")
+    command = f"kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}"
+    scope.condition(_CONDITION, True, "Parked", "the operator does not change the machine or its power")
+    return scope.wait(WaitFor.UNPARK, f"the server to be unparked: {command}=unpark")
 
 
 async def run(scope: Scope) -> Requeue:
-    """Off, and then Available: the machine may have been switched on while it was parked. Raises BMCError."""
+    """Off, then Available: the machine may have been switched on while it was parked. Raises BMCError."""
     busy = await power.converge(scope, PowerState.OFF, "an unparked server is kept off")
     return busy if busy is not None else _resume(scope, *_next(scope))
 
@@ -57,18 +57,18 @@ def _enter(scope: Scope) -> Requeue:
     if scope.status.interruption is None:
         known = failure.state if state == State.ERROR and failure is not None else state
         scope.set(interruption=Interruption(state=known))
-    scope.invalidate()  # what was read before says nothing of the machine afterwards
-    scope.condition(_CONDITION, True, "Parked", "the machine is left alone, whoever switches it")
-    return scope.transition(State.PARKED, "parked: the machine is left alone until somebody unparks it")
+    scope.invalidate()  # a reading from before will be outdated when the server is unparked
+    scope.condition(_CONDITION, True, "Parked", "the operator does not change the machine or its power")
+    return scope.transition(State.PARKED, "parked; the machine is not changed until the server is unparked")
 
 
 def _next(scope: Scope) -> tuple[State, str]:
     """Reserved for its claim, Cleanup for what a tenant left, Initial if never discovered, else Available."""
     visit = scope.status.interruption
     if scope.server.spec.server_claim_ref is not None:
-        return State.RESERVED, "unparked; the claim has its server back"
+        return State.RESERVED, "unparked; the server returns to its claim"
     if scope.status.tenant:
-        return State.CLEANUP, "unparked; its claim is gone, so the server is being cleaned up"
+        return State.CLEANUP, "unparked; its claim no longer exists, so the server is being cleaned up"
     if visit is not None and visit.state and not traits_of(visit.state).discovered:
         return State.INITIAL, "unparked; it was not discovered yet"
     return State.AVAILABLE, "unparked; the server can be claimed"
@@ -78,18 +78,18 @@ def _resume(scope: Scope, state: State, message: str) -> Requeue:
     if state is State.RESERVED and scope.status.interruption is None and not scope.status.tenant:
         assume_booted(scope)
     scope.set(interruption=None, boot_attempts=0)
-    scope.condition(_CONDITION, False, "Unparked", "the server is looked after again")
-    scope.record_event("Resumed", "unparked; the server is looked after again")
+    scope.condition(_CONDITION, False, "Unparked", "the operator manages the server again")
+    scope.record_event("Resumed", "unparked; the operator manages the server again")
     return scope.transition(state, message)
 
 
 def is_marked(scope: Scope) -> bool:
-    """True while the server is to stay parked, also when its status was lost."""
+    """True while the server has the annotation that keeps it parked, also when its status was lost."""
     return scope.server.metadata.annotations.get(scope.context.kinds.key(PARKED)) == "true"
 
 
 async def request(scope: Scope, operation: str) -> None:
-    """Unpark at once; park as soon as the state allows it, and an Event says when that is not now."""
+    """Unpark at once; park as soon as the state allows it, with an Event if that is not now."""
     if operation == UNPARK:
         await _unpark(scope)
     elif is_marked(scope):
@@ -99,7 +99,7 @@ async def request(scope: Scope, operation: str) -> None:
 
 
 async def park(scope: Scope) -> Requeue | None:
-    """One step towards Parked when that is asked for and possible: off, gracefully first, then the marker.
+    """One step towards Parked if that is requested and possible: off, gracefully first, then the marker.
 
     Raises BMCError.
     """
@@ -118,10 +118,10 @@ async def park(scope: Scope) -> Requeue | None:
 async def _unpark(scope: Scope) -> None:
     known = scope.find_condition(_CONDITION)
     if is_marked(scope):
-        scope.record_event("Unparking", "somebody asked for it")
+        scope.record_event("Unparking", "operation=unpark was requested")
         adoption.approve(scope)
     elif scope.status.state != State.PARKED and known is not None and known.status == "False":
-        scope.condition(_CONDITION, False, "NotParked", "parking was called off")
+        scope.condition(_CONDITION, False, "NotParked", "parking was cancelled")
     await scope.commit()
     await _write(scope)
 
@@ -137,10 +137,10 @@ async def _write(scope: Scope, *, parked: str | None = None) -> None:
 
 
 def _obstacle(scope: Scope) -> str:
-    """Why the server cannot be parked now, or nothing."""
+    """Why the server cannot be parked now; empty if it can."""
     if not traits_of(scope.status.state).parkable:
-        return f"a server in {scope.status.state} is not parked; it will be in {', '.join(_PARKABLE)}"
-    return "a network boot is under way; it is parked afterwards" * is_under_way(scope)
+        return f"a server in {scope.status.state} cannot be parked; it will be parked in {', '.join(_PARKABLE)}"
+    return "a network boot is in progress; the server will be parked after it" * is_under_way(scope)
 
 
 def _defer(scope: Scope, why: str) -> None:

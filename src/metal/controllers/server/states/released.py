@@ -14,11 +14,11 @@ async def run(scope: Scope) -> Requeue:
     if busy is not None:
         return busy
     if scope.server.spec.server_claim_ref is not None and scope.server.spec.reclaim_policy != "Retain":
-        return scope.transition(State.CLEANUP, "the reclaim policy is no longer Retain; the server is recycled")
+        return scope.transition(State.CLEANUP, "the reclaim policy is no longer Retain; the server is being cleaned up")
     if scope.server.spec.server_claim_ref is not None:
-        return scope.wait(WaitFor.RELEASE, "somebody to remove spec.serverClaimRef (reclaim policy Retain)")
+        return scope.wait(WaitFor.RELEASE, "an administrator to remove spec.serverClaimRef (reclaim policy Retain)")
     scope.set(tenant="")
     await scope.commit()
     if scope.server.spec.boot_configuration_ref is not None:
         await scope.patch({"spec": {"bootConfigurationRef": None}})
-    return scope.transition(State.AVAILABLE, "released by hand; the server can be claimed")
+    return scope.transition(State.AVAILABLE, "spec.serverClaimRef was removed; the server can be claimed")

@@ -1,4 +1,4 @@
-"""Reserved: gives the claim its network boot, once unless it asks for more, and its power. Nothing else moves it."""
+"""Reserved: boots the claim's image over the network, once for each request, and keeps the power that it requests."""
 
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
@@ -18,18 +18,18 @@ from metal.kube.controller.controller import Requeue
 
 
 async def run(scope: Scope) -> Requeue:
-    """Cleanup when the claim is gone; else one step towards the claim's boot and power."""
+    """Cleanup when the claim no longer exists; else one step towards the claim's boot and power."""
     claim = await find_claim(scope)
     if claim is None:
-        return scope.transition(State.CLEANUP, "the claim is gone; the server is being cleaned up")
+        return scope.transition(State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
     if scope.status.tenant != claim.metadata.uid:
         record_tenant(scope, claim)
         sanitization_policy.record_policy(scope, claim)
         await scope.commit()
     sanitization_policy.record_policy(scope, claim)
-    doubt = await record_success(scope, claim)
-    if doubt is not None:
-        return doubt
+    unverified = await record_success(scope, claim)
+    if unverified is not None:
+        return unverified
     if not has_booted(scope):
         return await (_network_boot if claim.spec.power == PowerState.ON else _stay_off)(scope, claim)
     if is_asked(claim, scope.status.claim_boot):
@@ -48,9 +48,9 @@ async def _boot_again(scope: Scope, claim: ServerClaim) -> Requeue:
 async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
     config = claim_config(scope, claim)
     if config is None:
-        return await_config_change(scope, "the claim's boot configuration")
+        return await_config_change(scope, "the claim's boot configuration to be created")
     if (config.spec.image, config.spec.ignition_secret_ref) != (claim.spec.image, claim.spec.ignition_secret_ref):
-        return await_config_change(scope, "the boot configuration to follow the claim")
+        return await_config_change(scope, "the boot configuration to be updated to the claim's image and Ignition")
     unready = await_config(scope, config)
     if unready is not None:
         return unready
@@ -63,14 +63,14 @@ async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
 
 async def _stay_off(scope: Scope, _: ServerClaim) -> Requeue:
     scope.close_window()
-    busy = await power.converge(scope, PowerState.OFF, "the claim wants it off", force=is_unfinished(scope))
+    busy = await power.converge(scope, PowerState.OFF, "the claim requests power Off", force=is_unfinished(scope))
     if busy is not None:
         return busy
-    return await _settled(scope, "off, as the claim wants; its network boot is still owed")
+    return await _settled(scope, "off, as the claim requests; its network boot is still pending")
 
 
 async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:
-    """The tenant's machine comes back from its disk: an override that would send it to the network is removed first."""
+    """Keep the claim's power. The tenant's machine boots from its disk: a network boot override is removed first."""
     target = PowerState.OFF if claim.spec.power == "Off" else PowerState.ON
     if scope.status.power_request is None:
         system = await boot.clear_override(scope)
@@ -79,7 +79,7 @@ async def _follow_power(scope: Scope, claim: ServerClaim) -> Requeue:
     busy = await power.converge(scope, target, "the claim's power")
     if busy is not None:
         return busy
-    return await _settled(scope, f"{target.value}, as the claim wants")
+    return await _settled(scope, f"{target.value}, as the claim requests")
 
 
 async def _settled(scope: Scope, text: str) -> Requeue:

@@ -1,12 +1,12 @@
-"""Resets the firmware after a tenant: the BMC is asked before the sanitization boot, which carries the reset out.
+"""Resets firmware settings after a tenant: the BMC is asked before the sanitization boot, which performs the reset.
 
-In: what the server's label or the setting asks for, BIOS defaults or clearing the TPM; one of them for each boot,
-because a BIOS that returns to its defaults may drop what else was pending, and not show it.
+In: what the server's label or the setting requests, BIOS defaults or clearing the TPM; one of them for each boot,
+because a BIOS that returns to its defaults may drop other pending requests without reporting it.
 
 `prepare` writes `status.firmwareReset` before the BMC is asked, so that a manager that takes over knows of the request;
 asking twice has the same result. `finish` reads back, once the machine has started and is off again, whether the BMC
-still shows the reset as pending. The result goes into the evidence. It holds the server back only where the setting
-requires it.
+still reports the reset as pending. The result is recorded in the evidence. The server depends on it only if the
+setting requires it.
 """
 
 import msgspec
@@ -31,9 +31,9 @@ _WORDS = {Firmware.CLEAR_TPM: "the clearing of the TPM", Firmware.RESET_BIOS: "t
 
 
 async def prepare(scope: Scope) -> Requeue | None:
-    """None once the BMC was asked, with any result, or nothing is to be asked. Raises other BMCErrors.
+    """None once the BMC was asked, with any result, or no reset is configured. Raises other BMCErrors.
 
-    The request is written before the BMC is asked; a BMC that is asked twice does the same.
+    The request is written before the BMC is asked; asking twice has the same result.
     """
     wanted, reset = sanitization_policy.firmware_for(scope), scope.status.firmware_reset
     if wanted == Firmware.NONE or (reset is not None and reset.result != FirmwareResult.ASKED):
@@ -51,7 +51,7 @@ async def prepare(scope: Scope) -> Requeue | None:
         _end(scope, FirmwareResult.FAILED, str(exc))
     except _TRANSIENT as exc:
         if not scope.overdue(WaitFor.FIRMWARE_RESET):
-            text = f"the BMC to take {_WORDS[Firmware(reset.action)]}: {exc}"
+            text = f"the BMC to accept {_WORDS[Firmware(reset.action)]}: {exc}"
             return scope.wait(WaitFor.FIRMWARE_RESET, text)
         _end(scope, FirmwareResult.FAILED, str(exc))
     await scope.commit()
@@ -62,37 +62,37 @@ async def _ask(scope: Scope, reset: FirmwareReset) -> None:
     clears = reset.action == Firmware.CLEAR_TPM
     await (scope.connected().clear_tpm if clears else scope.connected().reset_bios)(scope.uri)
     if await _is_pending(scope, reset) is False:
-        _end(scope, FirmwareResult.FAILED, "the BMC said yes, and shows nothing that is to be done")
+        _end(scope, FirmwareResult.FAILED, "the BMC accepted the request, but reports nothing as pending")
         return
     scope.set(firmware_reset=msgspec.structs.replace(reset, result=FirmwareResult.PENDING))
 
 
 async def finish(scope: Scope) -> tuple[FirmwareReset, ...]:
-    """What became of it, once the machine has started and is off again; empty if nothing was asked. Raises BMCError."""
+    """The result, once the machine has started and is off again; empty if nothing was requested. Raises BMCError."""
     reset = scope.status.firmware_reset
     if reset is None:
         return _unasked(scope)
     if reset.result == FirmwareResult.PENDING:
         pending = await _is_pending(scope, reset)
         if pending is None:
-            _end(scope, FirmwareResult.UNCONFIRMED, "the BMC took it, and shows nothing by which it could be read back")
+            _end(scope, FirmwareResult.UNCONFIRMED, "the BMC accepted the request, but offers nothing to read back")
         elif pending:
-            _end(scope, FirmwareResult.FAILED, "the machine has started, and its BMC says that it is still to be done")
+            _end(scope, FirmwareResult.FAILED, "the machine has started, but the BMC still reports it as pending")
         else:
             _end(scope, FirmwareResult.SUCCEEDED, "")
     elif reset.result == FirmwareResult.ASKED:
-        _end(scope, FirmwareResult.UNCONFIRMED, "nobody knows whether the BMC heard it")
+        _end(scope, FirmwareResult.UNCONFIRMED, "it is unknown whether the BMC received the request")
     ended = scope.status.firmware_reset
     return (ended,) if ended is not None else ()
 
 
 def _unasked(scope: Scope) -> tuple[FirmwareReset, ...]:
-    """The setting is newer than the boot, or the API forgot: what is required and not known to be done is owed."""
+    """A required reset without a record is unconfirmed: the setting is newer, or the API dropped the field."""
     wanted = sanitization_policy.firmware_for(scope)
     if wanted == Firmware.NONE or not scope.settings.sanitization_firmware_required:
         return ()
-    told = "this boot was begun before it was asked for, or the CRDs do not know it"
-    return (FirmwareReset(action=wanted, required=True, result=FirmwareResult.UNCONFIRMED, message=told),)
+    why = "this boot started before the reset was required, or the CRDs lack the field"
+    return (FirmwareReset(action=wanted, required=True, result=FirmwareResult.UNCONFIRMED, message=why),)
 
 
 async def _is_pending(scope: Scope, reset: FirmwareReset) -> bool | None:

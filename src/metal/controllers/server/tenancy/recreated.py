@@ -1,11 +1,12 @@
-"""A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be owed.
+"""A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be outstanding.
 
-When a Server is deleted with a tenant's data on the machine, `record_owed` keeps whose it was and the policy in a
+When a Server is deleted with a tenant's data on the machine, `record_owed` keeps its claim's UID and the policy in a
 SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `enter` decides its
-first state: Reserved when exactly one living claim may have it and fits; Cleanup when an erasure is owed and no claim
-can have it; Initial when nothing was left. Where several claims may have it, nothing is erased and the server waits for
-an administrator (`FormerTenant`). `before_available` asks again at the end of discovery, for Servers that existed
-before the other one was deleted. `settle_owed` closes what was kept, once a cleanup has erased the machine.
+first state: Reserved when exactly one existing claim may have it and matches; Cleanup when an erasure is outstanding
+and no claim can have it; Initial when nothing is outstanding. Where several claims may have it, nothing is erased and
+the server waits for an administrator (`FormerTenant`). `before_available` checks again at the end of discovery, for
+Servers that existed before the other one was deleted. `settle_owed` closes these records, once a cleanup has erased the
+machine.
 """
 
 from contextlib import suppress
@@ -32,12 +33,12 @@ _log = structlog.get_logger(__name__)
 
 
 def _system(scope: Scope) -> str:
-    """One spelling of the system's UUID for both that firmware may show."""
+    """One form of the system's UUID for both byte orders that firmware may report."""
     return min(spellings(scope.server.uuid))
 
 
 async def record_owed(scope: Scope) -> None:
-    """The Server is being deleted: what its drives owe, and whose it was, is kept for the next one. Raises ApiError."""
+    """Record the outstanding erasure and the claim of a Server that is being deleted. Raises ApiError."""
     claimed = traits_of(scope.status.state).owed_when_deleted and sanitization_policy.is_owed(scope)
     if identity.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
         return
@@ -52,7 +53,7 @@ async def record_owed(scope: Scope) -> None:
 async def enter(scope: Scope) -> Requeue | None:
     """Give a Server without a state its first one; None for a Server that has one. Raises ApiError.
 
-    A claimed one (a restored backup) is Reserved, and counts as booted, so that nothing boots over its disk.
+    A claimed one (a restored backup) is Reserved, and counts as booted, so that no network boot overwrites its disk.
     """
     if scope.status.state:
         return None
@@ -82,7 +83,7 @@ async def _enter_unclaimed(scope: Scope) -> Requeue:
 
 
 async def before_available(scope: Scope) -> Requeue | None:
-    """None when nothing is owed; a Server that was there before the other one was deleted has asked too early."""
+    """None when no erasure is outstanding; a Server that existed before the other one was deleted checked too early."""
     left = [one for one in await _kept_owed(scope) if one.spec.policy]
     if not left:
         return None
@@ -95,9 +96,9 @@ async def _kept_owed(scope: Scope) -> list[SanitizationEvidence]:
 
 
 async def _owners(scope: Scope, left: list[SanitizationEvidence]) -> list[ServerClaim]:
-    """Living claims that may have this machine: those that were on it, else those that say so by name.
+    """Existing claims that may have this machine: those that were on it, else those that name this Server.
 
-    Where something was left the API is asked, for a cache may be behind.
+    When an erasure is outstanding, claims are read from the API, because the cache may be behind.
     """
     if not left:
         return [one for one in scope.deps.claims.by_index(BY_SERVER, scope.name) if _is_alive(one) and _booted(one)]
@@ -127,9 +128,9 @@ def _ambiguity(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> s
     claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
     evidence = ", ".join(one.metadata.name for one in left) or "none"
     return (
-        f"a person to say whose machine this is: its Server was deleted while a tenant's data was on it "
-        f"(SanitizationEvidence {evidence}), and it is not clear whether it is that of {claims}. The machine is left "
-        "alone. Delete these claims to have it erased; or delete that evidence to have it discovered as a new one"
+        f"a manual decision: ownership is ambiguous, because the Server was deleted while a tenant's data was on its "
+        f"drives (SanitizationEvidence {evidence}), which may be that of {claims}. The machine is not changed. Delete "
+        "these claims to have it erased; or delete that evidence to have it discovered as a new one"
     )
 
 
@@ -141,10 +142,10 @@ def _clean_up_first(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
         tenant=left[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
         drives=known, boot_window=None, boot_attempts=0,
     )  # fmt: skip
-    scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "what the last tenant left is erased first")
+    scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "the data of the last tenant is erased first")
     names = ", ".join(one.metadata.name for one in left)
     return scope.transition(
-        State.CLEANUP, f"its Server was deleted before it was erased (SanitizationEvidence {names}); that comes first",
+        State.CLEANUP, f"its Server was deleted before the erasure (SanitizationEvidence {names}); it is erased first",
         warning=True,
     )  # fmt: skip
 
@@ -156,14 +157,14 @@ def is_undiscovered(scope: Scope) -> bool:
 
 
 async def settle_owed(scope: Scope) -> None:
-    """The cleanup has come to its end, and with it what deleted Servers of this machine had left. Raises ApiError."""
+    """Close the records of deleted Servers of this machine after a cleanup. Raises ApiError."""
     if identity.problem(scope.server):
         return
     context, status = scope.context, scope.status
-    became, proof = status.sanitization, status.sanitization_evidence
+    result, proof = status.sanitization, status.sanitization_evidence
     for left in await _kept_owed(scope):
-        if became not in (Policy.CLEAR, Policy.PURGE) and left.spec.claim_uid != status.tenant:
-            continue  # nothing was erased, and this is another tenant's
-        with suppress(KeyUnusable):  # then it stays owed: erased twice is better than never
+        if result not in (Policy.CLEAR, Policy.PURGE) and left.spec.claim_uid != status.tenant:
+            continue  # nothing was erased, and this record is of another tenant
+        with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
             key = await scope.deps.keys.signing_key()
-            await outstanding.close(context.client, context.kinds, left, became, proof, key, scope.now)
+            await outstanding.close(context.client, context.kinds, left, result, proof, key, scope.now)

@@ -1,14 +1,14 @@
 """One more network boot of a claim's machine, because its owner raised `spec.bootGeneration` of the claim.
 
-In: a claim that has booted and asks for a higher generation than any that was answered (`claim_boot.is_asked`).
+In: a claim that has booted and requests a higher generation than any before (`claim_boot.is_asked`).
 
 `accept` records the number in `status.claimBoot.requestedGeneration` before anything is done for it; the claim is read
-from the API, because an old copy of it could cost a tenant's system. Then the state Reserved boots as for the first
-time, and `netboot.progress` records the success with the number, which is never answered again.
+from the API, because an outdated copy of it could cost a tenant's system. Then the state Reserved boots as for the
+first time, and `netboot.progress` records the success with the number, for which no boot is made again.
 
-`withdraw` ends a request that the claim no longer makes, as long as it has not succeeded: a boot that has begun is
+`withdraw` ends a request that the claim no longer makes, as long as it has not succeeded: a boot in progress is
 stopped, the machine is switched off and then starts from its disk. `is_other` ends an Error of such a boot when the
-claim asks for another one, or for none.
+claim requests another one, or none.
 """
 
 import msgspec
@@ -31,13 +31,13 @@ from metal.kube.meta.permissions import Permission
 _OF_BOOTS = (Reason.NETWORK_BOOT_FAILED, Reason.BOOT_CONTESTED, Reason.BOOT_CONFIGURATION_NOT_READY)
 """Failures that end when the boot is no longer requested."""
 _AGAIN = 1.0
-"""Seconds until the cache should have the claim as it is."""
+"""Seconds until the cache should be up to date."""
 
 
 async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
-    """Take note of what is asked for; None when it may be done, or is being done. Raises ApiError.
+    """Record the requested generation; None when its boot may start, or is in progress. Raises ApiError.
 
-    The claim is read from the API: what an old copy of it asks for would cost a tenant's system.
+    The claim is read from the API: an outdated copy of it could cost a tenant's system.
     """
     wanted, boot = claim.spec.boot_generation, scope.status.claim_boot
     if boot is None or _is_under_way(scope, wanted):
@@ -48,12 +48,12 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
         return None
     scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=wanted))
     await scope.commit()
-    noted = scope.status.claim_boot
-    if noted is None or noted.requested_generation != wanted:
+    written = scope.status.claim_boot
+    if written is None or written.requested_generation != wanted:
         return adoption.await_crds(scope)
     scope.record_event(
         "NetworkBootRequested",
-        f"the claim {claim.metadata.namespace}/{claim.metadata.name} asks for network boot {wanted}: its system is "
+        f"the claim {claim.metadata.namespace}/{claim.metadata.name} requests network boot {wanted}: its system is "
         "shut down once its boot configuration is ready",
     )
     return None
@@ -80,7 +80,7 @@ async def _is_as_it_is(scope: Scope, claim: ServerClaim) -> bool:
 
 
 async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
-    """End a boot that is no longer requested; the machine starts from its disk. Raises BMCError."""
+    """End a boot that is no longer requested; the machine then boots from its disk. Raises BMCError."""
     boot = scope.status.claim_boot
     if boot is None or boot.requested_generation <= boot.boot_generation:
         return None
@@ -93,18 +93,18 @@ async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
             return busy
         scope.set(boot_window=None, boot_attempts=0)
     scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=0))
-    scope.record_event("NetworkBootWithdrawn", f"network boot {boot.requested_generation} is not asked for any more")
+    scope.record_event("NetworkBootWithdrawn", f"network boot {boot.requested_generation} is no longer requested")
     return None
 
 
 def _has_begun(scope: Scope) -> bool:
-    """What runs there is neither the system of before nor a new one."""
+    """True when the boot has started: neither the former system nor a new one runs."""
     window = scope.status.boot_window
     return window is not None and window.purpose == Purpose.CLAIM and not is_recorded(scope, window)
 
 
 def is_other(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:
-    """True when a boot failed that its claim asked for, and the claim asks for another one now, or for none."""
+    """True when a boot that the claim requested failed, and the claim now requests another one, or none."""
     boot = scope.status.claim_boot
     if claim is None or boot is None or boot.requested_generation <= boot.boot_generation:
         return False
@@ -112,5 +112,5 @@ def is_other(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
-    return (Permission(kinds.claim, ("get",), "makes sure that a claim asks for another network boot"),)
+    """Permissions of this module."""
+    return (Permission(kinds.claim, ("get",), "confirms that a claim requests another network boot"),)

@@ -1,16 +1,17 @@
-"""Erases what a tenant left: a network boot of the probe, whose report is judged, signed and kept as evidence.
+"""Erases a tenant's data: a network boot of the probe, whose report is judged, signed and kept as evidence.
 
 In: a machine that is off, and the policy in `status.sanitizationPolicy`. Nothing starts while the claim still exists.
 
 1. The boot configuration with the erasing probe is written, and the BMC is asked to reset firmware settings
-   (`tenancy.firmware`), which the boot carries out.
+   (`tenancy.firmware`), which the boot performs.
 2. `netboot.boot` boots the probe. The registry stores its reports in a SanitizationEvidence named after the boot
-   window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot broke off is ended
-   with the verdict that it proves nothing.
+   window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot was interrupted is
+   concluded with the verdict that it proves nothing.
 3. The time limit grows with the largest drive that was reported. A probe that has its Ignition and reports nothing for
-   `discovery_timeout` has failed, however large the drives are.
-4. After the final report, or when the time is over, the BMC is asked once which volumes hide drives that no report
-   shows; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written (`_conclude`).
+   `discovery_timeout` has failed, independent of the size of the drives.
+4. After the final report, or when the time is over, the volumes that contain drives which no report names are read once
+   from the BMC; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written
+   (`_conclude`).
 
 Out: `status.sanitization` when everything was erased. Otherwise the server goes to Error with `SanitizationOwed` and
 stays there until the drives are erased, or an administrator accepts it with operation=accept-owed-sanitization
@@ -45,7 +46,7 @@ from metal.kube.controller.controller import Requeue
 from metal.machine.report import drives_in
 
 ACCEPT = "accept-owed-sanitization"
-"""Operation that lets such a server go on all the same."""
+"""Operation that releases such a server without the erasure."""
 _UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
 
 
@@ -54,7 +55,7 @@ async def run(scope: Scope) -> Requeue | None:
     window = current_window(scope)
     if window is None or window.phase not in _UNDER_WAY:
         if await find_claim(scope) is not None:
-            return scope.transition(State.RESERVED, "the claim is there; nothing of it may be erased", warning=True)
+            return scope.transition(State.RESERVED, "the claim exists; its data is not erased", warning=True)
         if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
             return problem
     config = probe_boot.find(scope)
@@ -64,22 +65,22 @@ async def run(scope: Scope) -> Requeue | None:
     if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
         window = _extend_window(scope, window, evidence)
         if scope.now >= window.expires_at:
-            return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not enough")
+            return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not sufficient")
     if window is not None and evidence is None and _is_silent(scope, window):
-        busy = boot.failed(scope, window, "the machine has its Ignition and reports nothing")
+        busy = boot.failed(scope, window, "the machine fetched its Ignition and does not report")
         await _follow(scope)
         return busy
     return await _boot(scope, config, evidence)
 
 
 def current_window(scope: Scope) -> BootWindow | None:
-    """The last network boot, when it was for this."""
+    """The window of the last network boot, if it was for sanitization."""
     window = scope.status.boot_window
     return window if window is not None and window.purpose == Purpose.SANITIZATION else None
 
 
 def timeout(scope: Scope, evidence: SanitizationEvidence | None = None) -> float:
-    """How long one sanitization may take, in seconds: drives are erased side by side, so the largest one counts."""
+    """How long one sanitization may take, in seconds: drives are erased in parallel, so the largest one counts."""
     sizes = [drive.size for drive in scope.status.drives]
     sizes += [drive.size for drive in evidence.status.drives] if evidence is not None else []
     return scope.settings.sanitization_timeout + max(sizes, default=0) / scope.settings.sanitization_rate
@@ -105,16 +106,16 @@ async def _prepare(scope: Scope) -> Requeue | None:
         return scope.fail(Reason.INVALID_SPEC, str(exc))
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
-        await scope.require_latest()  # an old leader must not put this where a discovery is being booted by now
+        await scope.require_latest()  # a former leader must not overwrite the configuration of a discovery in progress
         await probe_boot.write(scope, text)
     return None
 
 
 def _begin_again(scope: Scope) -> Requeue:
-    """The boot configuration was deleted while its boot was under way."""
+    """The boot configuration was deleted during its boot."""
     scope.set(boot_window=None)
     scope.record_event(
-        "BootConfigurationGone", "the sanitization's boot configuration is gone; it is made anew", warning=True
+        "BootConfigurationGone", "the boot configuration of the sanitization was deleted; it is recreated", warning=True
     )
     return Requeue(1.0)
 
@@ -135,13 +136,14 @@ async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: Sanitiz
     if evidence is None or evidence.status.reported_at is None:
         scope.set(boot_window=None)
         return scope.fail(
-            Reason.EVIDENCE_LOST, "the evidence of a finished sanitization is gone. The drives are erased anew"
+            Reason.EVIDENCE_LOST,
+            "the evidence of a completed sanitization was deleted. A retry erases the drives again",
         )
     return await _conclude(scope, evidence)
 
 
 async def _follow(scope: Scope) -> SanitizationEvidence | None:
-    """The evidence of the present boot, if there is any yet; that of a boot which broke off is ended."""
+    """The evidence of the current boot, if it exists; that of an interrupted boot is concluded."""
     window, known = current_window(scope), scope.status.sanitization_evidence
     name = record.name_of(scope.name, window) if window is not None else known
     if known and known != name:
@@ -162,7 +164,7 @@ async def _follow(scope: Scope) -> SanitizationEvidence | None:
 
 
 async def abandon(scope: Scope) -> None:
-    """The Server is being deleted: end the evidence of an erasure that is under way. Raises ApiError."""
+    """The Server is being deleted: conclude the evidence of an erasure in progress. Raises ApiError."""
     if scope.status.sanitization_evidence:
         await _break_off(scope, scope.status.sanitization_evidence)
 
@@ -171,14 +173,14 @@ async def _break_off(scope: Scope, name: str) -> None:
     evidence = await record.find(scope.context.client, scope.context.kinds, name)
     if evidence is None or evidence.status.phase != EvidencePhase.RUNNING:
         return
-    verdict = Verdict(owed=("the erasure broke off before its end, and proves nothing",))
+    verdict = Verdict(owed=("the erasure was interrupted, so it proves nothing",))
     with suppress(KeyUnusable):  # the next verdict that must be signed reports it
         key = await scope.deps.keys.signing_key()
         await record.conclude(scope.context.client, scope.context.kinds, evidence, verdict, key, scope.now)
 
 
 def _extend_window(scope: Scope, window: BootWindow, evidence: SanitizationEvidence) -> BootWindow:
-    """Allow for a drive that was not known before and may be larger than those that were."""
+    """Extend the time limit for a drive that was unknown before and is larger than the known ones."""
     until = window.opened_at + timedelta(seconds=timeout(scope, evidence))
     if until > window.expires_at:
         window = msgspec.structs.replace(window, expires_at=until)
@@ -187,9 +189,9 @@ def _extend_window(scope: Scope, window: BootWindow, evidence: SanitizationEvide
 
 
 async def _read_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
-    """Ask the BMC, once and with the machine still on, which volumes hold drives that no report has found.
+    """Read from the BMC, once and with the machine still on, the volumes of drives that no report names.
 
-    What a tenant did to the volumes counts, not what was inventoried before. Raises BMCError and ApiError.
+    The volumes as the tenant left them count, not those of the inventory. Raises BMCError and ApiError.
     """
     status = evidence.status
     judged = status.phase != EvidencePhase.RUNNING or status.volumes_read_at is not None
@@ -202,7 +204,7 @@ async def _read_volumes(scope: Scope, evidence: SanitizationEvidence) -> Sanitiz
 
 async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Requeue | None:
     evidence = await _read_volumes(scope, evidence)
-    busy = await power.converge(scope, PowerState.OFF, "sanitization is over", force=bool(late))
+    busy = await power.converge(scope, PowerState.OFF, "sanitization ended", force=bool(late))
     if busy is not None:
         return busy
     running = evidence.status.phase == EvidencePhase.RUNNING
@@ -225,23 +227,23 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
 
 
 def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Verdict:
-    told = evidence.status
-    return judge(evidence.spec.policy, scope.status.drives, told.drives, volumes=told.volumes, late=late)
+    report = evidence.status
+    return judge(evidence.spec.policy, scope.status.drives, report.drives, volumes=report.volumes, late=late)
 
 
 def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
-    told = "; ".join(verdict.owed)[:1500]
+    owed = "; ".join(verdict.owed)[:1500]
     scope.condition(
         ConditionType.SANITIZED,
         False,
         Reason.SANITIZATION_OWED,
-        f"{told} (SanitizationEvidence {evidence.metadata.name})",
+        f"{owed} (SanitizationEvidence {evidence.metadata.name})",
     )
     operation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT}"
     return scope.fail(
         Reason.SANITIZATION_OWED,
-        f"{told}. Mend it, or take the drive out and destroy it; to go on without its erasure, which the evidence "
-        f"keeps: kubectl annotate servers {scope.name} {operation}",
+        f"{owed}. Repair or remove the drive, and destroy a removed one; to continue without its erasure, which the "
+        f"evidence records: kubectl annotate servers {scope.name} {operation}",
     )
 
 
@@ -262,7 +264,7 @@ def _hours(seconds: float) -> str:
 
 
 async def accept(scope: Scope) -> Requeue | None:
-    """What operation=accept-owed-sanitization does; None when nothing is owed to be accepted. Raises ApiError."""
+    """Execute operation=accept-owed-sanitization; None when no erasure is outstanding. Raises ApiError."""
     failure = scope.status.failure
     if scope.status.state != State.ERROR or failure is None or failure.reason != Reason.SANITIZATION_OWED:
         return None
@@ -277,8 +279,8 @@ async def accept(scope: Scope) -> Requeue | None:
     if evidence is not None:  # with Retain no discovery follows
         scope.set(drives=_verdict(scope, evidence).drives)
     scope.set(sanitization="Accepted")
-    message = f"somebody accepted what is owed (SanitizationEvidence {name}): {failure.message}"
+    message = f"an administrator accepted the sanitization failure (SanitizationEvidence {name}): {failure.message}"
     scope.condition(ConditionType.SANITIZED, False, "LossAccepted", message[:2000])
     return scope.transition(
-        State.CLEANUP, "what the erasure owes was accepted; the server is discovered anew", warning=True
+        State.CLEANUP, "sanitization failure accepted; the server will be rediscovered", warning=True
     )

@@ -1,4 +1,4 @@
-"""Whether a tenant may have left data on a machine, and what must become of it."""
+"""Decides which sanitization policy applies, and whether an erasure is outstanding."""
 
 from enum import StrEnum
 
@@ -10,22 +10,22 @@ from metal.controllers.server.scope import Scope
 from metal.evidence.verdict import is_weaker
 
 LABEL = "sanitization-policy"
-"""Label of a Server (under the API group): its owner's word, which goes before the setting."""
+"""Label of a Server (under the API group): the policy, which overrides the setting."""
 FIRMWARE_LABEL = "sanitization-firmware"
-"""Label of a Server: what of its firmware is put back, which goes before the setting."""
+"""Label of a Server: which firmware settings are reset, which overrides the setting."""
 
 
 def policy_for(scope: Scope, claim: ServerClaim | None) -> str:
-    """The claim's word, else the server's label, else the setting; without opt-out a claim may not ask for less."""
-    ours = _label(scope) or scope.settings.sanitization_policy
+    """The claim's policy, else the server's label, else the setting; without opt-out a claim may not require less."""
+    base = _label(scope) or scope.settings.sanitization_policy
     asked = claim.spec.sanitization_policy if claim is not None else ""
-    if not asked or (is_weaker(asked, ours) and not scope.settings.sanitization_opt_out):
-        return ours
+    if not asked or (is_weaker(asked, base) and not scope.settings.sanitization_opt_out):
+        return base
     return asked
 
 
 def firmware_for(scope: Scope) -> str:
-    """What of the firmware is put back after a tenant: the server's label, else the setting."""
+    """Which firmware settings are reset after a tenant: the server's label, else the setting."""
     return _known(scope, FIRMWARE_LABEL, Firmware) or scope.settings.sanitization_firmware
 
 
@@ -34,8 +34,8 @@ def _label(scope: Scope) -> str:
 
 
 def _known(scope: Scope, label: str, words: type[StrEnum]) -> str:
-    told = _value(scope, label)
-    return told if told in tuple(words) else ""
+    value = _value(scope, label)
+    return value if value in tuple(words) else ""
 
 
 def _value(scope: Scope, label: str) -> str:
@@ -46,20 +46,20 @@ def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
     """Record which policy applies after this tenant: once the claim is gone, it cannot be read any more."""
     scope.set(sanitization_policy=policy_for(scope, claim))
     wrong = [
-        f"the label {scope.context.kinds.key(label)} is {_value(scope, label)!r}, and ignored: write {', '.join(words)}"
+        f"label {scope.context.kinds.key(label)} {_value(scope, label)!r} is ignored: use one of {', '.join(words)}"
         for label, words in ((LABEL, Policy), (FIRMWARE_LABEL, Firmware))
         if _value(scope, label) and not _known(scope, label, words)
     ]
     if wrong:
         scope.condition("SanitizationPolicyValid", False, "InvalidLabel", "; ".join(wrong))
     elif scope.find_condition("SanitizationPolicyValid") is not None:
-        scope.condition("SanitizationPolicyValid", True, "Valid", "the label says a policy, or is gone")
+        scope.condition("SanitizationPolicyValid", True, "Valid", "the label is valid, or was removed")
 
 
 def is_owed(scope: Scope) -> bool:
-    """True while data of a tenant may be on the drives, and no erasure and no decision has settled that.
+    """True while a tenant's data may be on the drives, and neither erased nor accepted.
 
-    A claimed server that another operator left may carry anything.
+    The drives of a claimed server that another operator managed may hold anything.
     """
     if scope.status.sanitization:
         return False
@@ -67,7 +67,7 @@ def is_owed(scope: Scope) -> bool:
 
 
 def has_traces(scope: Scope) -> bool:
-    """True when the machine was handed something of a tenant's boot, and no cleanup has come to its end since."""
+    """True when something of a tenant's boot was served to the machine, and no cleanup has ended since."""
     status, window = scope.status, scope.status.boot_window
     if status.sanitization:
         return False

@@ -1,4 +1,4 @@
-"""Whose machine this is: the claim that holds a Server, and what the Server remembers of it."""
+"""The claim that holds a Server, and what the Server's status records of it."""
 
 import msgspec
 
@@ -13,10 +13,10 @@ from metal.kube.meta.permissions import Permission
 
 
 async def find_claim(scope: Scope) -> ServerClaim | None:
-    """The claim that holds this server, or None when it is gone for sure (asked of the API, not of the cache).
+    """The claim that holds this server, or None when the API, not only the cache, confirms that it is gone.
 
-    A new claim with the old one's name is another claim: the former tenant's traces come first. A claim that names
-    another server has that one, not this.
+    A new claim with the former one's name is another claim: the former tenant's data is erased first. A claim that
+    names another server holds that one, not this.
     """
     ref = scope.server.spec.server_claim_ref
     if ref is None:
@@ -52,14 +52,14 @@ def assume_booted(scope: Scope) -> None:
         ConditionType.BOOT_ASSUMED,
         True,
         "StatusLost",
-        "the status was lost; the claim counts as booted, so its disk is left alone",
+        "the status was lost; the claim counts as booted, so that no network boot overwrites its disk",
     )
 
 
 def record_tenant(scope: Scope, claim: ServerClaim) -> None:
-    """Write down whose traces the machine will carry, before it can carry any.
+    """Record the claim in the status before any of its data can be on the machine.
 
-    A boot that is only assumed counts as the last one that the claim asked for.
+    An assumed boot counts as the last one that the claim requested.
     """
     uid, assumed = claim.metadata.uid, scope.status.claim_boot
     kept = assumed if assumed is not None and not assumed.claim_uid else None
@@ -73,5 +73,5 @@ def record_tenant(scope: Scope, claim: ServerClaim) -> None:
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
-    """What this module does with the API."""
-    return (Permission(kinds.claim, ("get",), "makes sure that a claim is gone before a machine is taken from it"),)
+    """Permissions of this module."""
+    return (Permission(kinds.claim, ("get",), "confirms that a claim is gone before its server is cleaned up"),)
