@@ -91,7 +91,7 @@ async def _reconcile_system(scope: Scope, uuid: str, system: SystemInfo, outcome
 
 
 def _existing(scope: Scope, uuid: str) -> Server | None:
-    """The Server of this system, preferably one of this BMC: there must be only one for a UUID, whatever created it."""
+    """The Server of this system, preferably one of this BMC: there must be only one for a UUID."""
     found = scope.deps.servers.by_index(BY_UUID, uuid)
     found.sort(key=lambda server: (not _is_ours(scope, server), server.metadata.name))
     server = found[0] if found else None

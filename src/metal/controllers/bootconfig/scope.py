@@ -48,6 +48,6 @@ class Memo:
     resolved: tuple[str, int, Image] | None = None
     """Reference, generation, and what it was resolved to; kept during the download."""
     failed: tuple[str, int, Finding] | None = None
-    """Image, generation, and why it is not available; valid until `retry_at`, whatever causes a pass before."""
+    """Image, generation, and why it is not available; valid until `retry_at`, also in earlier passes."""
     retry_at: float = 0.0
     """Loop time at which the registry is asked again."""

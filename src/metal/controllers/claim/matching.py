@@ -35,7 +35,7 @@ def blocking_taints(taints: Iterable[Taint], tolerations: Iterable[Toleration]) 
 
 
 def selects(claim: ServerClaim, server: Server) -> bool:
-    """True when serverRef and selector of the claim allow this server, whatever its state."""
+    """True when serverRef and selector of the claim allow this server, in any state."""
     ref, selector = claim.spec.server_ref, claim.spec.server_selector
     if ref is not None and ref.name != server.metadata.name:
         return False

@@ -54,7 +54,7 @@ class Enrolment:
         return self._deps.bmcs.get(Key(endpoint.metadata.name)) is not None and not self.needs_contact(endpoint)
 
     def needs_contact(self, endpoint: Endpoint) -> bool:
-        """Whether credentials have to be found. An existing BMCSecret is used, whatever created it."""
+        """Whether credentials have to be found. An existing BMCSecret is used."""
         key = Key(endpoint.metadata.name)
         bmc = self._deps.bmcs.get(key)
         uses_own = bmc is None or bmc.spec.bmc_secret_ref.name == key.name

@@ -2,7 +2,7 @@
 
 Maintenances of one server are ordered by priority, Enforced before OwnerApproval, age, namespace and name. One that
 still needs the approval of the claim's owner does not block those behind it. A maintenance that holds the server
-keeps it until it is deleted, whatever its rank. A server in Cleanup or Parked is given to none.
+keeps it until it is deleted, at any rank. A server in Cleanup or Parked is given to none.
 """
 
 from collections.abc import Callable, Iterable
