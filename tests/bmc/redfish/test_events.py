@@ -142,3 +142,14 @@ async def test_a_bmc_without_subscriptions_says_so(service: dict[str, Any] | Non
 def test_the_secret_part_of_a_destination_is_in_no_repr() -> None:
     """Subscriptions are logged and shown in assertions."""
     assert "token" not in repr(Subscription(f"{LIST}/1", HERE, OURS))
+
+
+async def test_an_error_that_quotes_the_destination_does_not_contain_its_token() -> None:
+    """The message becomes a condition, an Event and a log line, and whoever has the token can send events."""
+    made = bmc()
+    refusal = complaint(f"{HERE}-T0KEN is not reachable", "Oem.1.0.NotReachable")
+    made.fault("POST", LIST, answer(500, refusal))
+    with pytest.raises(BMCServerError) as caught:
+        await redfish(made).subscribe(f"{HERE}-T0KEN", OURS)
+    assert "T0KEN" not in str(caught.value)
+    assert "events/b1/***" in str(caught.value)

@@ -132,3 +132,15 @@ def test_configuring_twice_writes_each_line_once() -> None:
     logs.configure(last, LogOptions())
     logging.getLogger("library").error("failed")
     assert (first.getvalue(), last.getvalue().count("failed")) == ("", 1)
+
+
+@pytest.mark.parametrize("colours", [False, True])
+def test_texts_of_bmcs_do_not_control_the_terminal(colours: bool) -> None:
+    """Escape sequences and line ends in fields are printed as escapes."""
+    stream = io.StringIO()
+    logs.configure(stream, LogOptions(), colours=colours)
+    structlog.get_logger("test").info("transition", to="a\x1b[2J", reason="b\nforged")
+    told = stream.getvalue()
+    assert "\x1b[2J" not in told
+    assert told.count("\n") == 1
+    assert r"a\x1b[2J" in told

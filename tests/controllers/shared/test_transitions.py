@@ -1,6 +1,7 @@
 """Transitions are logged and counted in the words of the status."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 import structlog
 from prometheus_client import CollectorRegistry
 
+from metal.api.bmc import BMCStatus
 from metal.api.claim import ServerClaim, ServerClaimStatus
 from metal.api.kinds import kinds
 from metal.api.meta import Condition, ObjectMeta
@@ -102,3 +104,22 @@ def test_without_a_changed_condition_the_status_says_what_is_awaited(
     new = msgspec.structs.replace(old, state="Discovery", waiting_for="the BMC")
 
     assert words(old, new, ("Ready",)) == expected
+
+
+def test_a_bmc_cannot_add_series_with_states_of_its_own() -> None:
+    """A state that Redfish does not know counts as Other; the log line has it as it is."""
+    registry = CollectorRegistry()
+    metrics, states = Metrics(registry), ("Enabled", "state-1", "state-2", "Quiesced")
+    bmc = Server(metadata=ObjectMeta(name="b1"))  # the kind is an argument of its own
+    with structlog.testing.capture_logs() as logs:
+        for old, new in pairwise(states):
+            before, after = (BMCStatus(state=state, since=NOW) for state in (old, new))
+            transitions.record(metrics, KINDS.bmc, bmc, before, after)
+    counted = {
+        (sample.labels["from"], sample.labels["to"])
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "metal_transitions_total"
+    }
+    assert counted == {("Enabled", "Other"), ("Other", "Other"), ("Other", "Quiesced")}
+    assert [line["to"] for line in logs] == ["state-1", "state-2", "Quiesced"]

@@ -438,3 +438,14 @@ async def test_each_request_is_reported_once_with_its_code() -> None:
             await api.get(THING, "a", "ns")
 
     assert seen == [("GET", host, "200"), ("GET", host, "404"), ("GET", host, "200"), ("GET", host, "<error>")]
+
+
+async def test_the_host_that_is_reported_has_no_credentials_of_the_url() -> None:
+    """The host becomes a label of metrics, which anybody with access to /metrics can read."""
+    seen: list[str] = []
+    async with serving(json(A)) as server:
+        url = server.url.replace("http://", "http://user:s3cret@")
+        observed = HTTPClient(Connection(url), rng=random.Random(1), observer=lambda _, host, *__: seen.append(host))
+        async with observed as api:
+            await api.get(THING, "a", "ns")
+    assert seen == [server.url.removeprefix("http://")]

@@ -19,6 +19,8 @@ from structlog.typing import EventDict, Processor
 F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("console", "json")
 LEVELS = ("debug", "info", "warning", "error")
+_OF_EXCEPTIONS = ("exception", "exc_info", "stack")
+"""Fields whose text has several lines."""
 _SECRETS = frozenset({"password", "token", "authorization", "secret", "ignition", "credentials", "private_key"})
 
 
@@ -94,12 +96,21 @@ def _processors(form: str, colours: bool) -> tuple[list[Processor], Processor]:
         sort_keys=False,
         exception_formatter=structlog.dev.plain_traceback,  # others print locals
     )
-    return [*shared, _without_nothing, structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)], renderer
+    stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)
+    return [*shared, _without_nothing, _escape_control_characters, stamp], renderer
 
 
 def _without_nothing(_: Any, __: str, event: EventDict) -> EventDict:
     """A person needs no fields that are empty; programs do."""
     return {name: value for name, value in event.items() if value is not None}
+
+
+def _escape_control_characters(_: Any, __: str, event: EventDict) -> EventDict:
+    """Texts of BMCs and machines must not move the cursor of a terminal or begin a line of their own."""
+    for name, value in event.items():
+        if isinstance(value, str) and not value.isprintable() and name not in _OF_EXCEPTIONS:
+            event[name] = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
+    return event
 
 
 def _mask(_: Any, __: str, event: EventDict) -> EventDict:

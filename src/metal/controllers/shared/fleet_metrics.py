@@ -20,7 +20,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.maintenance import MaintenanceState, ServerMaintenance
 from metal.api.server import Server, State
-from metal.controllers.shared.transitions import NEW
+from metal.controllers.shared.transitions import NEW, OTHER
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.transitions import state_of
 from metal.kube.meta import conditions
@@ -103,7 +103,7 @@ def _count(family: GaugeMetricFamily, objects: Iterable[Any], known: tuple[str, 
     found: Counter[str] = Counter({str(state): 0 for state in known})
     for obj in objects:
         state = state_of(obj.status) or NEW
-        found[state if state in found or state == NEW else "Other"] += 1
+        found[state if state in found or state == NEW else OTHER] += 1
     for state, number in found.items():
         family.add_metric([state], number)
 

@@ -52,7 +52,7 @@ class HTTPClient:
         self._limit, self._user_agent = max_connections, user_agent
         self._rng = rng or random.Random()
         self._observer = observer or (lambda method, host, code, seconds: None)
-        self._host = yarl.URL(connection.url).authority
+        self._host = yarl.URL(connection.url).host_port_subcomponent or ""
         self._sessions: dict[str, aiohttp.ClientSession] = {}
         self._codecs: dict[Any, wire.Codec[Any]] = {}
 

@@ -41,11 +41,10 @@ _FIRST_POLL = 5.0
 
 _AWAITED: dict[str, WaitFor] = {
     Purpose.DISCOVERY: WaitFor.PROBE_REPORT,
-    Purpose.CLAIM: WaitFor.CLAIM_BOOT,
     Purpose.MAINTENANCE: WaitFor.MAINTENANCE_BOOT,
     Purpose.SANITIZATION: WaitFor.SANITIZATION,
 }
-"""Name of the wait for a boot, by its purpose."""
+"""Name of the wait for a boot, by its purpose; any other is the boot of a claim."""
 _OVERRIDE_CLEARED = "BootOverrideCleared"
 """Condition: whether the BMC has cleared its network boot override."""
 
@@ -175,7 +174,7 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
     }[Phase(window.phase)]
     if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
         awaited, poll = _erasure_text(scope), poll or scope.settings.sanitization_poll
-    return scope.wait(_AWAITED[window.purpose], awaited, until=window.expires_at, poll=poll)
+    return scope.wait(_AWAITED.get(window.purpose, WaitFor.CLAIM_BOOT), awaited, until=window.expires_at, poll=poll)
 
 
 def _erasure_text(scope: Scope) -> str:
