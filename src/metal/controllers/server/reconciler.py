@@ -1,4 +1,5 @@
-"""Moves a Server through its states: Initial, Discovery, Available, Reserved, Cleanup, Maintenance, Parked, Error."""
+"""Moves a Server through its states: Initial, Discovery, Available, Reserved, Cleanup,
+Released, Maintenance, Parked, Error."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
