@@ -170,7 +170,7 @@ class Config:
     `{{ .IP }}`. Empty creates none."""
     probe_image: str = ""
     """OCI reference of the probe image, which servers boot in state Discovery and for sanitization. Without it
-    servers wait in Discovery."""
+    servers wait in Discovery, and after timeouts.bootConfig in Error."""
     boot_attempts: int = _SERVER.boot_attempts
     """Maximum number of consecutive failed network boots. Then the server enters Error."""
     listen: Listen = field(default_factory=Listen)

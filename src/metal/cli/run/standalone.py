@@ -22,7 +22,8 @@ from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 
 _log = structlog.get_logger("metal")
 _NO_PROBE_IMAGE = """
-probeImage is not set: servers wait in state Discovery until it is. To build and publish a probe image:
+probeImage is not set: servers wait for it in state Discovery, after timeouts.bootConfig in state Error. To build and
+publish a probe image:
   make images IMAGES_ARGS="--kernel generic"
   .venv/bin/python images/push.py .cache/images/out/discovery http://HOST:PORT/os/discovery:latest
 then set probeImage: HOST:PORT/os/discovery:latest and registries.insecure: ["HOST:PORT"] (or registries.allowed, for

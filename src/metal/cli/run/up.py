@@ -5,6 +5,7 @@ import dataclasses
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -109,6 +110,27 @@ def _load(path: Path | None) -> Config:
         raise click.UsageError(str(exc)) from None
 
 
+@dataclass(frozen=True)
+class Screen:
+    """What a person sees of a running control plane: a table on a terminal, else a greeting before the log lines."""
+
+    interactive: bool
+    logs_are_json: bool
+
+    def echo(self, text: str) -> None:
+        """Print a text; on stderr beside JSON lines, so that stdout has one object per line."""
+        click.echo(text, err=self.logs_are_json and not self.interactive)
+
+    async def show(self, plane: Standalone, stop: asyncio.Event) -> None:
+        """Show the control plane until it is stopped."""
+        if not self.interactive:
+            self.echo(plane.greeting())
+            await stop.wait()
+            return
+        with table(plane.servers, plane.greeting()):
+            await stop.wait()
+
+
 async def _run(data: Path, fleet: FleetOptions, config: Config, options: logs.LogOptions) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -119,23 +141,22 @@ async def _run(data: Path, fleet: FleetOptions, config: Config, options: logs.Lo
     if stream is None:
         logs.configure(sys.stdout, options)
     try:
-        await _run_until(stop, data, fleet, config, interactive=interactive)
+        screen = Screen(interactive, logs_are_json=options.format == "json")
+        await _run_until(stop, data, fleet, config, screen)
     finally:
         if stream is not None:
             stream.close()
 
 
-async def _run_until(
-    stop: asyncio.Event, data: Path, fleet: FleetOptions, config: Config, *, interactive: bool
-) -> None:
+async def _run_until(stop: asyncio.Event, data: Path, fleet: FleetOptions, config: Config, screen: Screen) -> None:
     try:
         plane = Standalone(data, config, fleet)
     except EXPECTED as exc:
         raise NotStarted(sentence(exc)) from None
     try:
         await _start(plane)
-        await _show(plane, stop, interactive=interactive)
-        click.echo(f"stopping; all state is stored in {data}")
+        await screen.show(plane, stop)
+        screen.echo(f"stopping; all state is stored in {data}")
     finally:
         await plane.stop()
 
@@ -145,12 +166,3 @@ async def _start(plane: Standalone) -> None:
         await plane.start()
     except EXPECTED as exc:
         raise NotStarted(sentence(exc)) from None
-
-
-async def _show(plane: Standalone, stop: asyncio.Event, *, interactive: bool) -> None:
-    if not interactive:
-        click.echo(plane.greeting())
-        await stop.wait()
-        return
-    with table(plane.servers, plane.greeting()):
-        await stop.wait()

@@ -59,8 +59,8 @@ WAITS: dict[str, Advice] = {
         "remove the one-time boot setting in the BMC's own interface",
     ),
     "Release": Advice(
-        "the claim was deleted and the reclaim policy is Retain; the server is powered off and keeps its data",
-        "when the data is no longer needed, remove spec.serverClaimRef, or set spec.reclaimPolicy to Recycle",
+        "the claim was deleted and the reclaim policy is Retain; the server was sanitized and stays off",
+        "remove spec.serverClaimRef, or set spec.reclaimPolicy to Recycle",
     ),
     "Maintenance": Advice(
         "a ServerMaintenance holds the server and controls its power", "end it: metalctl maintain {name} --end"
