@@ -109,7 +109,7 @@ def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.stale_off, "became Available while its power was")
 def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
     """#1048: a BMC's old reading counts as confirmation."""
-    patch.setattr(power, "is_old_off", lambda *_: False)
+    patch.setattr(power, "is_outdated_off", lambda *_: False)
 
 
 @bug(stories.lost_status, "imaged a second time")
@@ -259,7 +259,7 @@ def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(reserved, "find_claim", changed)
-    patch.setattr(reimage, "_is_as_it_is", always)
+    patch.setattr(reimage, "_is_cache_current", always)
 
 
 def _asking(claim: Any, number: int) -> Any:

@@ -31,7 +31,7 @@ async def reconcile(scope: ClaimScope, server: Server) -> None:
     if config is None or _differs(config, desired):
         await shared.apply(scope.context, scope.deps.configs, desired)
     current = server.spec.boot_configuration_ref
-    await shared.point(scope.context, scope.deps.servers, server, shared.CLAIM_REF, current, key_of(claim))
+    await shared.set_reference(scope.context, scope.deps.servers, server, shared.CLAIM_REF, current, key_of(claim))
 
 
 def _is_owned(scope: ClaimScope, config: ServerBootConfiguration) -> bool:

@@ -21,7 +21,7 @@ async def run(scope: Scope) -> Done | Requeue | None:
         return None
     if mine in finalizers:
         await sanitization.abandon(scope)
-        await recreated.record_owed(scope)
+        await recreated.record_outstanding(scope)
         await probe_boot.drop(scope)
         if scope.server.spec.bmc_ref is None:  # only this server uses the session of an inline BMC
             await log_out(scope.deps.pool, f"server/{scope.name}", _LOGOUT)

@@ -177,7 +177,7 @@ async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requ
     scope.invalidate()
     scope.memo.reset_at = asyncio.get_running_loop().time()
     if kind is ResetType.FORCE_ON:
-        power.note_on(scope)
+        power.record_power_on(scope)
     try:
         await scope.connected().reset(scope.uri, kind)
     except (BMCConflict, BMCBusy) as exc:
