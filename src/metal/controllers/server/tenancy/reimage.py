@@ -1,6 +1,6 @@
 """One more network boot of a claim's machine, because its owner raised `spec.bootGeneration` of the claim.
 
-In: a claim that has booted and requests a higher generation than any before (`claim_boot.is_asked`).
+In: a claim that has booted and requests a higher generation than any before (`claim_boot.requests_boot`).
 
 `accept` records the number in `status.claimBoot.requestedGeneration` before anything is done for it; the claim is read
 from the API, because an outdated copy of it could cost a tenant's system. Then the state Reserved boots as for the
@@ -15,7 +15,7 @@ import msgspec
 
 from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerClaim
-from metal.api.claim_boot import is_asked
+from metal.api.claim_boot import requests_boot
 from metal.api.kinds import Kinds
 from metal.api.server import Failure
 from metal.bmc.power import PowerState
@@ -76,7 +76,7 @@ async def _is_cache_current(scope: Scope, claim: ServerClaim) -> bool:
     if fresh.metadata.uid != meta.uid or fresh.metadata.deletion_timestamp is not None:
         return False
     boot = scope.status.claim_boot
-    return fresh.spec == claim.spec and is_asked(fresh, boot) == is_asked(claim, boot)
+    return fresh.spec == claim.spec and requests_boot(fresh, boot) == requests_boot(claim, boot)
 
 
 async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
