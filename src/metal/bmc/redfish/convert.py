@@ -85,7 +85,7 @@ def manager_info(uri: str, manager: theirs.Manager) -> ManagerInfo:
 
 
 def processor(cpu: theirs.Processor) -> Processor:
-    """One package."""
+    """One Processor resource."""
     return Processor(
         id=cpu.id,
         type=cpu.processor_type,
@@ -100,7 +100,7 @@ def processor(cpu: theirs.Processor) -> Processor:
 
 
 def memory_module(module: theirs.MemoryModule) -> MemoryModule:
-    """One module."""
+    """One Memory resource."""
     return MemoryModule(
         id=module.id,
         size_bytes=module.capacity_mib * _MIB,
@@ -113,7 +113,7 @@ def memory_module(module: theirs.MemoryModule) -> MemoryModule:
 
 
 def drive(disk: theirs.Drive) -> Drive:
-    """One drive."""
+    """One Drive resource, or one device of a SimpleStorage."""
     return Drive(
         name=disk.name or disk.id,
         media_type=disk.media_type,
@@ -128,7 +128,7 @@ def drive(disk: theirs.Drive) -> Drive:
 
 
 def volume(part: theirs.Volume, drives: tuple[Drive, ...]) -> Volume:
-    """One volume of these drives."""
+    """One Volume resource, which is on these drives."""
     named = (one.durable_name.strip() for one in part.identifiers if one.durable_name_format in _WORLD_WIDE)
     return Volume(
         name=part.name or part.id,

@@ -61,7 +61,7 @@ class Deps:
     endpoints: Informer[Endpoint]
     maintenances: Informer[ServerMaintenance]
     keys: KeyStore
-    access_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
+    endpoint_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
 
     def count_cleanup(self, sanitization: str) -> None:

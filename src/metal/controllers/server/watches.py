@@ -37,7 +37,7 @@ def setup_servers(
     pool: Pool,
     settings: ServerSettings,
     *,
-    access_defaults: BMCEndpointDefaults | None = None,
+    endpoint_defaults: BMCEndpointDefaults | None = None,
     workers: int = 64,
 ) -> ServerReconciler:
     """Add the Server controller. Workers are coroutines that wait for BMCs, so there are many."""
@@ -46,7 +46,7 @@ def setup_servers(
         context, settings, pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
-        maintenances=runtime.informer(kinds.maintenance), access_defaults=access_defaults or BMCEndpointDefaults(),
+        maintenances=runtime.informer(kinds.maintenance), endpoint_defaults=endpoint_defaults or BMCEndpointDefaults(),
         keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)

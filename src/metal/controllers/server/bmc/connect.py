@@ -78,18 +78,18 @@ async def find_again(scope: Scope, exc: BMCError) -> Requeue:
 
 
 def _endpoint_of(scope: Scope) -> BMCEndpoint | Problem:
-    """The access, or what is missing for one."""
+    """The endpoint of the BMC, or why it cannot be resolved."""
     deps, spec = scope.deps, scope.server.spec
     if spec.bmc_ref is None:
         inline = spec.bmc
         endpoint = _endpoint(scope, inline.endpoint_ref if inline else None)
         secret = _secret(scope, inline.bmc_secret_ref.name if inline else "")
-        return endpoint_for_inline(scope.server, endpoint, secret, deps.access_defaults)
+        return endpoint_for_inline(scope.server, endpoint, secret, deps.endpoint_defaults)
     bmc = deps.bmcs.get(Key(spec.bmc_ref.name))
     if bmc is None:
         return Problem("BMCNotFound", f"BMC {spec.bmc_ref.name} does not exist: create it or correct spec.bmcRef")
     endpoint = _endpoint(scope, bmc.spec.endpoint_ref)
-    return endpoint_for_bmc(bmc, endpoint, _secret(scope, bmc.spec.bmc_secret_ref.name), deps.access_defaults)
+    return endpoint_for_bmc(bmc, endpoint, _secret(scope, bmc.spec.bmc_secret_ref.name), deps.endpoint_defaults)
 
 
 def _endpoint(scope: Scope, ref: LocalRef | None) -> Endpoint | None:

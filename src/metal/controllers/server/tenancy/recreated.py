@@ -83,7 +83,7 @@ async def _enter_unclaimed(scope: Scope) -> Requeue:
 
 
 async def before_available(scope: Scope) -> Requeue | None:
-    """None when no erasure is outstanding; a Server that existed before the other one was deleted checked too early."""
+    """None when no erasure is outstanding; repeats the check for Servers that existed before."""
     records = [one for one in await _open_records(scope) if one.spec.policy]
     if not records:
         return None
