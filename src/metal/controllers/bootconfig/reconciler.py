@@ -100,7 +100,7 @@ class BootConfigurationReconciler:
         return finding, plan
 
     async def _fetch(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
-        """Raises ImageError."""
+        """The state of the image, and its plan once all blobs are local. Raises ImageError."""
         pinned = self._pinned(key, config)
         if pinned is not None and self.deps.images.keep(str(key), [blob.digest for blob in pinned.blobs]):
             return _ready(pinned), pinned

@@ -73,8 +73,10 @@ async def converge(
 def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
     """Record an Event when the power was as required and was changed outside the operator."""
     last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
-    ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
-    if last.power_state != target.value or ours:
+    caused_by_operator = (
+        last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
+    )
+    if last.power_state != target.value or caused_by_operator:
         return
     found = f"the machine is {system.power_state}, changed outside the operator"
     text = f"{found}; it is switched {target.lower()} again ({why})"
