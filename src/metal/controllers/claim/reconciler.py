@@ -23,6 +23,7 @@ from metal.controllers.claim.candidate_order import CandidateOrder
 from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.controllers.server.traits import traits_of
+from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_CLAIM
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -184,7 +185,7 @@ def _can_never_bind(scope: ClaimScope, named: Server | None) -> bool:
     name = ref.name if ref else ""
     before = conditions.find(scope.status.conditions, "Bound")
     had = scope.status.phase == "Bound" or (before is not None and before.reason == ClaimReason.SERVER_LOST)
-    if conditions.is_true(scope.status.conditions, "Booted") or (ref is not None and named is None and had):
+    if conditions.is_true(scope.status.conditions, BOOTED) or (ref is not None and named is None and had):
         scope.phase("Unbound", f"its deletion: server {name} was lost")
         message = f"server {name} was taken from this claim or deleted: create a new claim to get another server"
         scope.report("Bound", False, ClaimReason.SERVER_LOST, message)
@@ -211,13 +212,13 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
 def _report_boot(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, server.status.claim_boot
     if boot is None or not has_booted(boot, claim):
-        scope.report("Booted", False, "NotBooted", "the claim's image has not booted yet")
+        scope.report(BOOTED, False, "NotBooted", "the claim's image has not booted yet")
         if not _report_error(scope, server):
             text = _waiting_for(claim, server) or "the claim's image has not booted yet"
             scope.report("Ready", False, "NotBooted", text)
         return
     scope.set(boot_generation=booted_generation(claim, boot))
-    scope.report("Booted", True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
+    scope.report(BOOTED, True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
     if requests_boot(claim, boot):
         scope.report("Ready", False, "NetworkBootRequested", f"waiting for {_waiting_for(claim, server)}")
     elif claim.spec.power in ("", server.status.power_state):

@@ -19,7 +19,7 @@ from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import APPLY, Permission, Where, disowns
 from metal.machine import boot_window
-from metal.machine.boot_window import Refused
+from metal.machine.boot_window import Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory
 from metal.machineapi.http.refusals import Refusals
@@ -83,7 +83,7 @@ class RegistryService:
                 return await self._erasures.take(server, message)
             return await self._register(server, message)
         except Refused as refused:
-            status = 401 if refused.reason == "TokenMissing" else 403
+            status = 401 if isinstance(refused, TokenMissing) else 403
             return self._refusals.refuse(endpoint, refused.reason, client, str(refused), server, status=status)
         except (Malformed, TooLarge) as exc:
             return self._refusals.refuse(endpoint, type(exc).__name__, client, str(exc), server)

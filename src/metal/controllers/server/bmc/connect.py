@@ -20,6 +20,7 @@ from metal.controllers.server import identity
 from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, await_restart, bmc_failed
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared.bmc_endpoint import Problem, endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared.condition_types import RESET
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
@@ -45,7 +46,7 @@ async def pause(scope: Scope) -> Requeue | None:
     """Leave the machine alone while its BMC restarts, until the deadline that the BMC's status gives."""
     ref = scope.server.spec.bmc_ref
     bmc = scope.deps.bmcs.get(Key(ref.name)) if ref is not None else None
-    if bmc is None or bmc.status.restart is None or not conditions.is_true(bmc.status.conditions, "Reset"):
+    if bmc is None or bmc.status.restart is None or not conditions.is_true(bmc.status.conditions, RESET):
         return None
     until = bmc.status.restart.until
     if until is None or scope.now >= until or scope.status.state == State.ERROR:

@@ -22,6 +22,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.server.traits import traits_of
+from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.evidence import outstanding
 from metal.evidence.signing import KeyUnusable
@@ -118,7 +119,7 @@ def _is_not_deleted(claim: ServerClaim) -> bool:
 
 
 def _booted(claim: ServerClaim) -> bool:
-    return conditions.is_true(claim.status.conditions, "Booted")
+    return conditions.is_true(claim.status.conditions, BOOTED)
 
 
 def _may_be_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidence]) -> bool:
