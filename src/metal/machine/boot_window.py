@@ -178,7 +178,7 @@ def check_report_token(window: BootWindow | None, now: datetime, token: str) -> 
     return window
 
 
-def receipt_of(token: str, content: bytes) -> str:
+def report_receipt(token: str, content: bytes) -> str:
     """Digest of an accepted report and its token: it identifies both and discloses neither."""
     return digest(f"{token}\n{hashlib.sha256(content).hexdigest()}")
 

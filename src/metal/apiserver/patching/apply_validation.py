@@ -24,7 +24,7 @@ def check(resource: Resource, obj: Mapping[str, Any]) -> None:
     if found := problems(_whole(resource.schema.root), obj):
         meta = obj["metadata"]
         subject = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {_version(resource)}, Kind={resource.kind}"
-        raise status.unexplained(f"failed to create typed patch object ({subject}): {sentence(found)}")
+        raise status.unspecified_error(f"failed to create typed patch object ({subject}): {sentence(found)}")
 
 
 def _version(resource: Resource) -> str:

@@ -103,7 +103,7 @@ class RegistryService:
         return server
 
     async def _register(self, server: Server, message: Message) -> Response:
-        receipt = boot_window.receipt_of(message.token, message.data)
+        receipt = boot_window.report_receipt(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already registered")
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)

@@ -5,8 +5,8 @@ credentials come from a BMCSecret. What is missing or invalid is raised as `NoAc
 Server.
 
 The system is the one with the Server's UUID (`identity.matches`); its path is kept in `spec.systemURI`. A BMC may
-number its systems differently after an update: `find_again` looks the system up by UUID when the path shows none or
-another one. `Scope.observe` and the inventory check the UUID of everything they read (`identity.require`), so that
+number its systems differently after an update: `find_moved_system` looks the system up by UUID when the path shows none
+or another one. `Scope.observe` and the inventory check the UUID of everything they read (`identity.require`), so that
 nothing is done to another machine under this Server's name.
 """
 
@@ -64,7 +64,7 @@ async def find_system(scope: Scope) -> None:
     await scope.patch({"spec": {"systemURI": found[0].uri}})
 
 
-async def find_again(scope: Scope, exc: BMCError) -> Requeue:
+async def find_moved_system(scope: Scope, exc: BMCError) -> Requeue:
     """Look up a system that is not where it was; `exc` is what its old path showed."""
     before = scope.uri
     try:
