@@ -122,7 +122,7 @@ def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> Non
 def takes_a_new_claim_for_the_old_one(patch: pytest.MonkeyPatch) -> None:
     """#773: a claim of the same name inherits the server as its last tenant left it."""
     patch.setattr(tenancy, "_holds", lambda claim, _: claim.metadata.deletion_timestamp is None)
-    patch.setattr(claims, "_is_mine", _same_name)
+    patch.setattr(claims, "_is_held_by", _same_name)
 
 
 def _same_name(claim: Any, server: Any) -> bool:
@@ -275,7 +275,7 @@ def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
         take(scope, _asking(claim, 0))
 
     patch.setattr(reserved, "record_tenant", forgetful)
-    patch.setattr(claim_boot, "answered", lambda _, done: done.boot_generation)
+    patch.setattr(claim_boot, "booted_generation", lambda _, done: done.boot_generation)
 
 
 @bug(stories.asked_again, "imaged a second time|is Reserved and|runs None")
