@@ -65,20 +65,20 @@ _STANDBY, _STOPPING = "standby", "stopping"
 
 
 class ImageSource(Images, Protocol):
-    """Images with a beginning and an end."""
+    """A source of images that is started and closed with the manager."""
 
     async def start(self) -> None:
-        """Get ready."""
+        """Open the cache; called before the first request."""
         ...
 
     async def aclose(self) -> None:
-        """Release what is held."""
+        """Stop downloads and close connections."""
         ...
 
 
 @dataclass
 class Parts:
-    """What a manager is made of; tests replace some."""
+    """The dependencies of a manager; tests replace some."""
 
     client: Client
     pool: Pool
@@ -91,13 +91,13 @@ class Parts:
     remote: RegistryClient | None = None
     """Client of OCI registries; made from the configuration when None."""
     images: ImageSource | None = None
-    """Where images come from; OCI registries when None."""
+    """The source of images; OCI registries when None."""
     shell: Shell | None = None
-    """How BMCs' command lines are reached; by SSH when None."""
+    """Access to BMCs' command lines; SSH when None."""
     elector: Elector | None = None
     """Chooses which of several managers acts; with None this one does. The pool must ask its `require`."""
     pause_interval: float = INTERVAL
-    """Seconds between two looks for a pause, less than `metal.move.pause.SILENCE`."""
+    """Seconds between two reads of the pause, less than `metal.move.pause.SILENCE`."""
 
 
 class Manager:
@@ -180,7 +180,7 @@ class Manager:
 
     def _controllers(self) -> None:
         parts, config, runtime = self.parts, self.config, self.runtime
-        defaults = self._access_defaults()
+        defaults = self._endpoint_defaults()
         metrics = Metrics(parts.registry)
         context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder, metrics)
         setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings())
@@ -190,7 +190,7 @@ class Manager:
         )
         setup_bmc_secrets(context, runtime)
         server_settings = config.server_settings(zipapp())
-        setup_servers(context, runtime, parts.pool, server_settings, access_defaults=defaults)
+        setup_servers(context, runtime, parts.pool, server_settings, endpoint_defaults=defaults)
         setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
         setup_readiness(context, runtime)
@@ -207,7 +207,7 @@ class Manager:
         self.runtime.metrics.watch_leader(self.config.election.lease, lambda: self.role == "leader")
         observe_boots(fleet.servers, metrics, lambda: self.runtime.working)
 
-    def _access_defaults(self) -> BMCEndpointDefaults:
+    def _endpoint_defaults(self) -> BMCEndpointDefaults:
         options = self.config.bmc
         pem = Path(options.ca_file).read_text() if options.ca_file else ""
         return BMCEndpointDefaults(
@@ -223,7 +223,7 @@ class Manager:
         With an elector they start when this manager is the leader. Raises OSError, and ApiError: Forbidden, NotFound
         and Unauthorized mean that rights or CRDs are missing; anything else is waited out once the namespace was seen.
         """
-        await self._make_namespace()
+        await self._ensure_namespace()
         await self.pause.begin()
         await self.images.start()
         elector = self.parts.elector
@@ -235,11 +235,11 @@ class Manager:
         self._ready = True
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Return when `stop` is set. Raises Crashed when a part dies, or does not stop although it must."""
+        """Return when `stop` is set. Raises Crashed when a task fails, or does not stop when it must."""
         await first(stop.wait(), self.runtime.crash(), self._election.crash())
 
-    async def _make_namespace(self) -> None:
-        """Only where it is missing: on a cluster the manager's account lives in it, and may not make namespaces."""
+    async def _ensure_namespace(self) -> None:
+        """Only where it is missing: on a cluster the manager's account lives in it, and may not create namespaces."""
         client, name = self.parts.client, self.config.namespace
         try:
             await client.get(NAMESPACE, name)
@@ -290,7 +290,7 @@ class Manager:
         Machines are answered until the Lease is given back: another replica needs no longer to take over than that.
         """
         self._stopping = True
-        await self._hand_over(grace)
+        await self._release_lease(grace)
         if self._metrics is not None:
             await self._metrics.cleanup()
         for listening in self._listening:
@@ -300,8 +300,8 @@ class Manager:
         await self.images.aclose()
         await self.parts.pool.aclose()
 
-    async def _hand_over(self, grace: float) -> None:
-        """The Lease is given back only when nothing of ours acts any more; else it has to expire."""
+    async def _release_lease(self, grace: float) -> None:
+        """The Lease is released only when no controller acts any more; otherwise it expires."""
         try:
             await self.runtime.hold(_STOPPING, grace=grace)
             ended = True

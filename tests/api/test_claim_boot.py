@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from metal.api.claim import ServerClaim, ServerClaimSpec, ServerClaimStatus
-from metal.api.claim_boot import answered, has_booted, is_asked
+from metal.api.claim_boot import booted_generation, has_booted, requests_boot
 from metal.api.meta import ObjectMeta
 from metal.api.server import ClaimBoot
 
@@ -28,9 +28,9 @@ def test_a_boot_counts_for_the_claim_that_it_was_for() -> None:
 def test_another_boot_is_asked_for_by_a_higher_number_only() -> None:
     """The number counts that Server or claim remembers, whichever is higher."""
     boot = ClaimBoot(claim_uid="a", booted_at=NOW, boot_generation=2)
-    assert answered(_claim(known=3), boot) == 3
-    assert answered(_claim("b"), boot) == 0
-    assert is_asked(_claim(wanted=3), boot)
-    assert not is_asked(_claim(wanted=2), boot)
-    assert not is_asked(_claim(wanted=3, known=3), boot)
-    assert not is_asked(_claim(wanted=1), None)
+    assert booted_generation(_claim(known=3), boot) == 3
+    assert booted_generation(_claim("b"), boot) == 0
+    assert requests_boot(_claim(wanted=3), boot)
+    assert not requests_boot(_claim(wanted=2), boot)
+    assert not requests_boot(_claim(wanted=3, known=3), boot)
+    assert not requests_boot(_claim(wanted=1), None)

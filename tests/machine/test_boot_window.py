@@ -45,14 +45,14 @@ def test_a_claim_has_succeeded_with_its_ignition() -> None:
 
 def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
     """A repeat needs the same token and the same content, before the window expires."""
-    receipt = windows.receipt_of("report", b"content")
+    receipt = windows.report_receipt("report", b"content")
     window = windows.serve_ignition(served(), NOW, token="script", report_token="report", client=C)
     assert not windows.is_repeat(window, NOW, receipt)
     done = windows.accept_report(window, NOW, token="report", receipt=receipt)
     assert windows.is_repeat(done, NOW, receipt)
     assert windows.is_repeat(windows.close(done), NOW, receipt)
-    assert not windows.is_repeat(done, NOW, windows.receipt_of("report", b"other"))
-    assert not windows.is_repeat(done, NOW, windows.receipt_of("other", b"content"))
+    assert not windows.is_repeat(done, NOW, windows.report_receipt("report", b"other"))
+    assert not windows.is_repeat(done, NOW, windows.report_receipt("other", b"content"))
     assert not windows.is_repeat(done, done.expires_at, receipt)
     assert not windows.is_repeat(None, NOW, receipt)
 

@@ -9,7 +9,7 @@ import pytest
 
 from metal.api.kinds import kinds
 from metal.api.meta import Kind, Model
-from metal.move.documents import Doc, Moved, bare, digest, kinds_in_order, settled
+from metal.move.documents import Doc, Moved, converted, digest, kinds_in_order, without_server_fields
 
 KINDS = kinds()
 NOTE = "metal.ironcore.dev/moved-by"
@@ -26,7 +26,7 @@ def _doc(**more: Any) -> Doc:
 
 def test_what_an_api_gives_by_itself_stays_behind_and_the_rest_comes_along() -> None:
     """Labels, annotations and finalizers are kept; UID, versions, times and field managers are not."""
-    assert settled(_doc(), MOVED, NOTE)["metadata"] == {
+    assert converted(_doc(), MOVED, NOTE)["metadata"] == {
         "name": "s1", "labels": {"a": "b"}, "finalizers": ["f"], "annotations": {"kept": "yes"}, "ownerReferences": [],
     }  # fmt: skip
 
@@ -34,7 +34,7 @@ def test_what_an_api_gives_by_itself_stays_behind_and_the_rest_comes_along() -> 
 def test_owners_get_their_new_uids_and_an_owner_that_does_not_move_is_left_out() -> None:
     """With an unknown UID the garbage collector at the target would delete the object."""
     owners = [{"kind": "BMC", "name": "b", "uid": "owner"}, {"kind": "Cluster", "name": "c", "uid": "elsewhere"}]
-    found = settled(_doc(metadata={"ownerReferences": owners}), MOVED, NOTE)
+    found = converted(_doc(metadata={"ownerReferences": owners}), MOVED, NOTE)
     assert found["metadata"]["ownerReferences"] == [{"kind": "BMC", "name": "b", "uid": "new-owner"}]
 
 
@@ -42,7 +42,7 @@ def test_owners_get_their_new_uids_and_an_owner_that_does_not_move_is_left_out()
 def test_a_generation_that_was_the_present_one_still_is_and_an_older_one_stays_stale(seen: int, expected: int) -> None:
     """Generations start again; 0 would mean that no observedGeneration was ever set."""
     status = {"observedGeneration": seen, "conditions": [{"type": "Ready", "observedGeneration": seen}]}
-    found = settled(_doc(status=status), MOVED, NOTE)["status"]
+    found = converted(_doc(status=status), MOVED, NOTE)["status"]
     assert (found["observedGeneration"], found["conditions"][0]["observedGeneration"]) == (expected, expected)
 
 
@@ -52,7 +52,7 @@ def test_generations_of_other_objects_follow_those() -> None:
         "bootWindow": {"configUID": "owner", "configGeneration": 3},
         "refused": {"secretUID": "owner", "secretGeneration": 2},
     }
-    found = settled(_doc(status=status), MOVED, NOTE)["status"]
+    found = converted(_doc(status=status), MOVED, NOTE)["status"]
     assert found["bootWindow"] == {"configUID": "new-owner", "configGeneration": 2}
     assert found["refused"] == {"secretUID": "new-owner", "secretGeneration": -1}
 
@@ -60,16 +60,19 @@ def test_generations_of_other_objects_follow_those() -> None:
 def test_which_boots_a_claim_had_moves_as_it_is() -> None:
     """They are the claim's own numbers, so that no boot is repeated at the target."""
     status = {"claimBoot": {"claimUID": "owner", "bootGeneration": 3, "requestedGeneration": 4}}
-    found = settled(_doc(status=status), MOVED, NOTE)["status"]
+    found = converted(_doc(status=status), MOVED, NOTE)["status"]
     assert found["claimBoot"] == {"claimUID": "new-owner", "bootGeneration": 3, "requestedGeneration": 4}
     claim = {"spec": {"bootGeneration": 4}, "status": {"bootGeneration": 3}}
-    moved = settled(_doc(**claim), MOVED, NOTE)
+    moved = converted(_doc(**claim), MOVED, NOTE)
     assert (moved["spec"], moved["status"]) == (claim["spec"], claim["status"])
 
 
 def test_a_digest_is_the_same_for_what_is_the_same() -> None:
     """The order of keys and empty fields makes no difference; a label does."""
-    one, other = bare(_doc(spec={"a": 1, "b": []}), NOTE), bare(_doc(spec={"a": 1}), NOTE)
+    one, other = (
+        without_server_fields(_doc(spec={"a": 1, "b": []}), NOTE),
+        without_server_fields(_doc(spec={"a": 1}), NOTE),
+    )
     assert digest(one) == digest(other)
     assert digest(one) != digest({**one, "metadata": {**one["metadata"], "labels": {}}})
 
@@ -126,7 +129,7 @@ def test_no_field_keeps_the_uid_of_an_object_that_moved(kind: Kind[Any]) -> None
     """Every uid, UID and tenant field at any depth names the new object."""
     doc = {**_filled(kind.struct, "owner"), "kind": kind.kind}
     doc["metadata"] = {"name": "x", "uid": "old", "ownerReferences": [{"uid": "owner"}]}
-    assert '"owner"' not in msgspec.json.encode(settled(doc, MOVED, NOTE)).decode()
+    assert '"owner"' not in msgspec.json.encode(converted(doc, MOVED, NOTE)).decode()
 
 
 def test_owners_come_before_what_they_own() -> None:

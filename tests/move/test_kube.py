@@ -23,7 +23,7 @@ from tests.sim.plane import is_ready
 
 METALCTL = Path(sys.executable).with_name("metalctl")
 KINDS = kinds()
-_PATIENCE = 60.0
+_STOP_TIMEOUT = 60.0
 
 
 def _claim(images: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _config(folder: Path, name: str, ports: list[int]) -> Path:
 
 
 async def _until(check: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(_STOP_TIMEOUT):
         while True:
             if await check():
                 return
@@ -79,7 +79,7 @@ async def _move(folder: Path, source: Path, target: Path) -> None:
         METALCTL, "move", "--kubeconfig", source, "--to-kubeconfig", target, "--yes", cwd=folder,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    out, _ = await asyncio.wait_for(process.communicate(), _PATIENCE)
+    out, _ = await asyncio.wait_for(process.communicate(), _STOP_TIMEOUT)
     assert process.returncode == 0, out.decode()
 
 

@@ -9,7 +9,7 @@ from metal.api.core import LEASE
 from metal.api.kinds import kinds
 from metal.kube.client.errors import Unavailable
 from metal.move.homes import Home, Refused
-from metal.move.lock import BEAT, DEAD, LOST, NAME, alone
+from metal.move.lock import LEASE_DURATION, NAME, RENEW_DEADLINE, RENEW_INTERVAL, run_locked
 from tests.kube.client.fakeapi import FakeAPI
 
 pytestmark = pytest.mark.looptime
@@ -41,7 +41,7 @@ class Sites:
                 self.working -= 1
             return name
 
-        return await alone(self.homes, work, identity=name, clock=clock)
+        return await run_locked(self.homes, work, identity=name, clock=clock)
 
     @property
     def leases(self) -> int:
@@ -77,13 +77,13 @@ async def test_a_move_that_was_killed_is_followed_after_some_seconds() -> None:
     await sites.apis[0].create(LEASE, body)
     began = asyncio.get_running_loop().time()
     assert await sites.move("second", 1.0) == "second"
-    assert asyncio.get_running_loop().time() - began <= DEAD + BEAT
+    assert asyncio.get_running_loop().time() - began <= LEASE_DURATION + RENEW_INTERVAL
     assert sites.leases == 0
 
 
 @pytest.mark.parametrize("home", [0, 1])
 async def test_a_move_that_nobody_hears_of_stops_before_another_may_begin(home: int) -> None:
-    """Its work is cancelled within LOST seconds of its last renewal."""
+    """Its work is cancelled within RENEW_DEADLINE seconds of its last renewal."""
     sites = Sites()
     first = asyncio.ensure_future(sites.move("first", 600.0))
     await asyncio.sleep(1)
@@ -92,7 +92,7 @@ async def test_a_move_that_nobody_hears_of_stops_before_another_may_begin(home: 
         raise Unavailable("no answer")
 
     sites.apis[home].faults.before = away
-    await asyncio.sleep(LOST + BEAT)
+    await asyncio.sleep(RENEW_DEADLINE + RENEW_INTERVAL)
     assert sites.working == 0
     with pytest.raises(Refused, match="another one may have started"):
         await first
@@ -104,7 +104,7 @@ async def test_a_lease_that_was_taken_away_ends_the_move() -> None:
     first = asyncio.ensure_future(sites.move("first", 600.0))
     await asyncio.sleep(1)
     await sites.apis[0].delete(LEASE, NAME, SPACE)
-    await asyncio.sleep(BEAT + 1)
+    await asyncio.sleep(RENEW_INTERVAL + 1)
     assert sites.working == 0
     with pytest.raises(Refused):
         await first

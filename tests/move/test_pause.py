@@ -8,7 +8,7 @@ import pytest
 from metal.api.core import CONFIG_MAP, EVENT
 from metal.kube.client.errors import Forbidden
 from metal.kube.controller.runtime import Runtime
-from metal.move.pause import DEAD, INTERVAL, MANAGERS, MARK, SILENCE, Mark, Pause
+from metal.move.pause import HEARTBEAT_TIMEOUT, INTERVAL, MANAGERS, MARK, SILENCE, Mark, Pause
 from tests.kube.client.fakeapi import FakeAPI
 
 pytestmark = pytest.mark.looptime
@@ -83,6 +83,6 @@ async def test_a_manager_that_cannot_be_heard_stops_before_it_is_taken_for_dead(
     site.api.faults.before = mute
     await asyncio.sleep(SILENCE - INTERVAL)
     meanwhile = site.pause.paused
-    await asyncio.sleep(DEAD - SILENCE)
+    await asyncio.sleep(HEARTBEAT_TIMEOUT - SILENCE)
     assert (before, meanwhile, site.pause.paused) == (False, False, True)
     running.cancel()

@@ -109,7 +109,7 @@ def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.stale_off, "became Available while its power was")
 def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
     """#1048: a BMC's old reading counts as confirmation."""
-    patch.setattr(power, "is_old_off", lambda *_: False)
+    patch.setattr(power, "is_outdated_off", lambda *_: False)
 
 
 @bug(stories.lost_status, "imaged a second time")
@@ -122,7 +122,7 @@ def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> Non
 def takes_a_new_claim_for_the_old_one(patch: pytest.MonkeyPatch) -> None:
     """#773: a claim of the same name inherits the server as its last tenant left it."""
     patch.setattr(tenancy, "_holds", lambda claim, _: claim.metadata.deletion_timestamp is None)
-    patch.setattr(claims, "_is_mine", _same_name)
+    patch.setattr(claims, "_is_held_by", _same_name)
 
 
 def _same_name(claim: Any, server: Any) -> bool:
@@ -259,7 +259,7 @@ def boots_for_every_generation_of_the_claim(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(reserved, "find_claim", changed)
-    patch.setattr(reimage, "_is_as_it_is", always)
+    patch.setattr(reimage, "_is_cache_current", always)
 
 
 def _asking(claim: Any, number: int) -> Any:
@@ -275,7 +275,7 @@ def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
         take(scope, _asking(claim, 0))
 
     patch.setattr(reserved, "record_tenant", forgetful)
-    patch.setattr(claim_boot, "answered", lambda _, done: done.boot_generation)
+    patch.setattr(claim_boot, "booted_generation", lambda _, done: done.boot_generation)
 
 
 @bug(stories.asked_again, "imaged a second time|is Reserved and|runs None")

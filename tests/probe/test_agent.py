@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metal.probe.agent import DONE, GAVE_UP, MALFORMED, REFUSED, Agent
-from metal.probe.registry import Malformed, NotNow, Refused
+from metal.probe.registry import Malformed, NotAccepted, Refused
 
 
 class Stop(Exception):
@@ -59,7 +59,7 @@ def test_one_report_taken_ends_the_run() -> None:
 )
 def test_failures_are_retried_with_growing_spread_waits() -> None:
     """Waits double from one second to thirty, each shortened by up to half, without a limit on attempts."""
-    world = World(*[NotNow("down")] * 60, stop_after=50)
+    world = World(*[NotAccepted("down")] * 60, stop_after=50)
 
     with pytest.raises(Stop):
         world.agent().run()
@@ -72,7 +72,7 @@ def test_failures_are_retried_with_growing_spread_waits() -> None:
 
 def test_the_same_report_is_sent_again() -> None:
     """Gathering takes time and LLDP frames; the facts have not changed."""
-    world = World(NotNow("down"), None)
+    world = World(NotAccepted("down"), None)
 
     assert world.agent().run() == DONE
     assert world.reports == [{"number": 1}, {"number": 1}]
@@ -80,7 +80,7 @@ def test_the_same_report_is_sent_again() -> None:
 
 def test_a_registry_that_asks_for_patience_gets_it_within_bounds() -> None:
     """Retry-After is honoured up to a bound."""
-    world = World(NotNow("busy", 60), NotNow("busy", 86400), None)
+    world = World(NotAccepted("busy", 60), NotAccepted("busy", 86400), None)
 
     assert world.agent().run() == DONE
     assert world.sleeps[0] == 60
@@ -92,7 +92,7 @@ def test_final_answers_end_the_run_with_their_own_code(
     answer: Exception, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log has the reason; a systemd unit can distinguish the codes."""
-    world = World(NotNow("down"), answer)
+    world = World(NotAccepted("down"), answer)
 
     assert world.agent().run() == code
     assert len(world.reports) == 2
@@ -101,7 +101,7 @@ def test_final_answers_end_the_run_with_their_own_code(
 
 def test_a_deadline_is_kept() -> None:
     """The run ends before a wait that would pass it."""
-    world = World(*[NotNow("down")] * 100)
+    world = World(*[NotAccepted("down")] * 100)
 
     assert world.agent(deadline=20).run() == GAVE_UP
     assert world.now() <= 20
@@ -109,7 +109,7 @@ def test_a_deadline_is_kept() -> None:
 
 def test_once_means_once() -> None:
     """No second attempt, and no second report even with an interval."""
-    failing, fine = World(NotNow("down")), World(None)
+    failing, fine = World(NotAccepted("down")), World(None)
 
     assert failing.agent(once=True).run() == GAVE_UP
     assert fine.agent(once=True, interval=30).run() == DONE

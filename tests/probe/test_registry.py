@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from metal.probe.registry import Malformed, NotNow, Refused, Registry
+from metal.probe.registry import Malformed, NotAccepted, Refused, Registry
 from tests.probe.loopback import serve
 
 UUID = "38947555-7742-3448-3784-823347823834"
@@ -52,7 +52,7 @@ def test_a_report_that_cannot_be_taken_is_final_and_says_why(status: int) -> Non
 def test_everything_else_may_be_better_later(status: int) -> None:
     """A redirect is not followed: the token is for this registry only."""
     with serve(status, headers={"Retry-After": "7", "Location": "http://127.0.0.1:1/elsewhere"}) as peer:
-        with pytest.raises(NotNow, match=str(status)) as raised:
+        with pytest.raises(NotAccepted, match=str(status)) as raised:
             Registry(peer.url, UUID, "tok").register({})
 
         assert len(peer.paths) == 1
@@ -61,7 +61,10 @@ def test_everything_else_may_be_better_later(status: int) -> None:
 
 def test_a_retry_after_that_is_a_date_is_ignored() -> None:
     """Only seconds are supported; a machine's clock may be years off."""
-    with serve(503, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) as peer, pytest.raises(NotNow) as raised:
+    with (
+        serve(503, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) as peer,
+        pytest.raises(NotAccepted) as raised,
+    ):
         Registry(peer.url, UUID, "tok").register({})
 
     assert raised.value.retry_after == 0
@@ -83,13 +86,13 @@ def silent_port() -> Iterator[int]:
 
 def test_nobody_there_may_be_better_later(closed_port: int) -> None:
     """The message has the reason of the refused connection."""
-    with pytest.raises(NotNow, match="cannot be reached"):
+    with pytest.raises(NotAccepted, match="cannot be reached"):
         Registry(f"http://127.0.0.1:{closed_port}", UUID, "tok").register({})
 
 
 def test_a_registry_that_hangs_is_given_up_in_time(silent_port: int) -> None:
     """The time-out ends the request."""
-    with pytest.raises(NotNow, match="timed out"):
+    with pytest.raises(NotAccepted, match="timed out"):
         Registry(f"http://127.0.0.1:{silent_port}", UUID, "tok", timeout=0.05).register({})
 
 

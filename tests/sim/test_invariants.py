@@ -555,7 +555,7 @@ def test_a_liar_is_not_judged_by_its_power() -> None:
     """Machines whose BMC reports a false power state are listed by the test, and excluded."""
     story = Story()
     available_while_on(story)
-    check_available_is_off(story.history, liars=frozenset({UUID}))
+    check_available_is_off(story.history, false_power_states=frozenset({UUID}))
 
 
 def test_a_server_that_failed_while_it_was_available_may_go_on_before_it_is_off() -> None:

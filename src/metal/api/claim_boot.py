@@ -15,12 +15,12 @@ def has_booted(boot: ClaimBoot | None, claim: ServerClaim | None = None) -> bool
     return claim is None or boot.claim_uid == claim.metadata.uid
 
 
-def answered(claim: ServerClaim, boot: ClaimBoot | None) -> int:
+def booted_generation(claim: ServerClaim, boot: ClaimBoot | None) -> int:
     """Return the highest spec.bootGeneration for which a network boot has succeeded."""
     known = boot.boot_generation if boot is not None and boot.claim_uid == claim.metadata.uid else 0
     return max(known, claim.status.boot_generation)
 
 
-def is_asked(claim: ServerClaim, boot: ClaimBoot | None) -> bool:
+def requests_boot(claim: ServerClaim, boot: ClaimBoot | None) -> bool:
     """Return True when the claim has booted and requests another network boot."""
-    return has_booted(boot, claim) and claim.spec.boot_generation > answered(claim, boot)
+    return has_booted(boot, claim) and claim.spec.boot_generation > booted_generation(claim, boot)

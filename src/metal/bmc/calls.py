@@ -139,7 +139,7 @@ def _write_line(bmc: str, call: Call, outcome: Outcome, arguments: Mapping[str, 
 
 
 class RecordedBMC:
-    """Has the methods of the BMC inside, as protocols.BMC; writes are logged, and all calls name their operation."""
+    """Implements metal.bmc.pool.BMC with the BMC inside; writes are logged, and all calls name their operation."""
 
     def __init__(self, bmc: object, target: Target) -> None:
         self._bmc, self._target = bmc, target

@@ -38,10 +38,10 @@ class BMC(Power, Boot, Systems, InventoryReader, Firmware, Indicator, ManagerCon
 
 
 class Pool(Protocol):
-    """Hands out one shared BMC client for each access; a changed access replaces the old session."""
+    """Hands out one shared BMC client for each BMC; an endpoint that changed replaces the old session."""
 
-    def get(self, access: BMCEndpoint) -> BMC:
-        """The client for this access, connected lazily; never blocks."""
+    def get(self, endpoint: BMCEndpoint) -> BMC:
+        """The client for this endpoint, connected lazily; never blocks."""
         ...
 
     async def certificate(self, address: str, port: int) -> str:
@@ -53,5 +53,5 @@ class Pool(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close all."""
+        """Log out of all BMCs and close their connections."""
         ...

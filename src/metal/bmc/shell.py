@@ -24,5 +24,5 @@ class Shell(Protocol):
         ...
 
     async def run(self, access: ShellAccess, command: str) -> None:
-        """Run a command that ends with the BMC going away."""
+        """Run a command that makes the BMC restart, and so ends the connection."""
         ...

@@ -9,7 +9,7 @@ from metal.bmc.calls import logged_write
 from metal.bmc.errors import BMCAuthError, BMCHostKeyChanged, BMCServerError, BMCTimeout, BMCUnreachable
 from metal.bmc.shell import ShellAccess
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported at run time where it is used: few managers ever connect over SSH, and it is slow to load
     import asyncssh
 
 _ANSWER = 10.0

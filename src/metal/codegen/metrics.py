@@ -1,6 +1,5 @@
 """Writes docs/metrics.md: every metric as a row. `python -m metal.codegen.metrics [--check]`."""
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from metal.bmc.metrics import Metrics as BMCMetrics
 from metal.boot.metrics import CacheMetrics
+from metal.codegen.generated_page import run
 from metal.controllers.shared.fleet_metrics import FleetCollector
 from metal.controllers.shared.metrics import Metrics as ControllerMetrics
 from metal.kube.controller.metrics import ClientMetrics
@@ -107,18 +107,8 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0, or 1 when --check finds the page stale."""
-    parser = argparse.ArgumentParser(prog="python -m metal.codegen.metrics", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when the page is stale")
-    parser.add_argument("--output", type=Path, default=_PAGE, metavar="FILE", help="default: %(default)s")
-    options = parser.parse_args(arguments)
-    if not options.check:
-        options.output.write_text(page(), encoding="utf-8")
-        return 0
-    if options.output.exists() and options.output.read_text(encoding="utf-8") == page():
-        return 0
-    sys.stderr.write(f"{options.output} is outdated: run `make generate` and commit the result\n")
-    return 1
+    """Exit status: 0, or 1 when --check finds the page outdated."""
+    return run("metal.codegen.metrics", __doc__, _PAGE, lambda _: page(), arguments)
 
 
 if __name__ == "__main__":

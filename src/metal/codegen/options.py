@@ -1,6 +1,5 @@
 """Writes docs/configuration.md: every option as a table. `python -m metal.codegen.options [--check]`."""
 
-import argparse
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metal.api.docstrings import class_doc, field_docs
+from metal.codegen.generated_page import run
 from metal.config.describe import scalar
 from metal.config.load import key_of
 from metal.config.options import Config
@@ -42,18 +42,8 @@ def _section(section: Any, prefix: str) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0, or 1 when --check finds the page stale."""
-    parser = argparse.ArgumentParser(prog="python -m metal.codegen.options", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when the page is stale")
-    parser.add_argument("--output", type=Path, default=_PAGE, metavar="FILE", help="default: %(default)s")
-    options = parser.parse_args(arguments)
-    if not options.check:
-        options.output.write_text(page(), encoding="utf-8")
-        return 0
-    if options.output.exists() and options.output.read_text(encoding="utf-8") == page():
-        return 0
-    sys.stderr.write(f"{options.output} is outdated: run `make generate` and commit the result\n")
-    return 1
+    """Exit status: 0, or 1 when --check finds the page outdated."""
+    return run("metal.codegen.options", __doc__, _PAGE, lambda _: page(), arguments)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ They come from `controllers.server.traits`, and the names of the options from `c
 written by hand; the tables stand between two comments.
 """
 
-import argparse
 import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from metal.api.docstrings import field_docs
 from metal.api.server import State
+from metal.codegen.generated_page import run
 from metal.config.load import key_of
 from metal.config.options import Config
 from metal.controllers.server.reasons import WaitFor
@@ -101,20 +101,10 @@ def inserted(page: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0, or 1 when --check finds the page stale."""
-    parser = argparse.ArgumentParser(prog="python -m metal.codegen.states", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when the page is stale")
-    parser.add_argument("--output", type=Path, default=_PAGE, metavar="FILE", help="default: %(default)s")
-    options = parser.parse_args(arguments)
-    old = options.output.read_text(encoding="utf-8")
-    new = inserted(old)
-    if not options.check:
-        options.output.write_text(new, encoding="utf-8")
-        return 0
-    if old == new:
-        return 0
-    sys.stderr.write(f"{options.output} is outdated: run `make generate` and commit the result\n")
-    return 1
+    """Exit status: 0, or 1 when --check finds the page outdated."""
+    return run(
+        "metal.codegen.states", __doc__, _PAGE, lambda path: inserted(path.read_text(encoding="utf-8")), arguments
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """The configuration file of the control plane: every option has a description, a unit and a default.
 
 May import `metal.controllers` (defaults and settings of the reconcilers) and the packages below it. Start with
-`options`;
-`load` reads the file, `check` validates values, and `describe` prints the file with all options.
+`options`; `load` reads the file, `check` validates values, and `describe` prints the file with all options.
 """
 
 from metal.config.load import ConfigError, load, parse

@@ -38,7 +38,7 @@ def problem(section: str, name: str, value: object) -> str:
     return ""
 
 
-def whole(config: Config) -> str:
+def combination_problem(config: Config) -> str:
     """Return what is wrong with a combination of options, with the fix; empty if it is valid."""
     for name in ("boot", "registry", *(("events",) if config.listen.events else ())):
         host, _ = split_listen(getattr(config.listen, name))

@@ -52,7 +52,7 @@ def parse(text: str, source: str) -> Config:
         raise ConfigError(f"{source} line {line}: this is not YAML: {exc.problem}") from None
     except yaml.YAMLError as exc:
         raise ConfigError(f"{source}: this is not YAML: {exc}") from None
-    wrong = check.whole(config)
+    wrong = check.combination_problem(config)
     if wrong:
         raise ConfigError(f"{source}: {wrong}")
     return config

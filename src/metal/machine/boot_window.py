@@ -47,6 +47,20 @@ class Refused(Exception):
         self.reason = reason
 
 
+class BootContested(Refused):
+    """A second client requested the script: nothing more may be served."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("BootContested", message)
+
+
+class TokenMissing(Refused):
+    """A request without a token."""
+
+    def __init__(self) -> None:
+        super().__init__("TokenMissing", "the request has no token")
+
+
 def digest(token: str) -> str:
     """SHA-256 of a token in hexadecimal. Bytes of headers and URLs that are not UTF-8 arrive as lone surrogates."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
@@ -85,11 +99,11 @@ def serve_script(
 
     The caller has already compared the client with the lease, if one is known (lease_known). Then the same machine
     may ask again (a firmware retry), and the older token becomes invalid. Without a known lease, a second request
-    means that another client was served before, however far that boot has progressed: raises Refused with reason
-    BootContested, and the caller records `contest(window)`.
+    means that another client was served before, however far that boot has progressed: raises BootContested, and the
+    caller records `contest(window)`.
     """
     if not lease_known and is_contestable(window, now, contest_period):
-        raise Refused("BootContested", "the script of this boot was already served to another request")
+        raise BootContested("the script of this boot was already served to another request")
     window = require_open(window, now)
     if window.phase == Phase.IGNITION_SERVED:
         raise Refused("TokenSpent", "this boot has fetched its Ignition already")
@@ -164,7 +178,7 @@ def check_report_token(window: BootWindow | None, now: datetime, token: str) -> 
     return window
 
 
-def receipt_of(token: str, content: bytes) -> str:
+def report_receipt(token: str, content: bytes) -> str:
     """Digest of an accepted report and its token: it identifies both and discloses neither."""
     return digest(f"{token}\n{hashlib.sha256(content).hexdigest()}")
 

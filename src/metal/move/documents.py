@@ -69,7 +69,7 @@ def identity(doc: Doc) -> Identity:
     return Identity(doc["kind"], meta.get("namespace", ""), meta["name"])
 
 
-def bare(doc: Doc, annotation: str) -> Doc:
+def without_server_fields(doc: Doc, annotation: str) -> Doc:
     """The object without the fields that an API sets, and without the move's own annotation."""
     meta = {key: value for key, value in doc["metadata"].items() if key not in _OWN}
     notes = {k: v for k, v in meta.pop("annotations", {}).items() if k not in (annotation, _LAST_APPLIED)}
@@ -79,13 +79,13 @@ def bare(doc: Doc, annotation: str) -> Doc:
     }
 
 
-def settled(doc: Doc, moved: Mapping[str, Moved], annotation: str) -> Doc:
-    """The object as it is to be created at the target, see `bare`.
+def converted(doc: Doc, moved: Mapping[str, Moved], annotation: str) -> Doc:
+    """The object as it is to be created at the target, see `without_server_fields`.
 
     References by UID name the new owners. An owner that is not moved is omitted, because the garbage collector would
     delete the object.
     """
-    found = bare(doc, annotation)
+    found = without_server_fields(doc, annotation)
     owners = [owner for owner in found["metadata"].pop("ownerReferences", []) if owner["uid"] in moved]
     renamed: Doc = _renamed({**found, "metadata": {**found["metadata"], "ownerReferences": owners}}, moved)
     return _regenerated(renamed, doc, moved)
@@ -113,7 +113,7 @@ def _regenerated(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> Doc:
         old_status = old["status"]
         _follow(status.get("bootWindow"), "configGeneration", old_status.get("bootWindow"), "configUID", moved)
         _follow(status.get("refused"), "secretGeneration", old_status.get("refused"), "secretUID", moved)
-    _follow_note(doc, old, moved)
+    _update_generation_annotation(doc, old, moved)
     return doc
 
 
@@ -127,7 +127,7 @@ def _follow(new: Doc | None, field: str, old: Doc | None, uid: str, moved: Mappi
         _regenerate(new, field, of)
 
 
-def _follow_note(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> None:
+def _update_generation_annotation(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> None:
     """An IPXEBootConfig has the generation of its ServerBootConfiguration in an annotation."""
     owners = [moved[o["uid"]] for o in old["metadata"].get("ownerReferences", []) if o["uid"] in moved]
     for key, value in doc["metadata"].get("annotations", {}).items():

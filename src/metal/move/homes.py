@@ -14,12 +14,12 @@ from metal.api.meta import Kind
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
 from metal.move.documents import Doc, fetch, kinds_in_order
-from metal.move.pause import DEAD, INTERVAL, MANAGERS, MARK, Mark, read_mark
+from metal.move.pause import HEARTBEAT_TIMEOUT, INTERVAL, MANAGERS, MARK, Mark, read_mark
 
 _REVIEW: Kind[Any] = Kind(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", msgspec.Raw, namespaced=False
 )
-_PATIENCE = 90.0
+_STOP_TIMEOUT = 90.0
 """Seconds that managers may take to stop."""
 
 
@@ -35,7 +35,7 @@ class Home:
     client: Client
     kinds: Kinds
     namespace: str = "metal-system"
-    alone: bool = False
+    exclusive: bool = False
     """No other process uses this API, so no manager can run there."""
 
     async def check(self) -> None:
@@ -96,9 +96,10 @@ class Home:
     async def stopped(self, move: str) -> list[str]:
         """Wait until every running manager has stopped for this move; returns their names.
 
-        A manager without a heartbeat for DEAD seconds counts as ended. Raises Refused when one continues to run.
+        A manager without a heartbeat for HEARTBEAT_TIMEOUT seconds counts as ended. Raises Refused when one continues
+        to run.
         """
-        if self.alone:
+        if self.exclusive:
             return []
         loop = asyncio.get_running_loop()
         began, seen, changed = loop.time(), dict(await self.managers()), dict[str, float]()
@@ -108,10 +109,14 @@ class Home:
                 if name not in changed or now[name] != seen.get(name):
                     changed[name] = loop.time()
             seen = dict(now)
-            waiting = [n for n, said in now.items() if said.split()[-1:] != [move] and loop.time() - changed[n] < DEAD]
+            waiting = [
+                n
+                for n, said in now.items()
+                if said.split()[-1:] != [move] and loop.time() - changed[n] < HEARTBEAT_TIMEOUT
+            ]
             if not waiting:
                 return sorted(name for name, said in now.items() if said.split()[-1:] == [move])
-            if loop.time() - began > _PATIENCE:
+            if loop.time() - began > _STOP_TIMEOUT:
                 raise Refused(
                     f"{', '.join(sorted(waiting))} at {self.name} run and do not stop: end them, and try again"
                 )

@@ -1,9 +1,9 @@
 """A Lease in each home, so that one move at a time works on it.
 
-A move creates the Lease, renews it every BEAT seconds and deletes it at the end. A move that cannot renew for LOST
-seconds stops by itself. A Lease that is not renewed for DEAD seconds belongs to a move that ended, and the next one
-takes it over. Without the Lease, two moves would act on the same pause records, and the slower one would delete objects
-that managers use already.
+A move creates the Lease, renews it every RENEW_INTERVAL seconds and deletes it at the end. A move that cannot renew for
+RENEW_DEADLINE seconds stops by itself. A Lease that is not renewed for LEASE_DURATION seconds belongs to a move that
+ended, and the next one takes it over. Without the Lease, two moves would act on the same pause records, and the slower
+one would delete objects that managers use already.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 NAME = "metal-operator-move"
 """Lease in the managers' namespace."""
-BEAT = 3.0
+RENEW_INTERVAL = 3.0
 """Seconds between two renewals."""
-LOST = 10.0
+RENEW_DEADLINE = 10.0
 """Seconds without a successful renewal after which a move stops by itself."""
-DEAD = 15.0
-"""Seconds without a renewal after which another move takes over. Longer than LOST."""
+LEASE_DURATION = 15.0
+"""Seconds without a renewal after which another move takes over. Longer than RENEW_DEADLINE."""
 
 
 class Lock:
@@ -49,7 +49,7 @@ class Lock:
 
     def _body(self) -> dict[str, Any]:
         meta = {"name": NAME, "namespace": self._home.namespace}
-        return {"metadata": meta, "spec": {**self._spec(), "leaseDurationSeconds": int(DEAD)}}
+        return {"metadata": meta, "spec": {**self._spec(), "leaseDurationSeconds": int(LEASE_DURATION)}}
 
     def _spec(self) -> dict[str, Any]:
         return {"holderIdentity": self._identity, "renewTime": micro_time(self._clock())}
@@ -59,8 +59,8 @@ class Lock:
         busy = Refused(f"another metalctl move is running at {self._home.name}: wait until it has ended")
         try:
             seen = (await client.get(LEASE, NAME, space)).metadata.resource_version
-            for _ in range(int(DEAD / BEAT)):
-                await asyncio.sleep(BEAT)
+            for _ in range(int(LEASE_DURATION / RENEW_INTERVAL)):
+                await asyncio.sleep(RENEW_INTERVAL)
                 if (await client.get(LEASE, NAME, space)).metadata.resource_version != seen:
                     raise busy
             return await client.patch(LEASE, NAME, {"metadata": {"resourceVersion": seen}, "spec": self._spec()}, space)
@@ -68,19 +68,19 @@ class Lock:
             raise busy from None
 
     async def keep(self) -> None:
-        """Renew the Lease; returns when it is lost or could not be renewed for LOST seconds."""
+        """Renew the Lease; returns when it is lost or could not be renewed for RENEW_DEADLINE seconds."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(BEAT)
+            await asyncio.sleep(RENEW_INTERVAL)
             sent = loop.time()
             try:
-                async with asyncio.timeout_at(self._renewed + LOST):
+                async with asyncio.timeout_at(self._renewed + RENEW_DEADLINE):
                     await self._renew()
                 self._renewed = sent
             except (Conflict, NotFound, TimeoutError):
                 return
             except ApiError:
-                if loop.time() >= self._renewed + LOST:
+                if loop.time() >= self._renewed + RENEW_DEADLINE:
                     return
 
     async def _renew(self) -> None:
@@ -100,7 +100,9 @@ class Lock:
                     await client.delete(LEASE, NAME, space, uid=meta.uid, resource_version=meta.resource_version)
 
 
-async def alone(homes: Sequence[Home], work: Callable[[], Coroutine[Any, Any, T]], *, identity: str, clock: Clock) -> T:
+async def run_locked(
+    homes: Sequence[Home], work: Callable[[], Coroutine[Any, Any, T]], *, identity: str, clock: Clock
+) -> T:
     """The result of `work`, which runs while this move holds the Leases of these homes.
 
     Raises Refused when another move holds one, or when a Lease was lost; ApiError.

@@ -22,7 +22,17 @@ import msgspec
 
 from metal.api.meta import Kind
 from metal.kube.client.errors import AlreadyExists, NotFound
-from metal.move.documents import Doc, Identity, Moved, bare, digest, fetch, identity, kinds_in_order, settled
+from metal.move.documents import (
+    Doc,
+    Identity,
+    Moved,
+    converted,
+    digest,
+    fetch,
+    identity,
+    kinds_in_order,
+    without_server_fields,
+)
 from metal.move.homes import Home, Refused
 from metal.move.inventory import Inventory, take
 from metal.move.pause import Mark
@@ -227,7 +237,7 @@ class _Copy:
                     del there[name][me]
 
     async def _put(self, doc: Doc, old: Doc | None) -> None:
-        kind, wanted = self.kinds[doc["kind"]], self._settled(doc)
+        kind, wanted = self.kinds[doc["kind"]], self._converted(doc)
         if old is not None and not self._is_same(wanted, old) and doc["kind"] != "Namespace":
             if not self.replace and not _put_by(old, self.note, self.id):
                 raise Refused(
@@ -242,7 +252,7 @@ class _Copy:
         )
 
     def _is_same(self, wanted: Doc, old: Doc) -> bool:
-        return digest(_without_status(wanted)) == digest(_without_status(bare(old, self.note)))
+        return digest(_without_status(wanted)) == digest(_without_status(without_server_fields(old, self.note)))
 
     async def _create(self, kind: Kind[Any], wanted: Doc) -> Doc:
         body = _without_status(wanted)
@@ -254,7 +264,7 @@ class _Copy:
             raise Refused(f"{identity(wanted)} appeared at {self.target.name} meanwhile: try again") from None
 
     async def _put_status(self, doc: Doc) -> None:
-        status = self._settled(doc).get("status")
+        status = self._converted(doc).get("status")
         if not status or not self.kinds[doc["kind"]].group:
             return
         me = identity(doc)
@@ -267,11 +277,11 @@ class _Copy:
             if me.kind == "Namespace":
                 continue
             found = there.get(me)
-            if found is None or digest(self._settled(doc)) != digest(bare(found, self.note)):
+            if found is None or digest(self._converted(doc)) != digest(without_server_fields(found, self.note)):
                 raise Refused(f"{me} differs at {self.target.name}: another client changed it; run this again")
 
-    def _settled(self, doc: Doc) -> Doc:
-        return settled(doc, self.moved, self.note)
+    def _converted(self, doc: Doc) -> Doc:
+        return converted(doc, self.moved, self.note)
 
 
 def _without_status(doc: Doc) -> Doc:

@@ -3,9 +3,9 @@
 Two ConfigMaps in the manager's namespace implement it. MARK exists while there is a pause, with its move and role. In
 MANAGERS each manager writes a heartbeat every INTERVAL seconds, with the id of the pause for which it has stopped:
 controllers are held, and writes of boot server and registry fail with TooManyRequests, which machines retry. A manager
-that cannot reach the API for SILENCE seconds stops as well, because it might miss a pause; a move ignores a
-manager only after DEAD seconds without a heartbeat, which is longer. A manager starts paused, and becomes active after
-its first read found no pause.
+that cannot reach the API for SILENCE seconds stops as well, because it might miss a pause; a move ignores a manager
+only after HEARTBEAT_TIMEOUT seconds without a heartbeat, which is longer. A manager starts paused, and becomes active
+after its first read found no pause.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ INTERVAL = 3.0
 """Seconds between two reads of the pause, each followed by a heartbeat."""
 SILENCE = 15.0
 """Seconds without an answer of the API after which a manager stops by itself, because it might miss a pause."""
-DEAD = 25.0
+HEARTBEAT_TIMEOUT = 25.0
 """Seconds without a heartbeat after which a move considers a manager ended. Longer than SILENCE."""
 
 

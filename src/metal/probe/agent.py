@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from metal.probe.registry import Malformed, NotNow, Refused
+from metal.probe.registry import Malformed, NotAccepted, Refused
 
 DONE, MALFORMED, GAVE_UP, REFUSED = 0, 65, 75, 77
 """Exit codes, as sysexits.h names them: EX_OK, EX_DATAERR, EX_TEMPFAIL, EX_NOPERM."""
@@ -68,10 +68,10 @@ class Agent:
         log.info("the registry accepted the report")
         return DONE
 
-    def _attempt(self, data: dict[str, Any]) -> NotNow | None:
+    def _attempt(self, data: dict[str, Any]) -> NotAccepted | None:
         try:
             self.register(data)
-        except NotNow as failure:
+        except NotAccepted as failure:
             return failure
         return None
 

@@ -34,6 +34,6 @@ def registry(options: argparse.Namespace) -> Registry:
 
 
 def _token(options: argparse.Namespace) -> str:
-    told: str = options.token or ""
-    path = options.token_file or (Path(told[1:]) if told.startswith("@") else None)
-    return path.read_text().strip() if path else told
+    text: str = options.token or ""
+    path = options.token_file or (Path(text[1:]) if text.startswith("@") else None)
+    return path.read_text().strip() if path else text

@@ -64,8 +64,8 @@ def parse_firmware(answer: bytes) -> str:
     """The firmware version in an answer to GET_DRIVER."""
     if len(answer) < DRIVER.size:
         return ""
-    told = DRIVER.unpack_from(answer)[3].split(b"\0")[0].decode("ascii", "replace").strip()
-    return "" if told == "N/A" else str(told)
+    version = DRIVER.unpack_from(answer)[3].split(b"\0")[0].decode("ascii", "replace").strip()
+    return "" if version == "N/A" else str(version)
 
 
 def parse_modes(answer: bytes, words: int) -> tuple[list[str], list[str]]:

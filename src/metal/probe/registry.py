@@ -26,11 +26,11 @@ class Malformed(Exception):
     """The registry rejected the report; a retry fails again."""
 
 
-class NotNow(Exception):
+class NotAccepted(Exception):
     """The report was not accepted; a retry may succeed."""
 
-    def __init__(self, told: str, retry_after: float = 0.0) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
         self.retry_after = retry_after
 
 
@@ -64,22 +64,22 @@ class Registry:
         Raises:
             Refused: with status 401, 403 or 410.
             Malformed: with status 400, 413 or 422.
-            NotNow: with any other, or when the registry cannot be reached in time.
+            NotAccepted: with any other, or when the registry cannot be reached in time.
         """
         self._send("/sanitization", data)
 
     def _send(self, path: str, data: dict[str, Any]) -> None:
         body = json.dumps({"systemUUID": self._uuid, "data": data}).encode()
         try:
-            status, told, retry_after = self._post(path, body)
+            status, message, retry_after = self._post(path, body)
         except (OSError, http.client.HTTPException) as failure:
-            raise NotNow(f"the registry cannot be reached: {str(failure) or type(failure).__name__}") from failure
+            raise NotAccepted(f"the registry cannot be reached: {str(failure) or type(failure).__name__}") from failure
         if status in REFUSED:
             raise Refused(f"{REFUSED[status]} ({status})")
         if status in MALFORMED:
-            raise Malformed(f"the registry rejected the report ({status}): {told}")
+            raise Malformed(f"the registry rejected the report ({status}): {message}")
         if not 200 <= status < 300:
-            raise NotNow(f"the registry answered {status}: {told}", retry_after)
+            raise NotAccepted(f"the registry answered {status}: {message}", retry_after)
 
     def _post(self, path: str, body: bytes) -> tuple[int, str, float]:
         connection = self._connect()
@@ -87,9 +87,9 @@ class Registry:
         try:
             connection.request("POST", self._path + path, body, headers)
             answer = connection.getresponse()
-            told = answer.read(MAX_ANSWER).decode("utf-8", "replace").strip()
+            message = answer.read(MAX_ANSWER).decode("utf-8", "replace").strip()
             wait = answer.headers.get("Retry-After") or ""
-            return answer.status, told, float(wait) if wait.isdecimal() else 0.0
+            return answer.status, message, float(wait) if wait.isdecimal() else 0.0
         finally:
             connection.close()
 

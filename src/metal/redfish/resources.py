@@ -39,7 +39,7 @@ class ProtocolFeatures(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class ServiceRoot(msgspec.Struct, frozen=True, rename="pascal"):
-    """ServiceRoot."""
+    """The ServiceRoot: where the collections are, and which protocol features the BMC has."""
 
     odata_type: str = msgspec.field(default="", name="@odata.type")
     redfish_version: str = ""
@@ -87,7 +87,7 @@ class EventActions(msgspec.Struct, frozen=True):
 
 
 class EventService(msgspec.Struct, frozen=True, rename="pascal"):
-    """EventService."""
+    """The EventService: its subscriptions and test event."""
 
     service_enabled: bool = True
     subscriptions: Ref = Ref()
@@ -150,7 +150,7 @@ class Settings(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class System(msgspec.Struct, frozen=True, rename="pascal"):
-    """ComputerSystem."""
+    """A ComputerSystem: identity, power, boot settings and links to its parts."""
 
     odata_id: str = msgspec.field(default="", name="@odata.id")
     uuid: str = msgspec.field(default="", name="UUID")
@@ -200,7 +200,7 @@ class Manager(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class Processor(msgspec.Struct, frozen=True, rename="pascal"):
-    """Processor."""
+    """A Processor of a system."""
 
     id: str = ""
     processor_type: str = ""
@@ -215,7 +215,7 @@ class Processor(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class MemoryModule(msgspec.Struct, frozen=True, rename="pascal"):
-    """Memory."""
+    """A Memory resource: one memory module."""
 
     id: str = ""
     capacity_mib: int = msgspec.field(default=0, name="CapacityMiB")
@@ -256,7 +256,7 @@ class VolumeLinks(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class Volume(msgspec.Struct, frozen=True, rename="pascal"):
-    """Volume."""
+    """A Volume of a Storage."""
 
     id: str = ""
     name: str = ""
@@ -279,7 +279,7 @@ class Storage(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class SimpleStorage(msgspec.Struct, frozen=True, rename="pascal"):
-    """SimpleStorage."""
+    """A SimpleStorage, which older BMCs have in place of Storage."""
 
     id: str = ""
     name: str = ""
@@ -288,7 +288,7 @@ class SimpleStorage(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class EthernetInterface(msgspec.Struct, frozen=True, rename="pascal"):
-    """EthernetInterface."""
+    """An EthernetInterface of a system."""
 
     id: str = ""
     mac_address: str = msgspec.field(default="", name="MACAddress")
@@ -298,13 +298,13 @@ class EthernetInterface(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class Chassis(msgspec.Struct, frozen=True, rename="pascal"):
-    """Chassis."""
+    """A Chassis, as far as it leads to network adapters."""
 
     network_adapters: Ref = Ref()
 
 
 class NetworkAdapter(msgspec.Struct, frozen=True, rename="pascal"):
-    """NetworkAdapter."""
+    """A NetworkAdapter of a chassis."""
 
     id: str = ""
     network_device_functions: Ref = Ref()
@@ -318,7 +318,7 @@ class EthernetFunction(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class NetworkDeviceFunction(msgspec.Struct, frozen=True, rename="pascal"):
-    """NetworkDeviceFunction."""
+    """A NetworkDeviceFunction of a network adapter: one port as the host sees it."""
 
     id: str = ""
     ethernet: EthernetFunction = EthernetFunction()

@@ -21,8 +21,9 @@ from metal.bmc.errors import BMCError
 from metal.cli.objects.events import EventSummary
 from metal.cli.why import claim as of_claim
 from metal.cli.why import server as of_server
-from metal.cli.why.advice import CLAIMS, FAILURES, MISFITS, WAITS
+from metal.cli.why.advice import CLAIMS, FAILURES, MISMATCHES, WAITS
 from metal.cli.why.remedies import remedies
+from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.server.bmc.bmc_errors import _CORRECTABLE
 from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
@@ -80,8 +81,8 @@ def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
 
 
 def test_every_reason_of_a_claim_has_its_sentence() -> None:
-    """The reasons of misfits and of conditions with status False are known."""
-    assert literals(CLAIM, "Misfit") <= set(MISFITS)
+    """The reasons of mismatches and of conditions with status False are known."""
+    assert literals(CLAIM, "Mismatch") <= set(MISMATCHES)
     said = {
         call.args[2].value
         for call, _ in calls(CLAIM, "report")
@@ -89,7 +90,7 @@ def test_every_reason_of_a_claim_has_its_sentence() -> None:
         and call.args[1].value is False
         and isinstance(call.args[2], ast.Constant)
     }
-    assert said <= set(CLAIMS)
+    assert said | set(ClaimReason) <= set(CLAIMS)
 
 
 def _lasting(kind: type[BMCError]) -> str:
@@ -98,7 +99,7 @@ def _lasting(kind: type[BMCError]) -> str:
 
 
 @given(
-    st.sampled_from([*WAITS.values(), *FAILURES.values(), *MISFITS.values(), *CLAIMS.values()]), st.text(max_size=20)
+    st.sampled_from([*WAITS.values(), *FAILURES.values(), *MISMATCHES.values(), *CLAIMS.values()]), st.text(max_size=20)
 )
 def test_advice_can_be_given_for_any_name(advice: Any, name: str) -> None:
     """Each advice is a sentence without a full stop and without an unfilled placeholder."""

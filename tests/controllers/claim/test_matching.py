@@ -11,7 +11,7 @@ from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, 
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
 from metal.controllers.claim.candidate_order import CandidateOrder
-from metal.controllers.claim.matching import Choice, blocking_taints, misfit, selector_problem
+from metal.controllers.claim.matching import Choice, blocking_taints, mismatch, selector_problem
 from metal.controllers.claim.matching import choose as first_that_fits
 
 
@@ -96,9 +96,9 @@ def test_taints_block_unless_tolerated(taints: list[Taint], tolerations: list[To
         (_server(taints=(K,)), _claim(tolerations=(Toleration(key="k", operator="Exists"),)), None),
     ],
 )
-def test_each_misfit_has_its_reason(server: Server, claim: ServerClaim, reason: str | None) -> None:
+def test_each_mismatch_has_its_reason(server: Server, claim: ServerClaim, reason: str | None) -> None:
     """A server that a claim cannot have has a CamelCase reason."""
-    found = misfit(claim, server)
+    found = mismatch(claim, server)
     assert (found.reason if found else None) == reason
 
 
@@ -107,7 +107,7 @@ def test_a_server_whose_bmc_does_not_answer_is_not_given_away() -> None:
     status = ServerStatus(
         state="Available", power_state="Off", conditions=(Condition(type="BMCReachable", status="False"),)
     )
-    found = misfit(_claim(), Server(status=status))
+    found = mismatch(_claim(), Server(status=status))
     assert found is not None
     assert found.reason == "BMCUnreachable"
 
@@ -131,7 +131,7 @@ def test_a_selector_that_makes_no_sense_matches_nothing_and_is_explained() -> No
     """An unknown operator is reported on the claim and raises no exception."""
     bad = LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Near"),))
     claim = _claim(server_selector=bad)
-    assert misfit(claim, _server()) is not None
+    assert mismatch(claim, _server()) is not None
     assert "operator" in selector_problem(claim)
 
 

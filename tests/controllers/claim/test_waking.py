@@ -17,7 +17,7 @@ from metal.api.claim import (
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.claim.watches import UNBOUND, _claims_of, _is_another, unbound_index
+from metal.controllers.claim.watches import UNBOUND, _claims_of, _content_changed, unbound_index
 from metal.controllers.server.watches import _is_order
 from metal.controllers.shared.indexes import BY_SERVER, claim_index, server_index
 from metal.kube.cache.cache import Cache
@@ -117,12 +117,12 @@ def test_a_boot_configuration_wakes_its_claim_only_when_it_asks_for_something_el
         metadata=ObjectMeta(name="one"), spec=ServerBootConfigurationSpec(server_ref=LocalRef(name="s"), image="a")
     )
     ready = msgspec.structs.replace(config, status=ServerBootConfigurationStatus(state="Ready"))
-    assert not _is_another(config, ready)
-    assert _is_another(
+    assert not _content_changed(config, ready)
+    assert _content_changed(
         config,
         msgspec.structs.replace(config, spec=ServerBootConfigurationSpec(server_ref=LocalRef(name="s"), image="b")),
     )
-    assert _is_another(config, None)
+    assert _content_changed(config, None)
 
 
 def test_the_index_of_holders_names_claims_with_their_namespace() -> None:

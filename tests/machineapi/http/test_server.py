@@ -12,7 +12,7 @@ import pytest
 
 from metal.kube.client.errors import Unavailable
 from metal.machine.boot_window_store import Busy
-from metal.machineapi.http.connection_limit import room
+from metal.machineapi.http.connection_limit import cap_by_descriptors
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import FileRange, Response, text
 from metal.machineapi.http.server import Limits, Request, Route, RunningServer, make_app, serve
@@ -172,7 +172,7 @@ def test_the_process_keeps_files_for_others(monkeypatch: pytest.MonkeyPatch) -> 
     """At most a quarter of the file descriptors, and never fewer than a minimum."""
     for soft, expected in ((1024, 256), (10, 16), (1_000_000, 8192), (resource.RLIM_INFINITY, 8192)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
-        assert room(8192) == expected
+        assert cap_by_descriptors(8192) == expected
 
 
 class Files:

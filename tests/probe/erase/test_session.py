@@ -8,7 +8,7 @@ import pytest
 from metal.probe.erase import command, drives, session
 from metal.probe.erase.board import Board, Record
 from metal.probe.erase.task import Task
-from metal.probe.registry import Malformed, NotNow, Refused
+from metal.probe.registry import Malformed, NotAccepted, Refused
 from tests.probe.erase.machine import Faults, Machine, is_zero
 
 FIELDS = {
@@ -68,7 +68,7 @@ def test_a_registry_that_refuses_the_run_keeps_the_drives_whole(machine: Machine
 def test_a_registry_that_is_away_stops_no_erasure(machine: Machine) -> None:
     """The final report is repeated until it is accepted."""
     medium = machine.add("vda")
-    peer = Peer(*[NotNow("down")] * 20)
+    peer = Peer(*[NotAccepted("down")] * 20)
 
     assert run(machine, peer) == 0
     assert is_zero(medium)
@@ -133,7 +133,7 @@ def test_progress_is_told_every_ten_seconds_and_results_at_once(machine: Machine
 
 def test_a_registry_that_asks_for_a_pause_has_it(machine: Machine) -> None:
     """Retry-After is used when it is longer than the probe's own pause."""
-    peer = Peer(NotNow("busy", retry_after=60))
+    peer = Peer(NotAccepted("busy", retry_after=60))
     _, reports = reporter(machine, peer)
     for _ in range(60):
         reports.progress()

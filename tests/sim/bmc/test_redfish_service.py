@@ -307,7 +307,7 @@ def _links(value: object) -> list[str]:
 async def test_event_subscriptions_are_made_shown_and_removed() -> None:
     """As the Redfish client does it; a duplicate is rejected and found."""
     fleet = rack()
-    view, there = bmc(fleet), "http://192.0.2.9/events/b/t"
+    view, there = bmc(fleet), "http://192.0.2.9/events/b/Q7x-token"
     uri = await view.subscribe(there, "ours")
     assert await view.subscribe(there, "ours") == uri
     with pytest.raises(BMCBadRequest, match="exists already"):

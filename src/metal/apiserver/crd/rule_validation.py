@@ -52,11 +52,11 @@ def _field_path(entry: Obj, schema: Obj, where: str) -> Iterator[Cause]:
     text = str(entry.get("fieldPath") or "")
     if "\n" in text:
         yield causes.invalid(f"{where}.fieldPath", text, "must not contain line breaks")
-    if text and not _leads(text, schema):
+    if text and not _is_path_of_properties_and_maps(text, schema):
         yield causes.invalid(f"{where}.fieldPath", text, "must be a valid path")
 
 
-def _leads(text: str, schema: Any) -> bool:
+def _is_path_of_properties_and_maps(text: str, schema: Any) -> bool:
     """Whether a path goes through properties and maps only, to the end."""
     at = 0
     while at < len(text):

@@ -24,7 +24,7 @@ def generated(prefix: str, rng: random.Random) -> str:
     return prefix[:58] + "".join(rng.choice(_SUFFIX_ALPHABET) for _ in range(5))
 
 
-def settle(meta: Obj) -> None:
+def drop_empty(meta: Obj) -> None:
     """Drop null, and empty labels, annotations and lists, as a typed decoder does."""
     for name in ("labels", "annotations"):
         held = meta.get(name)
@@ -46,7 +46,7 @@ _SERVER_OWNED = (
 )
 
 
-def stamp(meta: Obj, *, now: datetime, rng: random.Random, generations: bool) -> None:
+def set_creation_fields(meta: Obj, *, now: datetime, rng: random.Random, generations: bool) -> None:
     """Set identity and creation time of a new object, which the server alone decides."""
     for name in (*_SERVER_OWNED, "resourceVersion"):
         meta.pop(name, None)
@@ -58,7 +58,7 @@ def stamp(meta: Obj, *, now: datetime, rng: random.Random, generations: bool) ->
         meta["name"] = generated(meta["generateName"], rng)
 
 
-def carry(meta: Obj, old: Obj) -> None:
+def copy_server_fields(meta: Obj, old: Obj) -> None:
     """Copy the fields that only the server sets from the stored object to the updated metadata."""
     for name in (*_SERVER_OWNED, "name", "namespace", "resourceVersion"):
         if name in old:
@@ -67,7 +67,7 @@ def carry(meta: Obj, old: Obj) -> None:
             meta.pop(name, None)
 
 
-def frozen(meta: Obj, stored: Obj) -> list[Cause]:
+def immutable_changes(meta: Obj, stored: Obj) -> list[Cause]:
     """Causes for fields that only the server sets and that a caller tries to change."""
     return [
         invalid(f"metadata.{name}", meta[name], "field is immutable")

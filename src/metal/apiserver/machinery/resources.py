@@ -29,7 +29,7 @@ class Schema(Protocol):
     def unknown_fields(self, obj: Mapping[str, Any]) -> list[str]: ...
 
 
-def _leave(obj: Obj, old: Obj | None) -> None:
+def _prepare_nothing(obj: Obj, old: Obj | None) -> None:
     """Changes nothing."""
 
 
@@ -41,7 +41,7 @@ def _free(obj: Obj) -> bool:
     return False
 
 
-def _unmoved(obj: Obj) -> None:
+def _after_delete_nothing(obj: Obj) -> None:
     """Changes nothing."""
 
 
@@ -72,11 +72,11 @@ class Strategy:
     path_names: any path segment is a valid name, such as `system:discovery`.
     """
 
-    prepare: Callable[[Obj, Obj | None], None] = _leave
+    prepare: Callable[[Obj, Obj | None], None] = _prepare_nothing
     check: Callable[[Obj, Obj | None], list[Cause]] = _accept
     admit: "Callable[[RequestContext, Obj, Obj | None], None]" = _admit
     held: Callable[[Obj], bool] = _free
-    deleted: Callable[[Obj], None] = _unmoved
+    deleted: Callable[[Obj], None] = _after_delete_nothing
     review: "Callable[[RequestContext, Obj], Obj] | None" = None
     unconditional: bool = False
     generations: bool = True

@@ -124,7 +124,7 @@ def rejected() -> StatusError:
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request")
 
 
-def unexplained(message: str) -> StatusError:
+def unspecified_error(message: str) -> StatusError:
     """500 without a reason, as kube-apiserver answers unexpected errors."""
     return StatusError(500, "", message)
 

@@ -24,7 +24,7 @@ def check(resource: Resource, obj: Mapping[str, Any]) -> None:
     if found := problems(_whole(resource.schema.root), obj):
         meta = obj["metadata"]
         subject = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {_version(resource)}, Kind={resource.kind}"
-        raise status.unexplained(f"failed to create typed patch object ({subject}): {sentence(found)}")
+        raise status.unspecified_error(f"failed to create typed patch object ({subject}): {sentence(found)}")
 
 
 def _version(resource: Resource) -> str:
@@ -86,7 +86,7 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
-        if message := _misfit(node, item):
+        if message := _mismatch(node, item):
             yield path, f"element {index}: associative list {message}"
             return
         key = item_element(node, item)
@@ -101,7 +101,7 @@ def _list(node: Node, value: list[Any], path: str) -> Iterator[tuple[str, str]]:
         yield from _problems(items, item, path + element_text(key))
 
 
-def _misfit(node: Node, item: Any) -> str:
+def _mismatch(node: Node, item: Any) -> str:
     """Why no value of this schema can have a key."""
     if node.list_keys:
         if item is None:

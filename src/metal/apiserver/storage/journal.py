@@ -53,11 +53,11 @@ class MemoryJournal:
     """Stores nothing: every change is done at once. It has no thread, so tests can run in virtual time."""
 
     async def open(self) -> Loaded:
-        """Empty."""
+        """Return an empty journal: nothing is kept between processes."""
         return Loaded()
 
     def append(self, done: Done, *changes: Change) -> None:
-        """Done at once."""
+        """Call `done` at once; nothing is stored."""
         done(None)
 
     async def close(self) -> None:

@@ -80,7 +80,7 @@ def merged(ctx: RequestContext, obj: Obj) -> Obj:
         known = f"{version}, Kind={resource.kind}"
         subject = f"{obj['metadata'].get('namespace', '')}/{ctx.name}; {known}"
         message = f"failed to convert new object ({subject}) to proper version"
-        raise status.unexplained(f"{message}: unable to convert unstructured object to {known}: {why}")
+        raise status.unspecified_error(f"{message}: unable to convert unstructured object to {known}: {why}")
     return dict(go_types.settled(resource.schema.root, obj))
 
 
@@ -152,7 +152,7 @@ def _named(resource: Resource, obj: Obj) -> Obj:
         obj = go_types.settled(resource.schema.root, obj)
     if not isinstance(obj.get("metadata"), dict):
         obj["metadata"] = {}
-    metadata.settle(obj["metadata"])
+    metadata.drop_empty(obj["metadata"])
     return obj
 
 

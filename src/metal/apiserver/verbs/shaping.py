@@ -56,7 +56,7 @@ def changed(ctx: RequestContext, current: Obj, kind: PatchType, change: Any) -> 
     except patch.FormatError as refused:
         raise status.bad_request(str(refused)) from refused
     except patch.PatchError as refused:
-        raise status.unexplained(str(refused)) from refused
+        raise status.unspecified_error(str(refused)) from refused
 
 
 def _json_patched(current: Obj, change: Any) -> Any:
@@ -91,7 +91,7 @@ def check_number(meta: Obj) -> None:
     """Raises StatusError 500 when the resourceVersion of a body is malformed."""
     version = meta.get("resourceVersion", "")
     if version and not (version.isascii() and version.isdigit()):
-        raise status.unexplained(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise status.unspecified_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
 
 
 def check_uid(ctx: RequestContext, meta: Obj, stored: Obj) -> None:
@@ -121,7 +121,7 @@ def with_other_half(ctx: RequestContext, obj: Obj, old: Obj, *, applied: bool) -
             # Validation reports what an apply has emptied.
             obj["status"] = None
     else:
-        metadata.carry(obj["metadata"], old["metadata"])
+        metadata.copy_server_fields(obj["metadata"], old["metadata"])
         if ctx.resource.status:
             _put(obj, "status", old.get("status"))
     _put(obj["metadata"], "managedFields", managed)
@@ -143,7 +143,7 @@ def claimed(ctx: RequestContext, obj: Obj, old: Obj) -> Obj | None:
     if not ctx.subresource:
         return None
     meta = dict(obj["metadata"])
-    metadata.carry(meta, old["metadata"])
+    metadata.copy_server_fields(meta, old["metadata"])
     meta = {key: value for key, value in meta.items() if key != "managedFields"}
     stored = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
     return None if meta == stored else meta

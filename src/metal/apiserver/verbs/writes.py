@@ -41,7 +41,7 @@ class Writer:
         """Store a new object. Raises StatusError 400, 403, 404, 409, 422 or 500."""
         obj = decoding.posted(ctx, obj)
         if obj["metadata"].get("resourceVersion"):
-            raise status.unexplained("resourceVersion should not be set on objects to be created")
+            raise status.unspecified_error("resourceVersion should not be set on objects to be created")
         return await self._create(ctx, obj)
 
     async def update(self, ctx: RequestContext, obj: Any) -> Record:
@@ -118,7 +118,7 @@ class Writer:
             raise status.apply_conflict(str(clash), clash.causes) from clash
         if ctx.options.manager == last_applied.MANAGER:
             merged = last_applied.renewed(merged, sent)
-        metadata.settle(merged["metadata"])
+        metadata.drop_empty(merged["metadata"])
         return decoding.merged(ctx, merged)
 
     async def _create(self, ctx: RequestContext, obj: Obj, *, applied: bool = False) -> Record:
@@ -131,7 +131,7 @@ class Writer:
         metadata.check_namespace(meta, ctx.namespace)
         self._check_space(ctx, meta)
         shaping.check_type(ctx.resource, obj)
-        metadata.stamp(meta, now=self._clock(), rng=self._rng, generations=resource.strategy.generations)
+        metadata.set_creation_fields(meta, now=self._clock(), rng=self._rng, generations=resource.strategy.generations)
         self._name(ctx, meta)
         if missing := [name for name in resource.strategy.finalizers if name not in meta.get("finalizers", ())]:
             meta["finalizers"] = meta.get("finalizers", []) + missing
@@ -181,7 +181,7 @@ class Writer:
     ) -> Record:
         resource = ctx.resource
         shaping.check_type(resource, obj)
-        if causes := metadata.frozen(obj["metadata"], old["metadata"]):
+        if causes := metadata.immutable_changes(obj["metadata"], old["metadata"]):
             raise status.invalid(ctx.who, causes)
         claimed = shaping.claimed(ctx, obj, old)
         obj = shaping.with_other_half(ctx, obj, old, applied=applied)

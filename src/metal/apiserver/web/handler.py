@@ -38,7 +38,7 @@ class ResourceHandler:
         self._backend = backend
 
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
-        """Raises StatusError."""
+        """Answer a request for a resource, by its method and subresource. Raises StatusError."""
         resource = self._backend.resource(target.group, target.version, target.plural)
         served = {*resource.actions, *(("status",) if resource.status else ())}
         if target.subresource and target.subresource not in served:

@@ -54,7 +54,7 @@ class Renderer:
         self._include = include or "Metadata"
 
     def one(self, record: Record) -> bytes:
-        """One object."""
+        """The body for one object, in the form that the client accepts."""
         return as_media(self._one(record, headers=True), self._form)
 
     def event(self, kind: str, record: Record, *, first: bool) -> bytes:
@@ -82,7 +82,7 @@ class Renderer:
         return shown(self._resource, record)
 
     def many(self, listing: Listing) -> bytes:
-        """A list."""
+        """The body for a list, in the form that the client accepts."""
         metadata: Obj = {"resourceVersion": str(listing.resource_version)}
         if listing.continue_:
             metadata["continue"] = listing.continue_

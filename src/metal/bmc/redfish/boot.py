@@ -26,7 +26,7 @@ class RedfishBoot(Capability):
     async def set_network_boot(
         self, uri: str, target: BootTarget = BootTarget.PXE, *, http_boot_uri: str = ""
     ) -> BootOverride:
-        """Three requests. The override read back may be Continuous: then the caller has to clear it.
+        """Sets the override once. What is read back may be Continuous: then the caller has to clear it.
 
         Args: http_boot_uri is what UefiHttp loads; without it the firmware uses the URI that DHCP offers.
         Raises: BMCNotSupported when the BMC does not list the target.

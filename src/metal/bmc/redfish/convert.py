@@ -6,7 +6,7 @@ from metal.bmc.boot import BootOverride
 from metal.bmc.inventory import Drive, MemoryModule, Processor, Volume
 from metal.bmc.power import PowerState
 from metal.bmc.systems import ManagerInfo, SystemInfo
-from metal.redfish import resources as theirs
+from metal.redfish import resources as schema
 
 _GIB = 1024**3
 _MIB = 1024**2
@@ -31,7 +31,7 @@ def mac(text: str) -> str:
     return ":".join(digits[i : i + 2] for i in range(0, 12, 2))
 
 
-def boot_override(boot: theirs.Boot) -> BootOverride:
+def boot_override(boot: schema.Boot) -> BootOverride:
     """The override as reported."""
     return BootOverride(
         enabled=boot.boot_source_override_enabled,
@@ -41,14 +41,14 @@ def boot_override(boot: theirs.Boot) -> BootOverride:
     )
 
 
-def indicator(system: theirs.System) -> str:
+def indicator(system: schema.System) -> str:
     """The LED; LocationIndicatorActive, which replaces it in newer schemas, as Lit or Off."""
     if system.indicator_led or system.location_indicator_active is None:
         return system.indicator_led
     return "Lit" if system.location_indicator_active else "Off"
 
 
-def system_info(uri: str, system: theirs.System) -> SystemInfo:
+def system_info(uri: str, system: schema.System) -> SystemInfo:
     """One system under the URI it was read from."""
     boot = system.boot
     return SystemInfo(
@@ -68,7 +68,7 @@ def system_info(uri: str, system: theirs.System) -> SystemInfo:
     )
 
 
-def manager_info(uri: str, manager: theirs.Manager) -> ManagerInfo:
+def manager_info(uri: str, manager: schema.Manager) -> ManagerInfo:
     """The BMC itself; sku is its part number, as in the Go operator."""
     return ManagerInfo(
         uri=uri,
@@ -84,8 +84,8 @@ def manager_info(uri: str, manager: theirs.Manager) -> ManagerInfo:
     )
 
 
-def processor(cpu: theirs.Processor) -> Processor:
-    """One package."""
+def processor(cpu: schema.Processor) -> Processor:
+    """One Processor resource."""
     return Processor(
         id=cpu.id,
         type=cpu.processor_type,
@@ -99,8 +99,8 @@ def processor(cpu: theirs.Processor) -> Processor:
     )
 
 
-def memory_module(module: theirs.MemoryModule) -> MemoryModule:
-    """One module."""
+def memory_module(module: schema.MemoryModule) -> MemoryModule:
+    """One Memory resource."""
     return MemoryModule(
         id=module.id,
         size_bytes=module.capacity_mib * _MIB,
@@ -112,8 +112,8 @@ def memory_module(module: theirs.MemoryModule) -> MemoryModule:
     )
 
 
-def drive(disk: theirs.Drive) -> Drive:
-    """One drive."""
+def drive(disk: schema.Drive) -> Drive:
+    """One Drive resource, or one device of a SimpleStorage."""
     return Drive(
         name=disk.name or disk.id,
         media_type=disk.media_type,
@@ -127,8 +127,8 @@ def drive(disk: theirs.Drive) -> Drive:
     )
 
 
-def volume(part: theirs.Volume, drives: tuple[Drive, ...]) -> Volume:
-    """One volume of these drives."""
+def volume(part: schema.Volume, drives: tuple[Drive, ...]) -> Volume:
+    """One Volume resource, which is on these drives."""
     named = (one.durable_name.strip() for one in part.identifiers if one.durable_name_format in _WORLD_WIDE)
     return Volume(
         name=part.name or part.id,

@@ -24,12 +24,12 @@ class RedfishEvents(Capability):
     """Makes, finds and removes event destinations."""
 
     async def subscriptions(self) -> tuple[Subscription, ...]:
-        """Those that cannot be read are left out."""
+        """Subscriptions that cannot be read are left out."""
         found = await members(self.client, local_path((await self._service()).subscriptions.odata_id))
         return tuple(_subscription(member) for member in found if isinstance(member, Resource))
 
     async def subscription(self, uri: str) -> Subscription | None:
-        """One request."""
+        """None when the BMC answers 404."""
         try:
             return _subscription(await self.client.get(uri))
         except BMCNotFound:
@@ -52,7 +52,7 @@ class RedfishEvents(Capability):
         return uri
 
     async def unsubscribe(self, uri: str) -> None:
-        """A missing subscription counts as removed."""
+        """Deletes the subscription; one that does not exist counts as removed."""
         try:
             await self.client.delete(uri)
         except BMCNotFound:

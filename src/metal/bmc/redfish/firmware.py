@@ -17,7 +17,7 @@ class RedfishFirmware(Capability):
     """Changes that the BIOS applies the next time the machine starts."""
 
     async def reset_bios(self, uri: str) -> None:
-        """Three requests."""
+        """Bios.ResetBios: reads the system and its Bios, then sends the action."""
         bios = (await self._bios(uri)).bios
         target = bios.actions.reset_bios.target
         if not target:
@@ -25,11 +25,11 @@ class RedfishFirmware(Capability):
         await self.client.post(local_path(target), {})
 
     async def is_bios_reset_pending(self, uri: str) -> bool | None:
-        """ResetBiosToDefaultsPending, which BIOSes before Bios 1.1 do not have."""
+        """The property ResetBiosToDefaultsPending, which BIOSes before Bios 1.1 do not have."""
         return (await self._bios(uri)).bios.reset_bios_to_defaults_pending
 
     async def clear_tpm(self, uri: str) -> None:
-        """Written to the settings object; with the apply time OnReset where the BMC lists it."""
+        """Writes the attribute to the settings object; with the apply time OnReset where the BMC lists it."""
         view = await self._bios(uri)
         clear = self._clear(view)
         body: dict[str, Any] = {"Attributes": {clear.attribute: clear.value}}

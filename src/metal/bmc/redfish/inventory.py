@@ -13,7 +13,7 @@ from metal.bmc.redfish.capability import Capability, system_quirks
 from metal.bmc.redfish.network import read_network
 from metal.bmc.redfish.reader import Reader
 from metal.bmc.redfish.storage import read_storage
-from metal.redfish import resources as theirs
+from metal.redfish import resources as schema
 
 DEADLINE = 120.0
 """Seconds for all parts together; a machine with a hundred parts behind a slow BMC takes about one minute."""
@@ -50,7 +50,7 @@ class RedfishInventory(Capability):
         )
 
 
-async def _in_time(reader: Reader, parts: _Parts, system: theirs.System) -> None:
+async def _in_time(reader: Reader, parts: _Parts, system: schema.System) -> None:
     try:
         async with asyncio.timeout(DEADLINE), asyncio.TaskGroup() as group:
             for read in (_processors, _memory, _storages, _network):
@@ -61,21 +61,21 @@ async def _in_time(reader: Reader, parts: _Parts, system: theirs.System) -> None
         raise failures.exceptions[0] from None
 
 
-async def _processors(reader: Reader, parts: _Parts, system: theirs.System) -> None:
-    found = await reader.all(system.processors, theirs.Processor, "processors")
+async def _processors(reader: Reader, parts: _Parts, system: schema.System) -> None:
+    found = await reader.all(system.processors, schema.Processor, "processors")
     parts.processors = tuple(convert.processor(cpu) for cpu in found if cpu.status.state != _EMPTY_SLOT)
 
 
-async def _memory(reader: Reader, parts: _Parts, system: theirs.System) -> None:
+async def _memory(reader: Reader, parts: _Parts, system: schema.System) -> None:
     if system.memory_summary.total_system_memory_gib > 0:
         return
-    found = await reader.all(system.memory, theirs.MemoryModule, "memory modules")
+    found = await reader.all(system.memory, schema.MemoryModule, "memory modules")
     parts.memory = tuple(convert.memory_module(m) for m in found if m.status.state != _EMPTY_SLOT and m.capacity_mib)
 
 
-async def _storages(reader: Reader, parts: _Parts, system: theirs.System) -> None:
+async def _storages(reader: Reader, parts: _Parts, system: schema.System) -> None:
     parts.storages = await read_storage(reader, system)
 
 
-async def _network(reader: Reader, parts: _Parts, system: theirs.System) -> None:
+async def _network(reader: Reader, parts: _Parts, system: schema.System) -> None:
     parts.network = await read_network(reader, system)

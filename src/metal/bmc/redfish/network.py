@@ -3,31 +3,31 @@
 from metal.bmc.inventory import NetworkInterface
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.reader import Reader
-from metal.redfish import resources as theirs
+from metal.redfish import resources as schema
 
 
-async def read_network(reader: Reader, system: theirs.System) -> tuple[NetworkInterface, ...]:
+async def read_network(reader: Reader, system: schema.System) -> tuple[NetworkInterface, ...]:
     """One interface for each MAC address, in the BMC's order, which distinguishes port 1 from port 2."""
-    found = await reader.all(system.ethernet_interfaces, theirs.EthernetInterface, "network interfaces")
+    found = await reader.all(system.ethernet_interfaces, schema.EthernetInterface, "network interfaces")
     interfaces = [_interface(nic.id, nic.permanent_mac_address or nic.mac_address, nic.link_status) for nic in found]
     if not any(interface.mac_address for interface in interfaces):
         interfaces = await _from_adapters(reader, system)
     return _unique(interfaces)
 
 
-async def _from_adapters(reader: Reader, system: theirs.System) -> list[NetworkInterface]:
+async def _from_adapters(reader: Reader, system: schema.System) -> list[NetworkInterface]:
     interfaces: list[NetworkInterface] = []
     for link in system.links.chassis:
-        chassis = await reader.one(link, theirs.Chassis, "chassis")
-        adapters = chassis.network_adapters if chassis else theirs.Ref()
-        for adapter in await reader.all(adapters, theirs.NetworkAdapter, "network adapters"):
+        chassis = await reader.one(link, schema.Chassis, "chassis")
+        adapters = chassis.network_adapters if chassis else schema.Ref()
+        for adapter in await reader.all(adapters, schema.NetworkAdapter, "network adapters"):
             ports = adapter.network_device_functions
-            functions = await reader.all(ports, theirs.NetworkDeviceFunction, f"ports of {adapter.id}")
+            functions = await reader.all(ports, schema.NetworkDeviceFunction, f"ports of {adapter.id}")
             interfaces += [_from_function(adapter, function) for function in functions]
     return interfaces
 
 
-def _from_function(adapter: theirs.NetworkAdapter, function: theirs.NetworkDeviceFunction) -> NetworkInterface:
+def _from_function(adapter: schema.NetworkAdapter, function: schema.NetworkDeviceFunction) -> NetworkInterface:
     ethernet = function.ethernet
     return _interface(f"{adapter.id}/{function.id}", ethernet.permanent_mac_address or ethernet.mac_address, "")
 

@@ -28,22 +28,22 @@ CLOSE_DEADLINE = 1.8
 """Seconds that closing everything may take; a process that receives SIGTERM has about two."""
 
 
-def http_transport(access: BMCEndpoint) -> Transport:
-    """The transport over real sockets for this access.
+def http_transport(endpoint: BMCEndpoint) -> Transport:
+    """The transport over real sockets for this endpoint.
 
     Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
     """
     return HTTPTransport(
-        access.address,
-        port=access.port,
-        scheme=access.scheme,
-        trust=Trust(access.verify, access.ca_pem, access.fingerprint),
+        endpoint.address,
+        port=endpoint.port,
+        scheme=endpoint.scheme,
+        trust=Trust(endpoint.verify, endpoint.ca_pem, endpoint.fingerprint),
     )
 
 
 @dataclass(frozen=True)
 class _Entry:
-    access: BMCEndpoint
+    endpoint: BMCEndpoint
     client: RedfishClient
     bmc: BMC
 
@@ -85,18 +85,18 @@ class RedfishPool:
         """Requests sent so far."""
         return sum(self._requests.values())
 
-    def get(self, access: BMCEndpoint) -> BMC:
-        """The client for this access; one for another access of the same key is logged out in the background.
+    def get(self, endpoint: BMCEndpoint) -> BMC:
+        """The client for this endpoint; one for another endpoint of the same key is logged out in the background.
 
         Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
         """
-        entry = self._entries.get(access.key)
-        if entry is not None and entry.access == access:
+        entry = self._entries.get(endpoint.key)
+        if entry is not None and entry.endpoint == endpoint:
             return entry.bmc
-        fresh = self._connect(access)
+        fresh = self._connect(endpoint)
         if entry is not None:
             self._retire(entry)
-        self._entries[access.key] = fresh
+        self._entries[endpoint.key] = fresh
         return fresh.bmc
 
     async def certificate(self, address: str, port: int) -> str:
@@ -120,31 +120,31 @@ class RedfishPool:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    def _connect(self, access: BMCEndpoint) -> _Entry:
-        address = f"[{access.address}]" if ":" in access.address else access.address
-        target = Target(access.key, self._metrics)
+    def _connect(self, endpoint: BMCEndpoint) -> _Entry:
+        address = f"[{endpoint.address}]" if ":" in endpoint.address else endpoint.address
+        target = Target(endpoint.key, self._metrics)
 
         def observe(method: str, outcome: str, seconds: float) -> None:
-            self._requests[access.key] = self._requests.get(access.key, 0) + 1
+            self._requests[endpoint.key] = self._requests.get(endpoint.key, 0) + 1
             target.observe(method, outcome, seconds)
 
         client = RedfishClient(
-            self._make_transport(access),
-            origin=f"{access.scheme}://{address}:{access.port}",
-            username=access.username,
-            password=access.password,
+            self._make_transport(endpoint),
+            origin=f"{endpoint.scheme}://{address}:{endpoint.port}",
+            username=endpoint.username,
+            password=endpoint.password,
             limits=self._limits,
             observer=observe,
             permit=self._permit_write,
         )
-        return _Entry(access, client, cast("BMC", RecordedBMC(RedfishBMC(client), target)))
+        return _Entry(endpoint, client, cast("BMC", RecordedBMC(RedfishBMC(client), target)))
 
     def _permit_write(self) -> None:
         self._permit()
         calls.note_write()
 
     def _retire(self, entry: _Entry) -> asyncio.Task[None]:
-        task = asyncio.create_task(entry.client.aclose(), name=f"log out of {entry.access.key}")
+        task = asyncio.create_task(entry.client.aclose(), name=f"log out of {entry.endpoint.key}")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task

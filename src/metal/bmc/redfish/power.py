@@ -36,9 +36,9 @@ class RedfishPower(Capability):
         try:
             await self._reset_with_first(system.actions.reset, wanted, what)
         except (BMCConflict, BMCBadRequest) as error:
-            await self._forgive_if_done(uri, done, error)
+            await self._ignore_if_reached(uri, done, error)
 
-    async def _forgive_if_done(self, uri: str, done: frozenset[str], error: BMCError) -> None:
+    async def _ignore_if_reached(self, uri: str, done: frozenset[str], error: BMCError) -> None:
         """Some BMCs reject a change to the present state; that is not an error."""
         now: System = (await self._read_system(uri))[1]
         if now.power_state not in done:

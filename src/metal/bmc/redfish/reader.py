@@ -27,7 +27,7 @@ class Reader:
         return [resource.decode(kind) for resource in await self.resources(ref, what)]
 
     async def resources(self, ref: Ref, what: str) -> list[Resource]:
-        """The same, undecoded."""
+        """Like `all`, undecoded."""
         if not ref.odata_id:
             return []
         try:
@@ -43,7 +43,7 @@ class Reader:
         return [resource.decode(kind) for resource in self._readable(found, what)]
 
     async def one(self, ref: Ref, kind: type[T], what: str) -> T | None:
-        """A single resource."""
+        """The resource behind one link; None when it cannot be read."""
         found = await self.linked([{"@odata.id": ref.odata_id}], kind, what) if ref.odata_id else []
         return found[0] if found else None
 

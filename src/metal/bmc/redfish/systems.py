@@ -17,7 +17,7 @@ class RedfishSystems(Capability):
     """Reads of systems and managers, and the BMC's own restart."""
 
     async def systems(self) -> tuple[SystemInfo, ...]:
-        """In the BMC's order. One that cannot be read fails the call, so that no system seems to be removed."""
+        """Systems in the BMC's order. One that cannot be read fails the call, so that no system seems to be removed."""
         root = await self.client.root()
         if not root.systems.odata_id:
             raise BMCNotSupported(f"{self.client.name} manages no computer systems.")
@@ -25,7 +25,7 @@ class RedfishSystems(Capability):
         return tuple(convert.system_info(resource.path, resource.decode(System)) for resource in found)
 
     async def system(self, uri: str) -> SystemInfo:
-        """One request."""
+        """Reads the ComputerSystem at this URI, with one request."""
         _, system = await self._read_system(uri)
         return convert.system_info(uri, system)
 
@@ -42,7 +42,7 @@ class RedfishSystems(Capability):
         }
 
     async def manager(self, uuid: str = "") -> ManagerInfo:
-        """One request once the manager is known."""
+        """Reads the manager, with one request once its URI is known."""
         path, manager = await self._find_manager(uuid)
         return convert.manager_info(path, manager)
 

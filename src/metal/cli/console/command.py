@@ -36,7 +36,7 @@ async def command(ctx: CommandContext, server: str, typed: str | None, record: P
     different key is rejected before the password is sent, until it is accepted with operation=accept-host-key. A
     recording has the output, not the typed keys.
     """
-    from metal.cli.console.target import find
+    from metal.cli.console.target import find  # as below: asyncssh is loaded only for a console
 
     console = await find(ctx, await target(ctx, server))
     await _run_session(ctx, server, console, console.command if typed is None else typed, record)

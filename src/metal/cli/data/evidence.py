@@ -18,10 +18,11 @@ from metal.api.kinds import Kinds, kinds
 from metal.api.sanitization import DriveErasure, EvidencePhase, Result, SanitizationEvidence
 from metal.cli.support.connection import connect, connection_options
 from metal.cli.support.durations import spoken
+from metal.cli.support.exits import read_failure
 from metal.cli.support.table import WIDE, age, printable
 from metal.evidence.keys import LABEL, public_keys
 from metal.evidence.signing import KeyUnusable, PublicKey, SignatureInvalid, load_public, verify
-from metal.kube.client.errors import ApiError, NotFound, Unavailable
+from metal.kube.client.errors import ApiError, NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
 
@@ -192,14 +193,8 @@ def _ask(kubeconfig: Path | None, context: str | None, group: str, read: Callabl
 
     try:
         return asyncio.run(asked())
-    except NotFound:
-        raise click.ClickException(f"the API server has no kinds of group {group}; set --api-group") from None
-    except Unavailable as exc:
-        raise click.ClickException(
-            f"the API server did not answer: {exc.message}. Check that `metalctl up` is running"
-        ) from None
     except ApiError as exc:
-        raise click.ClickException(f"the API server rejected the request: {exc.message}") from None
+        raise read_failure(exc, group) from None
 
 
 def _plain(evidence: SanitizationEvidence, names: Kinds) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from metal.kube.client.http import HTTPClient
 from metal.kube.meta.clock import system_clock
 from metal.move.homes import Home, Refused
 from metal.move.inventory import Inventory
-from metal.move.lock import alone
+from metal.move.lock import run_locked
 from metal.move.mover import Mover
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -132,7 +132,7 @@ async def _in_folder(folder: Path, names: Kinds, namespace: str) -> AsyncIterato
         await api.start()
         try:
             await api.install_crds(crds(names))
-            yield Home(str(folder), api.client(), names, namespace, alone=True)
+            yield Home(str(folder), api.client(), names, namespace, exclusive=True)
         finally:
             await api.stop()
 
@@ -178,7 +178,7 @@ async def _run(source: Any, target: Any, show: _Output) -> None:
             for other in await home.other_versions():
                 show.step(f"warning: the manager {other} at {home.name} has another version than metalctl")
         me = f"{socket.gethostname()}_{uuid.uuid4()}"
-        outcome = await alone((here, there), mover.run, identity=me, clock=system_clock)
+        outcome = await run_locked((here, there), mover.run, identity=me, clock=system_clock)
         if show.json:
             click.echo(json.dumps({
                 "move": outcome.id, "from": here.name, "to": there.name, "objects": outcome.moved,

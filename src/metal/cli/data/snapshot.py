@@ -13,7 +13,7 @@ import click
 from metal.kube.client.kubeconfig import Connection
 
 CHUNK = 1 << 20
-_PATIENCE = aiohttp.ClientTimeout(total=None, connect=5, sock_read=600)
+_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=5, sock_read=600)
 """A large snapshot has no total timeout, but each read has one."""
 
 
@@ -64,7 +64,7 @@ async def snapshot_client(connection: Connection) -> AsyncIterator[SnapshotClien
     """Open a client for the API server of a connection."""
     headers = {"Authorization": f"Bearer {connection.token()}"} if connection.token else {}
     connector = aiohttp.TCPConnector(ssl=connection.tls or False)
-    async with aiohttp.ClientSession(connector=connector, headers=headers, timeout=_PATIENCE) as session:
+    async with aiohttp.ClientSession(connector=connector, headers=headers, timeout=_TIMEOUT) as session:
         yield SnapshotClient(session, connection.url)
 
 

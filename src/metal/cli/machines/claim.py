@@ -20,11 +20,12 @@ from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.cli.support.progress import Progress
 from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option
+from metal.controllers.claim.reasons import ClaimReason
 from metal.kube.client.errors import ApiError
 from metal.kube.meta import conditions
 from metal.kube.meta.ownership import controller_reference
 
-_HOPELESS = ("InvalidSelector", "NamespaceReserved", "ServerLost")
+_PERMANENT = (ClaimReason.INVALID_SELECTOR, ClaimReason.NAMESPACE_RESERVED, ClaimReason.SERVER_LOST)
 """Reasons of the condition Bound that no waiting resolves."""
 
 
@@ -129,7 +130,7 @@ async def _ready(ctx: CommandContext, name: str, options: _Options, progress: Pr
 
 def _not_in_error(claim: ServerClaim) -> None:
     ready = conditions.find(claim.status.conditions, "Ready")
-    if ready is not None and ready.status != "True" and ready.reason == "ServerInError":
+    if ready is not None and ready.status != "True" and ready.reason == ClaimReason.SERVER_IN_ERROR:
         server = claim.spec.server_ref.name if claim.spec.server_ref else ""
         raise click.ClickException(
             f"claim {claim.metadata.name} waits for {ready.message.rstrip('.')}. It continues when the server does. "
@@ -137,7 +138,7 @@ def _not_in_error(claim: ServerClaim) -> None:
         )
 
 
-def _awaiting(done: str) -> Awaited:
+def _awaited_condition(done: str) -> Awaited:
     """Wait for a condition of a claim."""
 
     def awaited(obj: Obj | None) -> str:
@@ -145,7 +146,7 @@ def _awaiting(done: str) -> Awaited:
             raise click.ClickException("the claim was deleted")
         claim: ServerClaim = decoded(obj, ServerClaim)
         bound = conditions.find(claim.status.conditions, "Bound")
-        if bound is not None and bound.status != "True" and bound.reason in _HOPELESS:
+        if bound is not None and bound.status != "True" and bound.reason in _PERMANENT:
             raise click.ClickException(f"claim {claim.metadata.name} cannot bind a server: {bound.message}")
         if conditions.is_true(claim.status.conditions, done):
             return ""
@@ -156,4 +157,4 @@ def _awaiting(done: str) -> Awaited:
     return awaited
 
 
-_running, _bound = _awaiting("Ready"), _awaiting("Bound")
+_running, _bound = _awaited_condition("Ready"), _awaited_condition("Bound")

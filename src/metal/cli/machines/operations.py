@@ -15,22 +15,22 @@ from metal.cli.support.progress import Progress
 from metal.cli.support.waiting import wait_for
 from metal.kube.client.errors import Conflict
 
-REFUSALS = ("UnsupportedOperation", "ParkedOperationDropped", "OperationRefused")
+REJECTIONS = ("UnsupportedOperation", "ParkedOperationDropped", "OperationRefused")
 """Reasons of the Events that reject an operation."""
-Refusals = set[tuple[str, int]]
+Rejections = set[tuple[str, int]]
 """Message and count of each such Event. Times are not compared: the API server has its own clock."""
 _TRIES = 5
 """Attempts to patch a server that its manager changes at the same time."""
-_LOOKS = 4
+_EVENT_READS = 4
 _PAUSE = 0.4
 """Seconds between two reads of the Events: they are written after the annotation is removed."""
 
 
-async def ask(ctx: CommandContext, name: str, operation: str) -> Obj:
+async def request(ctx: CommandContext, name: str, operation: str) -> Obj:
     """Set the annotation and return the server. Raises click.ClickException while another operation is pending."""
     for _ in range(_TRIES):
         found = await target(ctx, name)
-        _none_waits(ctx, found, operation)
+        _require_none_pending(ctx, found, operation)
         version = found.server.metadata.resource_version
         patch = {"metadata": {"resourceVersion": version, "annotations": {ctx.kinds.key(OPERATION): operation}}}
         try:
@@ -40,7 +40,7 @@ async def ask(ctx: CommandContext, name: str, operation: str) -> Obj:
     raise conflict
 
 
-def _none_waits(ctx: CommandContext, found: Target, operation: str) -> None:
+def _require_none_pending(ctx: CommandContext, found: Target, operation: str) -> None:
     waiting = found.server.metadata.annotations.get(ctx.kinds.key(OPERATION))
     if waiting not in (None, operation):
         raise click.ClickException(
@@ -49,7 +49,9 @@ def _none_waits(ctx: CommandContext, found: Target, operation: str) -> None:
         )
 
 
-async def taken(ctx: CommandContext, name: str, before: Refusals, timeout: timedelta, progress: Progress) -> Obj:
+async def wait_until_started(
+    ctx: CommandContext, name: str, before: Rejections, timeout: timedelta, progress: Progress
+) -> Obj:
     """Return the server when the manager has started the operation. Raises TimedOut, or click.ClickException if it
     rejected it."""
     key = ctx.kinds.key(OPERATION)
@@ -63,17 +65,17 @@ async def taken(ctx: CommandContext, name: str, before: Refusals, timeout: timed
     obj = await wait_for(ctx.http, ctx.kinds.server, name, "", awaited, timeout, progress)
     if obj is None:
         raise AssertionError("awaited() refuses an object that is gone")
-    await _not_refused(ctx, obj, before)
+    await _raise_if_rejected(ctx, obj, before)
     return obj
 
 
-async def refusals(ctx: CommandContext, obj: Obj) -> Refusals:
+async def rejections(ctx: CommandContext, obj: Obj) -> Rejections:
     """Return the rejections recorded so far; later ones belong to a later operation."""
-    return {(event.message, event.count) for event in await events.of(ctx.http, obj) if event.reason in REFUSALS}
+    return {(event.message, event.count) for event in await events.of(ctx.http, obj) if event.reason in REJECTIONS}
 
 
-async def _not_refused(ctx: CommandContext, obj: Obj, before: Refusals) -> None:
-    for _ in range(_LOOKS):
-        for message, _count in await refusals(ctx, obj) - before:
+async def _raise_if_rejected(ctx: CommandContext, obj: Obj, before: Rejections) -> None:
+    for _ in range(_EVENT_READS):
+        for message, _count in await rejections(ctx, obj) - before:
             raise click.ClickException(f"server {obj['metadata']['name']}: {message}")
         await asyncio.sleep(_PAUSE)

@@ -61,10 +61,10 @@ async def _ask(
             if output is None:
                 click.echo(f"server/{found.name} already {word}ed")
             return found.obj
-        before = await operations.refusals(ctx, found.obj)
-        obj = await operations.ask(ctx, found.name, word)
+        before = await operations.rejections(ctx, found.obj)
+        obj = await operations.request(ctx, found.name, word)
         if wait:
-            await operations.taken(ctx, found.name, before, timeout, progress)
+            await operations.wait_until_started(ctx, found.name, before, timeout, progress)
             kind = ctx.kinds.server
             obj = await wait_for(ctx.http, kind, found.name, "", _is(parked), timeout, progress) or obj
         if output is None:

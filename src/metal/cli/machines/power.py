@@ -75,10 +75,10 @@ async def reset(
     async def one(name: str) -> Obj:
         found = await target(ctx, name)
         await claim_of(ctx, found)
-        operation, before = how or GRACEFUL_RESTART, await operations.refusals(ctx, found.obj)
-        obj = await operations.ask(ctx, found.name, operation)
+        operation, before = how or GRACEFUL_RESTART, await operations.rejections(ctx, found.obj)
+        obj = await operations.request(ctx, found.name, operation)
         if wait:
-            obj = await operations.taken(ctx, found.name, before, timeout, progress)
+            obj = await operations.wait_until_started(ctx, found.name, before, timeout, progress)
         if output is None:
             click.echo(f"server/{found.name} {operation} {'completed' if wait else 'requested'}")
         return obj
@@ -140,11 +140,11 @@ async def _switch(
 
     async def one(name: str) -> Obj:
         found = await target(ctx, name)
-        before = await operations.refusals(ctx, found.obj)
-        summary = await _tell_claim(ctx, found, power)
-        obj = await operations.ask(ctx, found.name, operation) if force else found.obj
+        before = await operations.rejections(ctx, found.obj)
+        summary = await _set_claim_power(ctx, found, power)
+        obj = await operations.request(ctx, found.name, operation) if force else found.obj
         if force and wait:
-            await operations.taken(ctx, found.name, before, timeout, progress)
+            await operations.wait_until_started(ctx, found.name, before, timeout, progress)
         if wait:
             kind = ctx.kinds.server
             obj = await wait_for(ctx.http, kind, found.name, "", _reached(power), timeout, progress) or obj
@@ -155,7 +155,7 @@ async def _switch(
     await for_each(servers, one, output)
 
 
-async def _tell_claim(ctx: CommandContext, found: Target, power: str) -> str:
+async def _set_claim_power(ctx: CommandContext, found: Target, power: str) -> str:
     """Patch the power of the claim, after printing so. Raises click.ClickException if no claim holds the server."""
     claim = await claim_of(ctx, found)
     where = f"claim {claim.metadata.namespace}/{claim.metadata.name}"

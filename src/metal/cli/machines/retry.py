@@ -33,10 +33,10 @@ async def command(
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        before = await operations.refusals(ctx, (await target(ctx, name)).obj)
-        obj = await operations.ask(ctx, name, RETRY)
+        before = await operations.rejections(ctx, (await target(ctx, name)).obj)
+        obj = await operations.request(ctx, name, RETRY)
         if wait:
-            obj = await operations.taken(ctx, name, before, timeout, progress)
+            obj = await operations.wait_until_started(ctx, name, before, timeout, progress)
             if problem := in_error(decoded(obj, Server)):
                 raise click.ClickException(problem)
         if output is None:

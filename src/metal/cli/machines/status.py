@@ -14,8 +14,9 @@ from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.cli.machines.unenrolled import unenrolled
 from metal.cli.support.connection import connect, connection_options
+from metal.cli.support.exits import read_failure
 from metal.cli.support.table import WIDE, render, rows
-from metal.kube.client.errors import ApiError, Forbidden, NotFound, Unavailable
+from metal.kube.client.errors import ApiError, Forbidden
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
 from metal.move.pause import Mark, read_mark
@@ -43,14 +44,8 @@ def command(kubeconfig: Path | None, context: str | None, api_group: str, namesp
     """
     try:
         seen = asyncio.run(_seen(kubeconfig, context, kinds(api_group), namespace, with_bmcs=output == "table"))
-    except NotFound:
-        raise click.ClickException(f"the API server has no kinds of group {api_group}; set --api-group") from None
-    except Unavailable as exc:
-        raise click.ClickException(
-            f"the API server did not answer: {exc.message}. Check that `metalctl up` is running"
-        ) from None
     except ApiError as exc:
-        raise click.ClickException(f"the API server rejected the request: {exc.message}") from None
+        raise read_failure(exc, api_group) from None
     if seen.pause:
         click.echo(PAUSES.get(seen.pause.role, "paused").format(where=seen.pause.where), err=True)
     found = rows(seen.servers, system_clock())

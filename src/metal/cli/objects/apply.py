@@ -14,7 +14,7 @@ from metal.cli.support.resources import api_resources, of_object
 from metal.kube.client.errors import ApiError, Conflict, NotFound
 from metal.kube.client.resources import Resource
 
-_BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
+_SERVER_FIELDS = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 
 
 @click.command("apply", epilog=EXITS)
@@ -90,5 +90,5 @@ async def _before(ctx: CommandContext, resource: Resource, name: str, namespace:
 
 
 def _content(obj: Obj) -> Obj:
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in _BOOKKEEPING}
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _SERVER_FIELDS}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}

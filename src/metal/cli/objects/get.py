@@ -15,7 +15,7 @@ from metal.cli.support.completing import KIND_OR_OBJECT
 from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
-from metal.cli.support.output import dumped, emit, name_of, without_bookkeeping
+from metal.cli.support.output import dumped, emit, name_of, without_managed_fields
 from metal.cli.support.resources import api_resources
 from metal.kube.client.errors import Expired, Unavailable
 
@@ -155,7 +155,7 @@ def _print(obj: Obj, form: str) -> None:
     if form == "name":
         click.echo(name_of(obj))
     else:
-        click.echo(("---\n" if form == "yaml" else "") + dumped(without_bookkeeping(obj), form), nl=form == "json")
+        click.echo(("---\n" if form == "yaml" else "") + dumped(without_managed_fields(obj), form), nl=form == "json")
 
 
 async def _changes(

@@ -97,11 +97,11 @@ def _processors(form: str, colours: bool) -> tuple[list[Processor], Processor]:
         exception_formatter=structlog.dev.plain_traceback,  # others print locals
     )
     stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)
-    return [*shared, _without_nothing, _escape_control_characters, stamp], renderer
+    return [*shared, _drop_empty_fields, _escape_control_characters, stamp], renderer
 
 
-def _without_nothing(_: Any, __: str, event: EventDict) -> EventDict:
-    """A person needs no fields that are empty; programs do."""
+def _drop_empty_fields(_: Any, __: str, event: EventDict) -> EventDict:
+    """Fields without a value are omitted on a console, and kept in JSON."""
     return {name: value for name, value in event.items() if value is not None}
 
 

@@ -81,7 +81,7 @@ def command(
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
     listen = dataclasses.replace(config.listen, **given)
     config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
-    if problem := check.whole(config):
+    if problem := check.combination_problem(config):
         raise click.UsageError(problem)
     allow_files(_FILES)
     raise_gc_thresholds()

@@ -43,10 +43,6 @@ class MultipleFailures(click.ClickException):
 
 def failure(exc: ApiError, group: str = "") -> click.ClickException:
     """Return the exception with the exit code of an API error. `group` is the API group of the request."""
-    if isinstance(exc, Unavailable):
-        return click.ClickException(
-            f"the API server did not answer: {exc.message}. Check that `metalctl up` is running"
-        )
     if isinstance(exc, NotFound) and exc.details.get("name"):
         return Missing(f"{exc.details.get('kind') or 'object'} {exc.details['name']} not found")
     if isinstance(exc, NotFound):
@@ -55,4 +51,19 @@ def failure(exc: ApiError, group: str = "") -> click.ClickException:
         return click.ClickException(f"{exc.message}. Another client changed the object; run the command again")
     if isinstance(exc, Unauthorized | Forbidden):
         return click.ClickException(f"access denied: {exc.message}")
+    return _unanswered_or_rejected(exc)
+
+
+def read_failure(exc: ApiError, group: str) -> click.ClickException:
+    """Return the exception of a command that lists kinds of a group: the exit code is always 1."""
+    if isinstance(exc, NotFound):
+        return click.ClickException(f"the API server has no kinds of group {group}; set --api-group")
+    return _unanswered_or_rejected(exc)
+
+
+def _unanswered_or_rejected(exc: ApiError) -> click.ClickException:
+    if isinstance(exc, Unavailable):
+        return click.ClickException(
+            f"the API server did not answer: {exc.message}. Check that `metalctl up` is running"
+        )
     return click.ClickException(f"the API server rejected the request: {exc.message}")

@@ -24,7 +24,7 @@ def emit(objects: Sequence[Obj], form: str, *, one: bool) -> None:
         for obj in objects:
             click.echo(name_of(obj))
         return
-    tidy = [without_bookkeeping(obj) for obj in objects]
+    tidy = [without_managed_fields(obj) for obj in objects]
     whole = tidy[0] if one and len(tidy) == 1 else {"apiVersion": "v1", "kind": "List", "items": tidy}
     click.echo(dumped(whole, form), nl=form == "json")
 
@@ -44,7 +44,7 @@ def name_of(obj: Obj) -> str:
     return printable(f"{kind}.{group}/{obj['metadata']['name']}" if group else f"{kind}/{obj['metadata']['name']}")
 
 
-def without_bookkeeping(obj: Obj) -> Obj:
+def without_managed_fields(obj: Obj) -> Obj:
     """Return the object without managedFields."""
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
     return {**obj, "metadata": metadata}

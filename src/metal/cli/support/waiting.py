@@ -21,7 +21,7 @@ from metal.cli.support.progress import Progress
 from metal.kube.client.errors import Expired, Unavailable
 from metal.kube.client.http import HTTPClient
 
-_AGAIN = 1.0
+_RETRY = 1.0
 """Seconds before an API server that closed the connection is contacted again."""
 
 Awaited = Callable[[Obj | None], str]
@@ -47,7 +47,7 @@ async def versions(http: HTTPClient, kind: Any, name: str, namespace: str = "") 
                 async for event in events:
                     yield None if event["type"] == "DELETED" else event["object"]
         except (Expired, Unavailable):
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(_RETRY)
 
 
 async def wait_for(
@@ -57,7 +57,10 @@ async def wait_for(
     label = f"{kind.kind.lower()}/{name}"
     last = "the API"
     try:
-        async with asyncio.timeout(timeout.total_seconds()), aclosing(_steady(http, kind, name, namespace)) as seen:
+        async with (
+            asyncio.timeout(timeout.total_seconds()),
+            aclosing(_reconnecting(http, kind, name, namespace)) as seen,
+        ):
             async for obj in seen:
                 last = awaited(obj)
                 if not last:
@@ -70,7 +73,7 @@ async def wait_for(
     raise AssertionError("a watch goes on without end")
 
 
-async def _steady(http: HTTPClient, kind: Any, name: str, namespace: str) -> AsyncGenerator[Obj | None, None]:
+async def _reconnecting(http: HTTPClient, kind: Any, name: str, namespace: str) -> AsyncGenerator[Obj | None, None]:
     """Yield versions, also across a restart of the API server once it has answered."""
     answered = False
     while True:
@@ -82,7 +85,7 @@ async def _steady(http: HTTPClient, kind: Any, name: str, namespace: str) -> Asy
         except Unavailable:
             if not answered:
                 raise
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(_RETRY)
 
 
 async def wait_until_deleted(http: HTTPClient, kind: Any, obj: Obj, timeout: timedelta, progress: Progress) -> None:

@@ -1,7 +1,7 @@
-"""The meaning of each wait, failure and misfit, and what an administrator can do about it.
+"""The meaning of each wait, failure and mismatch, and what an administrator can do about it.
 
 A message of the API that names the way out comes first (`remedies`); the tables have what no message says. A test
-checks that they know every wait, reason and misfit of the controllers.
+checks that they know every wait, reason and mismatch of the controllers.
 
 `{name}` is the name of the object, `{claim}` the claim that holds a server. Commands are those of metalctl.
 """
@@ -206,7 +206,7 @@ FAILURES: dict[str, Advice] = {
 }
 """By the reason of status.failure."""
 
-MISFITS: dict[str, Advice] = {
+MISMATCHES: dict[str, Advice] = {
     "NoMatch": Advice("do not match the claim's selector or server name", "label a server, or create another claim"),
     "Claimed": Advice("are bound to other claims", "release one: metalctl release {claim}"),
     "NotAvailable": Advice("are not available", "see what a server waits for: metalctl why server/{name}"),
@@ -217,7 +217,7 @@ MISFITS: dict[str, Advice] = {
         "add a toleration to spec.tolerations of the claim, or remove the taint from spec.taints of a server",
     ),
 }
-"""Why a claim cannot bind servers, by the reason of the misfit."""
+"""Why a claim cannot bind servers, by the reason of the mismatch."""
 
 CLAIMS: dict[str, Advice] = {
     "InvalidSelector": Advice("the selector is invalid", "create another claim: the selector is immutable"),

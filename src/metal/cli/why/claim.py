@@ -10,9 +10,10 @@ from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION
 from metal.api.server import Server
 from metal.cli.objects.events import EventSummary
-from metal.cli.why.advice import CLAIMS, MISFITS
+from metal.cli.why.advice import CLAIMS, MISMATCHES
 from metal.cli.why.explanation import Explanation, ago, stamp
-from metal.controllers.claim.matching import misfit, selector_problem
+from metal.controllers.claim.matching import mismatch, selector_problem
+from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.maintenance.queue_order import NEEDED, REASON, is_approved
 from metal.kube.meta.conditions import find
 from metal.kube.meta.selectors import from_object
@@ -90,7 +91,7 @@ def _maintenance(explanation: Explanation, claim: ServerClaim, names: Kinds) -> 
 def _is_settled(claim: ServerClaim) -> bool:
     """Return True for a claim that no server can satisfy."""
     bound = find(claim.status.conditions, "Bound")
-    return bound is not None and bound.reason in ("ServerLost", "NamespaceReserved")
+    return bound is not None and bound.reason in (ClaimReason.SERVER_LOST, ClaimReason.NAMESPACE_RESERVED)
 
 
 def _unbound(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
@@ -103,17 +104,17 @@ def _unbound(explanation: Explanation, claim: ServerClaim, servers: Sequence[Ser
         explanation.doing.append(f"There is no server {ref.name}." if ref else "There are no servers yet.")
         explanation.advice.append("List what exists: metalctl get servers,bmcs,endpoints")
         return
-    _misfits(explanation, claim, candidates)
+    _mismatches(explanation, claim, candidates)
     if ref is None:
         _requirements(explanation, claim, candidates)
 
 
-def _misfits(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
+def _mismatches(explanation: Explanation, claim: ServerClaim, servers: Sequence[Server]) -> None:
     """Add each reason with the number of servers, an example, and what to change."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     holders = {server.metadata.name: server.spec.server_claim_ref for server in servers}
     for server in servers:
-        why = misfit(claim, server)
+        why = mismatch(claim, server)
         found[(why.reason, why.detail) if why else ("", "")].append(server.metadata.name)
     explanation.facts["servers"] = [
         {"reason": reason or "Fits", "detail": detail, "count": len(names), "example": min(names)}
@@ -126,7 +127,7 @@ def _misfits(explanation: Explanation, claim: ServerClaim, servers: Sequence[Ser
             f"{_count(len(fitting))} {what}, such as {example}: the manager binds one at its next reconciliation."
         )
     for (reason, detail), names in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
-        example, known = min(names), MISFITS.get(reason)
+        example, known = min(names), MISMATCHES.get(reason)
         explanation.doing.append(f"{_count(len(names))} {_verb(len(names))}: {detail} ({reason}), such as {example}.")
         if known is not None:
             explanation.advise(known.way_out.format(name=example, claim=_release(holders[example])))

@@ -8,6 +8,7 @@ from metal.controllers.bmc.check import report_failure
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc
+from metal.controllers.shared.condition_types import RESET
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta import permissions
@@ -36,8 +37,8 @@ async def resolve_endpoint(scope: Scope) -> Result | None:
 async def back_off(scope: Scope) -> Result | None:
     """Send nothing shortly after a restart, nor with credentials that were refused a short time ago."""
     settings = scope.deps.settings
-    reset = find(scope.status.conditions, "Reset")
-    if reset is not None and is_true(scope.status.conditions, "Reset"):
+    reset = find(scope.status.conditions, RESET)
+    if reset is not None and is_true(scope.status.conditions, RESET):
         left = scope.seconds_left(reset.last_transition_time, settings.reset_wait)
         if left:
             return Requeue(left)

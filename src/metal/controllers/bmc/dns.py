@@ -42,7 +42,7 @@ async def ensure_record(scope: Scope) -> None:
         _remove_condition(scope)
         return
     try:
-        shown = await _write(scope, template)
+        record = await _write(scope, template)
     except FieldEmpty as exc:
         scope.report(CONDITION, False, "FieldEmpty", f"no DNS record is written: {exc}")
     except _Refused as exc:
@@ -50,7 +50,7 @@ async def ensure_record(scope: Scope) -> None:
     except ApiError as exc:
         scope.report(CONDITION, False, "ApplyFailed", f"the API did not accept the DNS record: {exc.message}")
     else:
-        scope.report(CONDITION, True, "RecordApplied", f"{shown} matches the template")
+        scope.report(CONDITION, True, "RecordApplied", f"{record} matches the template")
 
 
 async def _write(scope: Scope, template: Template) -> str:
@@ -65,9 +65,9 @@ async def _write(scope: Scope, template: Template) -> str:
         if former is not None and _identity(former) != _identity(ref):
             await _delete(scope, former)
     except Forbidden as exc:
-        raise _Refused("Forbidden", _missing_right(kind, ref, exc)) from exc
+        raise _Refused("Forbidden", _missing_permission(kind, ref, exc)) from exc
     scope.set(dns_record=ref)
-    return _shown(ref)
+    return _describe(ref)
 
 
 async def _kind(scope: Scope, ref: DNSRecordRef) -> Resource:
@@ -99,7 +99,7 @@ async def _apply(scope: Scope, kind: Resource, body: dict[str, Any], ref: DNSRec
     except NotFound as exc:
         raise _missing(scope, ref, exc) from exc
     except (Invalid, BadRequest) as exc:
-        text = f"the API refuses {_shown(ref)}: {exc.message}; correct the template, or the fields of the BMC"
+        text = f"the API refuses {_describe(ref)}: {exc.message}; correct the template, or the fields of the BMC"
         raise _Refused("Invalid", text) from exc
     scope.memo.record = (body, applied.metadata.resource_version)
 
@@ -117,13 +117,13 @@ def _check_owner(scope: Scope, found: Record, ref: DNSRecordRef) -> None:
     if owner is None or is_controlled_by(found, scope.obj):
         return
     other = "another BMC of this name" if owner.name == scope.name else f"{owner.kind} {owner.name}"
-    text = f"{_shown(ref)} is owned by {other}: use {{{{ .Name }}}} in metadata.name of the template, or delete it"
+    text = f"{_describe(ref)} is owned by {other}: use {{{{ .Name }}}} in metadata.name of the template, or delete it"
     raise _Refused("OwnedByAnother", text)
 
 
 def _missing(scope: Scope, ref: DNSRecordRef, exc: NotFound) -> _Refused:
     if exc.details.get("kind") == "namespaces":
-        return _Refused("NamespaceNotFound", f"namespace {ref.namespace} of {_shown(ref)} does not exist: create it")
+        return _Refused("NamespaceNotFound", f"namespace {ref.namespace} of {_describe(ref)} does not exist: create it")
     scope.deps.discovery.forget(ref.api_version, ref.kind)
     return _not_installed(ref)
 
@@ -140,7 +140,7 @@ async def _delete(scope: Scope, former: DNSRecordRef) -> None:
     try:
         await scope.context.client.delete(kind, former.name, former.namespace, uid=found.metadata.uid)
     except Forbidden as exc:
-        raise _Refused("Forbidden", _missing_right(kind, former, exc)) from exc
+        raise _Refused("Forbidden", _missing_permission(kind, former, exc)) from exc
 
 
 def _remove_condition(scope: Scope) -> None:
@@ -154,12 +154,11 @@ def _not_installed(ref: DNSRecordRef) -> _Refused:
     return _Refused("KindNotInstalled", text)
 
 
-def _missing_right(kind: Resource, ref: DNSRecordRef, exc: Forbidden) -> str:
+def _missing_permission(kind: Resource, ref: DNSRecordRef, exc: Forbidden) -> str:
     role = f"a Role in namespace {ref.namespace}" if ref.namespace else "a ClusterRole"
     rule = f'{{apiGroups: ["{kind.group}"], resources: [{kind.plural}], verbs: [{", ".join(_VERBS)}]}}'
-    return (
-        f"the manager may not write {_shown(ref)}: give its service account {role} with the rule {rule} ({exc.message})"
-    )
+    problem = f"the manager may not write {_describe(ref)}"
+    return f"{problem}: give its service account {role} with the rule {rule} ({exc.message})"
 
 
 def _identity(ref: DNSRecordRef) -> tuple[str, str, str, str]:
@@ -167,5 +166,5 @@ def _identity(ref: DNSRecordRef) -> tuple[str, str, str, str]:
     return split_api_version(ref.api_version)[0], ref.kind, ref.namespace, ref.name
 
 
-def _shown(ref: DNSRecordRef) -> str:
+def _describe(ref: DNSRecordRef) -> str:
     return f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"

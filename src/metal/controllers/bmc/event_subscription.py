@@ -19,13 +19,13 @@ from metal.bmc.pool import BMC, BMCEndpoint
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc
 from metal.controllers.shared.bmc_events import received_recently
+from metal.controllers.shared.condition_types import EVENTS
 from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
 from metal.kube.meta.conditions import is_true
 from metal.machine.boot_window import digest
 
 _log = structlog.get_logger(__name__)
-CONDITION = "Events"
 
 
 async def ensure(scope: Scope) -> Result | None:
@@ -39,9 +39,9 @@ async def ensure(scope: Scope) -> Result | None:
             scope.memo.subscribed_at = asyncio.get_running_loop().time()
     except BMCNotSupported as exc:
         scope.memo.subscribed_at = asyncio.get_running_loop().time()
-        scope.condition(CONDITION, False, exc.reason, f"{exc} The BMC is polled instead")
+        scope.condition(EVENTS, False, exc.reason, f"{exc} The BMC is polled instead")
     except BMCError as exc:
-        scope.report(CONDITION, False, "SubscriptionFailed", f"the event subscription failed: {explain(exc)}")
+        scope.report(EVENTS, False, "SubscriptionFailed", f"the event subscription failed: {explain(exc)}")
     else:
         _report(scope)
     return None
@@ -128,22 +128,22 @@ def _report(scope: Scope) -> None:
     settings = scope.deps.settings
     if received_recently(scope.status, scope.now, settings.event_max_age):
         scope.report(
-            CONDITION, True, "EventsArrive", f"events arrive; polled {settings.event_slowdown:g} times less often"
+            EVENTS, True, "EventsArrive", f"events arrive; polled {settings.event_slowdown:g} times less often"
         )
-    elif is_true(scope.status.conditions, CONDITION):
+    elif is_true(scope.status.conditions, EVENTS):
         text = (
             f"no event for {settings.event_max_age:g} s: check that the BMC can reach {settings.event_url}. "
             "The BMC is polled instead"
         )
-        scope.report(CONDITION, False, "EventsStopped", text)
+        scope.report(EVENTS, False, "EventsStopped", text)
     elif scope.status.events_subscription_link and scope.status.last_event_time is None:
         text = f"subscribed; no event received yet. The BMC must be able to reach {settings.event_url}"
-        scope.condition(CONDITION, False, "NoEventsYet", text)
+        scope.condition(EVENTS, False, "NoEventsYet", text)
 
 
 async def _disable(scope: Scope) -> None:
     """Events are not configured: remove the subscription and the condition."""
     if scope.status.events_subscription_link:
         await delete_subscription(scope)
-        conditions = tuple(c for c in scope.status.conditions if c.type != CONDITION)
+        conditions = tuple(c for c in scope.status.conditions if c.type != EVENTS)
         scope.set(events_subscription_link="", event_token_digest="", last_event_time=None, conditions=conditions)

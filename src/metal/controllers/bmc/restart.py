@@ -20,6 +20,7 @@ from metal.bmc.shell import ShellAccess
 from metal.bmc.vendors import RESTARTABLE, restart_command
 from metal.controllers.bmc import trust
 from metal.controllers.bmc.scope import Scope
+from metal.controllers.shared.condition_types import RESET
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta.conditions import find, is_true
 
@@ -33,19 +34,19 @@ async def begin(scope: Scope, reason: str, why: str, *, ssh: bool = False) -> Re
     """Request a restart. A request that cannot be sent is reported in Reset=False with the reason."""
     limit = scope.deps.settings.reset_timeout
     scope.set(restart=Restart(reason=reason, at=scope.now, until=scope.now + timedelta(seconds=limit)))
-    scope.report("Reset", True, reason, why)
+    scope.report(RESET, True, reason, why)
     _set_pending(scope)
     await scope.commit()  # before it is sent: after a crash it must not be sent again
     try:
         method = await _send(scope, ssh=ssh)
     except BMCError as exc:
         text = f"the BMC was not restarted: {trust.explain_error(scope, exc)}"
-        scope.condition("Reset", False, exc.reason, text)
+        scope.condition(RESET, False, exc.reason, text)
         scope.event("Warning", "ResetFailed", text)
         scope.state("Error", f"the BMC at {scope.address} to answer")
         return Requeue(scope.memo.backoff.next())
     scope.set(restart=msgspec.structs.replace(scope.status.restart, method=method))
-    scope.condition("Reset", True, reason, f"{why}; requested over {method}")
+    scope.condition(RESET, True, reason, f"{why}; requested over {method}")
     return Requeue(scope.deps.settings.reset_wait)
 
 
@@ -68,7 +69,7 @@ async def restart_if_failing(scope: Scope) -> Result | None:
 
 async def check_deadline(scope: Scope) -> Result | None:
     """End the wait at its deadline: the BMC's errors count as failures from then on."""
-    if not is_true(scope.status.conditions, "Reset"):
+    if not is_true(scope.status.conditions, RESET):
         return None
     last = scope.status.restart
     if last is None or last.until is None or scope.now >= last.until:
@@ -78,19 +79,19 @@ async def check_deadline(scope: Scope) -> Result | None:
             f"the BMC did not answer within {limit:g} s after its restart: check it, or restart it over SSH with the "
             f"annotation {again}"
         )
-        scope.report("Reset", False, "ResetTimeout", text)
+        scope.report(RESET, False, "ResetTimeout", text)
     return None
 
 
 def is_in_progress(scope: Scope) -> bool:
     """Whether the BMC is restarting."""
-    return is_true(scope.status.conditions, "Reset")
+    return is_true(scope.status.conditions, RESET)
 
 
 def complete(scope: Scope) -> None:
     """End the wait for a restart: the BMC answers."""
     if is_in_progress(scope):
-        scope.report("Reset", False, "ResetComplete", "the BMC answers again after its restart")
+        scope.report(RESET, False, "ResetComplete", "the BMC answers again after its restart")
 
 
 def limit_requeue(scope: Scope, result: Result) -> Result:

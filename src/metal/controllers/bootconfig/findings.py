@@ -23,7 +23,7 @@ class Finding:
     message: str
     condition: str = ""
     """Type of its condition; empty for an aspect that is only part of waitingFor."""
-    again: float = 0.0
+    recheck_after: float = 0.0
 
 
 def status_of(
@@ -46,9 +46,9 @@ def status_of(
     )
 
 
-def again(findings: Iterable[Finding]) -> float:
+def requeue_after(findings: Iterable[Finding]) -> float:
     """Seconds until the next check of any finding; 0 for never."""
-    return min((finding.again for finding in findings if finding.again), default=0.0)
+    return min((finding.recheck_after for finding in findings if finding.recheck_after), default=0.0)
 
 
 def with_condition(

@@ -17,7 +17,7 @@ class Lookups:
         self._images = images
         self._running: dict[str, tuple[str, asyncio.Task[Image]]] = {}
 
-    async def look(self, owner: str, reference: str, wake: Callable[[], None]) -> Image | None:
+    async def start_or_join(self, owner: str, reference: str, wake: Callable[[], None]) -> Image | None:
         """The image, or None while it is being resolved; then `wake` is called. Raises ImageError."""
         running = self._running.get(owner)
         if running is None or running[0] != reference:

@@ -25,7 +25,15 @@ from metal.boot.errors import IgnitionError, ImageError, ScriptError
 from metal.boot.images import Image, Progress
 from metal.boot.plan import Plan
 from metal.controllers.bootconfig import ipxe_boot_config
-from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding, again, status_of, with_condition
+from metal.controllers.bootconfig.findings import (
+    ERROR,
+    PENDING,
+    READY,
+    Finding,
+    requeue_after,
+    status_of,
+    with_condition,
+)
 from metal.controllers.bootconfig.image_lookup import Lookups
 from metal.controllers.bootconfig.scope import Deps, Memo
 from metal.controllers.shared import transitions
@@ -61,7 +69,7 @@ class BootConfigurationReconciler:
             return Done()
         findings = await self._findings(key, config)
         await self._write(config, findings)
-        pause = again(findings)
+        pause = requeue_after(findings)
         return Requeue(pause * self.deps.rng.uniform(0.8, 1.2)) if pause else Done()
 
     async def _findings(self, key: Key, config: ServerBootConfiguration) -> list[Finding]:
@@ -79,30 +87,30 @@ class BootConfigurationReconciler:
         memo, now = self._memos.setdefault(key, Memo()), asyncio.get_running_loop().time()
         wanted = (config.spec.image, config.metadata.generation)
         if memo.failed is not None and memo.failed[:2] == wanted and now < memo.retry_at:
-            return replace(memo.failed[2], again=memo.retry_at - now), None
+            return replace(memo.failed[2], recheck_after=memo.retry_at - now), None
         try:
             finding, plan = await self._fetch(key, config)
         except ImageError as exc:
             memo.failures, memo.resolved = memo.failures + 1, None
             failed = self._image_failed(exc, memo.failures)
-            memo.failed, memo.retry_at = (*wanted, failed), now + failed.again
+            memo.failed, memo.retry_at = (*wanted, failed), now + failed.recheck_after
             return failed, None
         if finding.state == READY:
             memo.failures, memo.failed = 0, None
         return finding, plan
 
     async def _fetch(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
-        """Raises ImageError."""
+        """The state of the image, and its plan once all blobs are local. Raises ImageError."""
         pinned = self._pinned(key, config)
         if pinned is not None and self.deps.images.keep(str(key), [blob.digest for blob in pinned.blobs]):
             return _ready(pinned), pinned
         reference = str(pinned.kernel.image) if pinned is not None else config.spec.image
         if not reference:
             raise ImageError("ImageMissing", _image_missing(config))
-        image = await self._look(key, reference, config.metadata.generation)
+        image = await self._resolve(key, reference, config.metadata.generation)
         if image is None:
             resolving = Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE)
-            return self._meanwhile(config, pinned, resolving)
+            return self._pending_or_pinned(config, pinned, resolving)
         plan = image.plan(ignition=config.spec.ignition_secret_ref is not None)
         try:
             plan.check(self.deps.settings.base_url)
@@ -112,23 +120,25 @@ class BootConfigurationReconciler:
         if progress.failure is not None:
             raise progress.failure
         return (
-            (_ready(plan), plan) if progress.complete else self._meanwhile(config, pinned, self._downloading(progress))
+            (_ready(plan), plan)
+            if progress.complete
+            else self._pending_or_pinned(config, pinned, self._downloading(progress))
         )
 
-    def _meanwhile(
+    def _pending_or_pinned(
         self, config: ServerBootConfiguration, pinned: Plan | None, finding: Finding
     ) -> tuple[Finding, Plan | None]:
         """The finding; or Ready as before, if this generation is: a machine may be booting the pinned image."""
         current = config.status.observed_generation == config.metadata.generation
         if pinned is None or config.status.state != READY or not current:
             return finding, None
-        return replace(_ready(pinned), again=finding.again), pinned
+        return replace(_ready(pinned), recheck_after=finding.recheck_after), pinned
 
-    async def _look(self, key: Key, reference: str, generation: int) -> Image | None:
+    async def _resolve(self, key: Key, reference: str, generation: int) -> Image | None:
         memo = self._memos.setdefault(key, Memo())
         if memo.resolved is not None and memo.resolved[:2] == (reference, generation):
             return memo.resolved[2]
-        image = await self._lookups.look(str(key), reference, partial(self.wake, key))
+        image = await self._lookups.start_or_join(str(key), reference, partial(self.wake, key))
         memo.resolved = None if image is None else (reference, generation, image)
         return image
 

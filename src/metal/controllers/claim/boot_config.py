@@ -4,7 +4,7 @@ requested."""
 from typing import Any
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim
-from metal.api.claim_boot import answered, has_booted, is_asked
+from metal.api.claim_boot import booted_generation, has_booted, requests_boot
 from metal.api.kinds import Kinds
 from metal.api.server import ClaimBoot, Server
 from metal.controllers.claim.scope import ClaimScope
@@ -24,14 +24,14 @@ async def reconcile(scope: ClaimScope, server: Server) -> None:
             return
         await shared.drop(scope.context, config)  # left by a former claim of this name, and not garbage-collected yet
         config = None
-    if has_booted(server.status.claim_boot, claim) and not is_asked(claim, server.status.claim_boot):
+    if has_booted(server.status.claim_boot, claim) and not requests_boot(claim, server.status.claim_boot):
         _report_differences(scope, server, config)
         return
     desired = _desired(scope, server)
     if config is None or _differs(config, desired):
         await shared.apply(scope.context, scope.deps.configs, desired)
     current = server.spec.boot_configuration_ref
-    await shared.point(scope.context, scope.deps.servers, server, shared.CLAIM_REF, current, key_of(claim))
+    await shared.set_reference(scope.context, scope.deps.servers, server, shared.CLAIM_REF, current, key_of(claim))
 
 
 def _is_owned(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
@@ -58,7 +58,7 @@ def _report_differences(scope: ClaimScope, server: Server, config: ServerBootCon
     if not differences:
         scope.report("Current", True, "Current", "the server booted what the claim describes")
         return
-    number = max(answered(claim, boot), claim.spec.boot_generation) + 1
+    number = max(booted_generation(claim, boot), claim.spec.boot_generation) + 1
     scope.report(
         "Current", False, "ChangedAfterBoot",
         f"{' and '.join(differences)}; the running system is not changed. To boot this over the network "

@@ -59,17 +59,17 @@ def selector_problem(claim: ServerClaim) -> str:
 
 
 @dataclass(frozen=True)
-class Misfit:
+class Mismatch:
     """Why a claim cannot have a server: a CamelCase reason and a few words."""
 
     reason: str
     detail: str
 
 
-def misfit(claim: ServerClaim, server: Server) -> Misfit | None:
+def mismatch(claim: ServerClaim, server: Server) -> Mismatch | None:
     """Why the claim cannot have this server, or None when it can."""
     if not selects(claim, server):
-        return Misfit("NoMatch", "labels or name do not match")
+        return Mismatch("NoMatch", "labels or name do not match")
     checks = (_held, _not_available, _cordoned, _unready)
     for check in checks:
         if (found := check(claim, server)) is not None:
@@ -77,44 +77,44 @@ def misfit(claim: ServerClaim, server: Server) -> Misfit | None:
     return _tainted(claim, server)
 
 
-def _held(claim: ServerClaim, server: Server) -> Misfit | None:
+def _held(claim: ServerClaim, server: Server) -> Mismatch | None:
     ref = server.spec.server_claim_ref
     if ref is None or (ref.namespace, ref.name) == (claim.metadata.namespace, claim.metadata.name):
         return None
-    return Misfit("Claimed", "held by another claim")
+    return Mismatch("Claimed", "held by another claim")
 
 
-def _not_available(claim: ServerClaim, server: Server) -> Misfit | None:
+def _not_available(claim: ServerClaim, server: Server) -> Mismatch | None:
     if server.metadata.deletion_timestamp is not None:
-        return Misfit("NotAvailable", "being deleted")
+        return Mismatch("NotAvailable", "being deleted")
     if server.spec.server_maintenance_ref is not None:
-        return Misfit("NotAvailable", "in maintenance")
+        return Mismatch("NotAvailable", "in maintenance")
     if not traits_of(server.status.state).claimable:
-        return Misfit("NotAvailable", f"in state {server.status.state or 'Initial'}")
+        return Mismatch("NotAvailable", f"in state {server.status.state or 'Initial'}")
     if server.status.power_state != "Off":
-        return Misfit("NotAvailable", "not powered off yet")
+        return Mismatch("NotAvailable", "not powered off yet")
     if server.status.boot_window is not None and server.status.boot_window.phase == Phase.CONTESTED:
-        return Misfit("NotAvailable", "waiting for rediscovery")
+        return Mismatch("NotAvailable", "waiting for rediscovery")
     return None
 
 
-def _cordoned(claim: ServerClaim, server: Server) -> Misfit | None:
-    return Misfit("Cordoned", "marked unclaimable") if server.spec.unclaimable else None
+def _cordoned(claim: ServerClaim, server: Server) -> Mismatch | None:
+    return Mismatch("Cordoned", "marked unclaimable") if server.spec.unclaimable else None
 
 
-def _unready(claim: ServerClaim, server: Server) -> Misfit | None:
+def _unready(claim: ServerClaim, server: Server) -> Mismatch | None:
     for condition in server.status.conditions:
         if condition.type == ConditionType.BMC_REACHABLE and condition.status == "False":
-            return Misfit("BMCUnreachable", "its BMC does not answer")
+            return Mismatch("BMCUnreachable", "its BMC does not answer")
     return None
 
 
-def _tainted(claim: ServerClaim, server: Server) -> Misfit | None:
+def _tainted(claim: ServerClaim, server: Server) -> Mismatch | None:
     blocking = blocking_taints(server.spec.taints, claim.spec.tolerations)
     if not blocking:
         return None
     keys = ", ".join(sorted(t.key for t in blocking))
-    return Misfit("Tainted", f"taint {keys} is not tolerated")
+    return Mismatch("Tainted", f"taint {keys} is not tolerated")
 
 
 @dataclass
@@ -122,24 +122,26 @@ class Choice:
     """The matching server, or the reasons why none matches, counted."""
 
     server: Server | None = None
-    misfits: Counter[Misfit] = field(default_factory=Counter)
+    mismatches: Counter[Mismatch] = field(default_factory=Counter)
 
     @property
     def reason(self) -> str:
         """CamelCase reason of a condition."""
-        if not self.misfits:
+        if not self.mismatches:
             return "NoServers"
-        reasons = {m.reason for m in self.misfits}
+        reasons = {m.reason for m in self.mismatches}
         others = reasons - {"NoMatch"}
         return next(iter(others)) if len(others) == 1 else ("NoMatch" if not others else "NoneFits")
 
     @property
     def message(self) -> str:
         """How many servers do not match, and why."""
-        if not self.misfits:
+        if not self.mismatches:
             return "there are no servers yet"
-        total = sum(self.misfits.values())
-        parts = [f"{count} {m.detail}" for m, count in sorted(self.misfits.items(), key=lambda i: (-i[1], i[0].detail))]
+        total = sum(self.mismatches.values())
+        parts = [
+            f"{count} {m.detail}" for m, count in sorted(self.mismatches.items(), key=lambda i: (-i[1], i[0].detail))
+        ]
         return f"none of {total} servers fits: " + "; ".join(parts)
 
 
@@ -147,8 +149,8 @@ def choose(claim: ServerClaim, servers: Iterable[Server]) -> Choice:
     """The first of these servers that matches the claim; if none does, the reasons of all."""
     choice = Choice()
     for server in servers:
-        why = misfit(claim, server)
+        why = mismatch(claim, server)
         if why is None:
             return Choice(server)
-        choice.misfits[why] += 1
+        choice.mismatches[why] += 1
     return choice

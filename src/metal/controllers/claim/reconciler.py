@@ -14,14 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from metal.api.claim import ServerClaim
-from metal.api.claim_boot import answered, has_booted, is_asked
+from metal.api.claim_boot import booted_generation, has_booted, requests_boot
 from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION, PARK, PARKED
 from metal.api.server import Server, State
 from metal.controllers.claim import boot_config, matching
 from metal.controllers.claim.candidate_order import CandidateOrder
-from metal.controllers.claim.scope import SERVER_LOST, ClaimDeps, ClaimScope
+from metal.controllers.claim.reasons import ClaimReason
+from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.controllers.server.traits import traits_of
+from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_CLAIM
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -72,18 +74,18 @@ class ServerClaimReconciler:
 
     def _held_server(self, claim: ServerClaim) -> Server | None:
         """The server that the claim holds, or None; of several, which two managers may have reserved, the named one."""
-        held = [s for s in self.deps.servers.by_index(BY_CLAIM, str(key_of(claim))) if _is_mine(claim, s)]
+        held = [s for s in self.deps.servers.by_index(BY_CLAIM, str(key_of(claim))) if _is_held_by(claim, s)]
         return min(held, key=lambda s: s.metadata.name, default=None)
 
     async def _bind(self, scope: ClaimScope) -> Server | None:
         claim = scope.claim
         ref = claim.spec.server_ref
-        if _cannot_bind(scope, self.deps.servers.get(Key(ref.name)) if ref else None):
+        if _can_never_bind(scope, self.deps.servers.get(Key(ref.name)) if ref else None):
             return None
         problem = matching.selector_problem(claim)
         if problem:
             scope.phase("Unbound", "a valid selector")
-            scope.report("Bound", False, "InvalidSelector", problem)
+            scope.report("Bound", False, ClaimReason.INVALID_SELECTOR, problem)
             return None
         choice = matching.choose(claim, self._candidates(claim))
         for _ in range(_ATTEMPTS):
@@ -112,10 +114,10 @@ class ServerClaimReconciler:
         """
         kinds, claim = self.deps.context.kinds, scope.claim
         server = await self.deps.context.client.get(kinds.server, name)
-        if _is_mine(claim, server):
+        if _is_held_by(claim, server):
             self.deps.servers.observe(server)
             return server  # an earlier patch succeeded although its response was lost
-        if matching.misfit(claim, server) is not None:
+        if matching.mismatch(claim, server) is not None:
             self.deps.servers.observe(server)
             return None
         ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
@@ -163,11 +165,11 @@ def _report_reserved_namespace(scope: ClaimScope) -> None:
         "another namespace"
     )
     scope.phase("Unbound", "the deletion of this claim: its namespace is reserved")
-    scope.report("Bound", False, "NamespaceReserved", message)
-    scope.report("Ready", False, "NamespaceReserved", message)
+    scope.report("Bound", False, ClaimReason.NAMESPACE_RESERVED, message)
+    scope.report("Ready", False, ClaimReason.NAMESPACE_RESERVED, message)
 
 
-def _is_mine(claim: ServerClaim, server: Server) -> bool:
+def _is_held_by(claim: ServerClaim, server: Server) -> bool:
     """True when the server is held by this claim, not by a former one of the same name."""
     ref, named = server.spec.server_claim_ref, claim.spec.server_ref
     if ref is None or (ref.namespace, ref.name) != (claim.metadata.namespace, claim.metadata.name):
@@ -177,17 +179,17 @@ def _is_mine(claim: ServerClaim, server: Server) -> bool:
     return server.status.tenant in ("", claim.metadata.uid) and server.status.state != State.CLEANUP
 
 
-def _cannot_bind(scope: ClaimScope, named: Server | None) -> bool:
+def _can_never_bind(scope: ClaimScope, named: Server | None) -> bool:
     """True when the claim can get no server: it lost the one it had, or the server that it names does not exist."""
     ref = scope.claim.spec.server_ref
     name = ref.name if ref else ""
     before = conditions.find(scope.status.conditions, "Bound")
-    had = scope.status.phase == "Bound" or (before is not None and before.reason == SERVER_LOST)
-    if conditions.is_true(scope.status.conditions, "Booted") or (ref is not None and named is None and had):
+    had = scope.status.phase == "Bound" or (before is not None and before.reason == ClaimReason.SERVER_LOST)
+    if conditions.is_true(scope.status.conditions, BOOTED) or (ref is not None and named is None and had):
         scope.phase("Unbound", f"its deletion: server {name} was lost")
         message = f"server {name} was taken from this claim or deleted: create a new claim to get another server"
-        scope.report("Bound", False, SERVER_LOST, message)
-        scope.report("Ready", False, SERVER_LOST, message)
+        scope.report("Bound", False, ClaimReason.SERVER_LOST, message)
+        scope.report("Ready", False, ClaimReason.SERVER_LOST, message)
         return True
     if ref is not None and named is None:
         scope.phase("Unbound", f"server {name}")
@@ -200,7 +202,7 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
     if server.status.state == State.ERROR and server.status.failure is not None:
         return f"server {server.metadata.name}, which is in Error: {server.status.failure.message}"
     booted = server.status.claim_boot
-    if is_asked(claim, booted):
+    if requests_boot(claim, booted):
         return server.status.waiting_for or f"network boot {claim.spec.boot_generation}"
     if has_booted(booted) and server.status.power_state == claim.spec.power:
         return ""
@@ -210,14 +212,14 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
 def _report_boot(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, server.status.claim_boot
     if boot is None or not has_booted(boot, claim):
-        scope.report("Booted", False, "NotBooted", "the claim's image has not booted yet")
+        scope.report(BOOTED, False, "NotBooted", "the claim's image has not booted yet")
         if not _report_error(scope, server):
             text = _waiting_for(claim, server) or "the claim's image has not booted yet"
             scope.report("Ready", False, "NotBooted", text)
         return
-    scope.set(boot_generation=answered(claim, boot))
-    scope.report("Booted", True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
-    if is_asked(claim, boot):
+    scope.set(boot_generation=booted_generation(claim, boot))
+    scope.report(BOOTED, True, "Booted", f"the server booted {boot.image or 'before its status was lost'}")
+    if requests_boot(claim, boot):
         scope.report("Ready", False, "NetworkBootRequested", f"waiting for {_waiting_for(claim, server)}")
     elif claim.spec.power in ("", server.status.power_state):
         scope.report("Ready", True, "Running", f"power is {server.status.power_state}")
@@ -229,7 +231,9 @@ def _report_error(scope: ClaimScope, server: Server) -> bool:
     """Report the failure of a server in Error; True when there is one."""
     if server.status.state != State.ERROR:
         return False
-    scope.report("Ready", False, "ServerInError", _waiting_for(scope.claim, server) or "the server is in Error")
+    scope.report(
+        "Ready", False, ClaimReason.SERVER_IN_ERROR, _waiting_for(scope.claim, server) or "the server is in Error"
+    )
     return True
 
 

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim, ServerClaimStatus
 from metal.api.server import Server
+from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
-
-SERVER_LOST = "ServerLost"
-"""Reason: the server of a bound claim was taken from it or deleted."""
 
 
 @dataclass
@@ -45,4 +43,4 @@ class ClaimScope(StatusScope[ServerClaim]):
     def report(self, type: str, status: bool, reason: str, message: str) -> None:
         """Set a condition, and record an Event when it changed: a Warning only for a lost server, the rest is usual."""
         if self.condition(type, status, reason, message):
-            self.event("Warning" if reason == SERVER_LOST else "Normal", reason, message)
+            self.event("Warning" if reason == ClaimReason.SERVER_LOST else "Normal", reason, message)

@@ -39,7 +39,7 @@ def setup_claims(
     controller = runtime.controller("serverclaim", reconciler.reconcile, workers=workers)
     controller.watches(deps.claims)
     controller.watches_changes(deps.servers, lambda old, new: _claims_of(deps, old, new))
-    controller.watches(deps.configs, _claim_of_config, _is_another)
+    controller.watches(deps.configs, _claim_of_config, _content_changed)
     return reconciler
 
 
@@ -55,7 +55,7 @@ def _claims_of(deps: ClaimDeps, old: Server | None, new: Server | None) -> Itera
     if new is None or not traits_of(new.status.state).claimable:
         return
     for claim in deps.claims.by_index(UNBOUND, "yes"):
-        if matching.misfit(claim, new) is None and (old is None or matching.misfit(claim, old) is not None):
+        if matching.mismatch(claim, new) is None and (old is None or matching.mismatch(claim, old) is not None):
             yield key_of(claim)
 
 
@@ -63,7 +63,7 @@ def _claim_of_config(config: ServerBootConfiguration) -> Iterable[Key]:
     return (key_of(config),)
 
 
-def _is_another(old: ServerBootConfiguration | None, new: ServerBootConfiguration | None) -> bool:
+def _content_changed(old: ServerBootConfiguration | None, new: ServerBootConfiguration | None) -> bool:
     """Whether a configuration came, went or asks for something else; whether it is ready is its server's affair."""
     if old is None or new is None:
         return True

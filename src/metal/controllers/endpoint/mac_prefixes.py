@@ -1,4 +1,4 @@
-"""The MAC prefix database: which devices are BMCs, how to speak to them and with which factory credentials."""
+"""The MAC prefix database: which devices are BMCs, their protocol, and their factory credentials."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -59,7 +59,7 @@ class EndpointReconciler:
         prefix = self.deps.prefixes.prefixes.lookup(digits)
         if prefix is None or not prefix.is_bmc:
             return self._not_a_bmc(scope, prefix)
-        if older := self._older_twin(scope.obj, digits):
+        if older := self._older_duplicate(scope.obj, digits):
             text = f"Endpoint {older} has the same MAC address and is older: delete one of the two"
             return self._stop(scope, "Error", "DuplicateMACAddress", text)
         if others := [bmc for bmc in self.deps.bmcs.by_index(BY_ACCESS_MAC, digits) if bmc.metadata.name != scope.name]:
@@ -127,7 +127,7 @@ class EndpointReconciler:
         until = refused_at + timedelta(seconds=self.deps.settings.credentials_rest)
         return max(0.0, float((until - scope.now).total_seconds()))
 
-    def _older_twin(self, endpoint: Endpoint, digits: str) -> str:
+    def _older_duplicate(self, endpoint: Endpoint, digits: str) -> str:
         """Name of an older Endpoint with this MAC address, or empty."""
         oldest = min(self.deps.endpoints.by_index(BY_MAC, digits), key=_age, default=endpoint)
         return "" if oldest.metadata.name == endpoint.metadata.name else oldest.metadata.name

@@ -33,7 +33,7 @@ async def reconcile(scope: MaintenanceScope, server: Server) -> ServerBootConfig
     if config is None or msgspec.to_builtins(config.spec) != desired["spec"]:
         config = await shared.apply(deps.context, deps.configs, desired)
     current, key = server.spec.maintenance_boot_configuration_ref, key_of(maintenance)
-    await shared.point(deps.context, deps.servers, server, shared.MAINTENANCE_REF, current, key)
+    await shared.set_reference(deps.context, deps.servers, server, shared.MAINTENANCE_REF, current, key)
     return config
 
 

@@ -13,19 +13,19 @@ _LOGOUT = 5.0
 
 async def run(scope: Scope) -> Done | Requeue | None:
     """Keep the finalizer on a live Server; on a deleted one, clean up and remove the finalizer."""
-    mine = scope.context.kinds.key("server")
+    finalizer = scope.context.kinds.key("server")
     finalizers = list(scope.server.metadata.finalizers)
     if scope.server.metadata.deletion_timestamp is None:
-        if mine not in finalizers and not is_ignored(scope):
-            await scope.patch({"metadata": {"finalizers": [*finalizers, mine]}})
+        if finalizer not in finalizers and not is_ignored(scope):
+            await scope.patch({"metadata": {"finalizers": [*finalizers, finalizer]}})
         return None
-    if mine in finalizers:
+    if finalizer in finalizers:
         await sanitization.abandon(scope)
-        await recreated.record_owed(scope)
+        await recreated.record_outstanding(scope)
         await probe_boot.drop(scope)
         if scope.server.spec.bmc_ref is None:  # only this server uses the session of an inline BMC
             await log_out(scope.deps.pool, f"server/{scope.name}", _LOGOUT)
-        await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != mine]}})
+        await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != finalizer]}})
     return Done()
 
 

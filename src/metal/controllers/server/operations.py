@@ -23,7 +23,7 @@ from datetime import timedelta
 import msgspec
 
 from metal.api.claim import ServerClaim
-from metal.api.claim_boot import is_asked
+from metal.api.claim_boot import requests_boot
 from metal.api.interruption import OperationRequest
 from metal.api.names import (
     FORCE_OFF,
@@ -177,7 +177,7 @@ async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requ
     scope.invalidate()
     scope.memo.reset_at = asyncio.get_running_loop().time()
     if kind is ResetType.FORCE_ON:
-        power.note_on(scope)
+        power.record_power_on(scope)
     try:
         await scope.connected().reset(scope.uri, kind)
     except (BMCConflict, BMCBusy) as exc:
@@ -247,7 +247,7 @@ def _refusal(scope: Scope, operation: str) -> str:
     if not has_booted(scope):
         return "the claim's first boot, over the network, is still pending"
     claim = _claim(scope)
-    if claim is not None and is_asked(claim, scope.status.claim_boot):
+    if claim is not None and requests_boot(claim, scope.status.claim_boot):
         return "the claim requests another network boot, which is still pending"
     return "its claim requests power Off, or no longer exists" * (_claims_power(scope) != PowerState.ON)
 

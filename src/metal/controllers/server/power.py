@@ -35,9 +35,9 @@ from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 
-_INSIST = 30.0
+_REPEAT_INTERVAL = 30.0
 """Seconds after which a request that changed nothing is repeated; a BMC may have dropped it."""
-_SLOWEST = 10.0
+_LONGEST_POLL = 10.0
 """Longest pause between two readings during a power change, in seconds."""
 
 
@@ -56,32 +56,34 @@ async def converge(
     does not count. Raises BMCError.
     """
     request = _pending(scope, target)
-    if request is not None and (early := too_early(scope)) > 0:
-        return Requeue(early)
+    if request is not None and (left := seconds_until_poll(scope)) > 0:
+        return Requeue(left)
     system = await scope.observe(max_age=0.0 if request is not None else None)
-    if system.power_state is target and not is_old_off(scope, system):
+    if system.power_state is target and not is_outdated_off(scope, system):
         scope.set(power_request=None)
         return None
     if request is None:
         _report_unexpected(scope, target, system, why)
         request = _request(scope, target, why, force=force)
-        await _record(scope, request)
+        await _write_request(scope, request)
         return await _act(scope, request, first_poll)
-    return await _insist(scope, request)
+    return await _continue_request(scope, request)
 
 
 def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
     """Record an Event when the power was as required and was changed outside the operator."""
     last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
-    ours = last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
-    if last.power_state != target.value or ours:
+    caused_by_operator = (
+        last.power_request is not None or last.on_requested_at is not None or since < scope.settings.power_timeout
+    )
+    if last.power_state != target.value or caused_by_operator:
         return
     found = f"the machine is {system.power_state}, changed outside the operator"
     text = f"{found}; it is switched {target.lower()} again ({why})"
     scope.record_event("UnexpectedPower", text, warning=True)
 
 
-def too_early(scope: Scope) -> float:
+def seconds_until_poll(scope: Scope) -> float:
     """Seconds until the power is read next; 0 when it is time."""
     left = scope.memo.poll_at - asyncio.get_running_loop().time()
     return left if left > 0.01 else 0.0
@@ -103,17 +105,17 @@ def _request(scope: Scope, target: PowerState, why: str, *, force: bool) -> Powe
     )
 
 
-async def _record(scope: Scope, request: PowerRequest) -> None:
+async def _write_request(scope: Scope, request: PowerRequest) -> None:
     # If this write's answer is lost, the request is recorded but not sent: the time of an earlier one does not apply.
     scope.memo.acted_at = -math.inf
     scope.set(power_request=request)
     if request.target == PowerState.ON:
-        note_on(scope)
-    _name_wait(scope, request)
+        record_power_on(scope)
+    _set_wait(scope, request)
     await scope.commit()
 
 
-async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
+async def _continue_request(scope: Scope, request: PowerRequest) -> Requeue:
     if request.deadline is None or scope.now >= request.deadline:
         if not scope.bmc_was_unreachable():
             return _give_up(scope, request)
@@ -123,14 +125,16 @@ async def _insist(scope: Scope, request: PowerRequest) -> Requeue:
     begun = request.requested_at or scope.now
     if graceful and scope.now >= begun + timedelta(seconds=scope.settings.graceful_timeout):
         return await _force(scope, request, "the operating system did not shut down in time")
-    patience = math.inf if graceful else _INSIST  # an operating system is asked once, unless that is unknown
+    repeat_after = (
+        math.inf if graceful else _REPEAT_INTERVAL
+    )  # an operating system is asked once, unless that is unknown
     idle = asyncio.get_running_loop().time() - scope.memo.acted_at
-    if (idle == math.inf or idle >= patience) and not _moving(scope, request):
+    if (idle == math.inf or idle >= repeat_after) and not _is_changing(scope, request):
         if request.target == PowerState.ON:
-            note_on(scope)
+            record_power_on(scope)
         return await _act(scope, request)
     elapsed = (scope.now - begun).total_seconds()
-    return _poll_again(scope, request, min(_SLOWEST, max(scope.settings.power_poll, elapsed * 0.4)))
+    return _poll_again(scope, request, min(_LONGEST_POLL, max(scope.settings.power_poll, elapsed * 0.4)))
 
 
 def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
@@ -144,13 +148,13 @@ def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
 async def _force(scope: Scope, request: PowerRequest, why: str) -> Requeue:
     scope.record_event("ForcedOff", f"{why} ({request.reason}); power is cut", warning=True)
     forced = msgspec.structs.replace(request, forced_at=scope.now)
-    await _record(scope, forced)
+    await _write_request(scope, forced)
     return await _act(scope, forced)
 
 
-def _moving(scope: Scope, request: PowerRequest) -> bool:
-    moving = PowerState.POWERING_ON if request.target == PowerState.ON else PowerState.POWERING_OFF
-    return scope.status.power_state == moving.value and request.forced_at is None
+def _is_changing(scope: Scope, request: PowerRequest) -> bool:
+    changing = PowerState.POWERING_ON if request.target == PowerState.ON else PowerState.POWERING_OFF
+    return scope.status.power_state == changing.value and request.forced_at is None
 
 
 async def _act(scope: Scope, request: PowerRequest, first_poll: float | None = None) -> Requeue:
@@ -176,14 +180,14 @@ async def _act(scope: Scope, request: PowerRequest, first_poll: float | None = N
 
 def _poll_again(scope: Scope, request: PowerRequest, seconds: float) -> Requeue:
     """Read the power no earlier, even if another cause starts the next pass: a power change takes time."""
-    _name_wait(scope, request)
+    _set_wait(scope, request)
     pause = scope.context.jitter(seconds)
     scope.memo.poll_at = asyncio.get_running_loop().time() + pause
     return Requeue(pause)
 
 
-def _name_wait(scope: Scope, request: PowerRequest) -> None:
-    outdated = "; the Off that the BMC reports may predate the last power-on" if is_shown_off(scope) else ""
+def _set_wait(scope: Scope, request: PowerRequest) -> None:
+    outdated = "; the Off that the BMC reports may predate the last power-on" if is_unconfirmed_off(scope) else ""
     text = f"power {request.target} ({request.reason})"
     if request.target == PowerState.ON:
         scope.wait(WaitFor.POWER_ON, text, until=request.deadline)
@@ -195,14 +199,14 @@ def _deadline(scope: Scope) -> datetime:
     return scope.now + timedelta(seconds=scope.settings.power_timeout)
 
 
-def note_on(scope: Scope) -> None:
+def record_power_on(scope: Scope) -> None:
     """Record that On is requested; a request shortly before counts as the same."""
     asked, half = scope.status.on_requested_at, timedelta(seconds=scope.settings.power_settle / 2)
     if asked is None or not asked <= scope.now < asked + half:
         scope.set(on_requested_at=scope.now)
 
 
-def is_old_off(scope: Scope, system: SystemInfo) -> bool:
+def is_outdated_off(scope: Scope, system: SystemInfo) -> bool:
     """True when the reading is Off and may predate the last power-on; clears a power-on that is long past."""
     asked = scope.status.on_requested_at
     if asked is None or system.power_state is not PowerState.OFF:
@@ -216,14 +220,14 @@ def is_old_off(scope: Scope, system: SystemInfo) -> bool:
     return False
 
 
-def is_shown_off(scope: Scope) -> bool:
+def is_unconfirmed_off(scope: Scope) -> bool:
     """True when the last reading is Off although On was requested and has not been read since."""
     return scope.status.on_requested_at is not None and scope.status.power_state == PowerState.OFF
 
 
 async def _power_off(scope: Scope, *, force: bool) -> None:
     """Request Off, also when the BMC still reports an old Off. Raises _Refused and BMCError."""
-    if not is_shown_off(scope):
+    if not is_unconfirmed_off(scope):
         await scope.connected().power_off(scope.uri, force=force)
         return
     how = ResetType.FORCE_OFF if force else ResetType.GRACEFUL_SHUTDOWN

@@ -115,7 +115,7 @@ class ServerReconciler:
             await connect.run(scope)
             return await self._step(scope)
         except (BMCNotFound, WrongSystem) as exc:
-            return await connect.find_again(scope, exc)
+            return await connect.find_moved_system(scope, exc)
         except BMCError as exc:
             return bmc_errors.bmc_failed(scope, exc)
 

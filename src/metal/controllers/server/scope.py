@@ -61,10 +61,10 @@ class Deps:
     endpoints: Informer[Endpoint]
     maintenances: Informer[ServerMaintenance]
     keys: KeyStore
-    access_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
+    endpoint_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
 
-    def count_recycled(self, sanitization: str) -> None:
+    def count_cleanup(self, sanitization: str) -> None:
         """Count a server that left Cleanup, by its status.sanitization."""
         self.context.metrics.recycled.labels(sanitization).inc()
 

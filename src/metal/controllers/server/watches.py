@@ -14,6 +14,7 @@ from metal.controllers.server.scope import Deps
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.condition_types import BOOTED, RESET
 from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
@@ -37,7 +38,7 @@ def setup_servers(
     pool: Pool,
     settings: ServerSettings,
     *,
-    access_defaults: BMCEndpointDefaults | None = None,
+    endpoint_defaults: BMCEndpointDefaults | None = None,
     workers: int = 64,
 ) -> ServerReconciler:
     """Add the Server controller. Workers are coroutines that wait for BMCs, so there are many."""
@@ -46,7 +47,7 @@ def setup_servers(
         context, settings, pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
-        maintenances=runtime.informer(kinds.maintenance), access_defaults=access_defaults or BMCEndpointDefaults(),
+        maintenances=runtime.informer(kinds.maintenance), endpoint_defaults=endpoint_defaults or BMCEndpointDefaults(),
         keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
@@ -83,7 +84,7 @@ def _is_order(old: ServerClaim | None, new: ServerClaim | None) -> bool:
 
 def _order(claim: ServerClaim) -> tuple[object, ...]:
     meta = claim.metadata
-    return meta.uid, meta.deletion_timestamp, claim.spec, conditions.is_true(claim.status.conditions, "Booted")
+    return meta.uid, meta.deletion_timestamp, claim.spec, conditions.is_true(claim.status.conditions, BOOTED)
 
 
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
@@ -108,5 +109,5 @@ def _came_back(old: BMCObject | None, new: BMCObject) -> bool:
 
 
 def _answers(bmc: BMCObject) -> bool:
-    ready, restarts = (conditions.is_true(bmc.status.conditions, name) for name in ("Ready", "Reset"))
+    ready, restarts = (conditions.is_true(bmc.status.conditions, name) for name in ("Ready", RESET))
     return ready and not restarts

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from metal.api.bmc import BMC, BMCStatus
+from metal.controllers.shared.condition_types import EVENTS
 from metal.kube.meta.conditions import is_true
 
 
@@ -19,5 +20,5 @@ def event_received(old: BMC | None, new: BMC | None) -> bool:
 
 def events_stopped(old: BMC | None, new: BMC | None) -> bool:
     """Whether the condition Events was True and no longer is."""
-    was = old is not None and is_true(old.status.conditions, "Events")
-    return was and new is not None and not is_true(new.status.conditions, "Events")
+    was = old is not None and is_true(old.status.conditions, EVENTS)
+    return was and new is not None and not is_true(new.status.conditions, EVENTS)

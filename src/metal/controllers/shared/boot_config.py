@@ -2,7 +2,7 @@
 
 Three controllers boot something on a server: a claim the tenant's image, a maintenance its own, and the Server the
 probe. Each owns one configuration with a name that follows from the owner, and decides when it is written and with
-which content. This module writes it: `apply` by server-side apply, `point` by a patch of the Server that its
+which content. This module writes it: `apply` by server-side apply, `set_reference` by a patch of the Server that its
 resourceVersion guards, `drop` only if it is still the same object, by UID.
 """
 
@@ -50,7 +50,7 @@ def reference(field: str, current: ObjectRef | None, key: Key) -> dict[str, Any]
     return {"spec": {field: {"namespace": key.namespace, "name": key.name}}}
 
 
-async def point(
+async def set_reference(
     context: Context, servers: Informer[Server], server: Server, field: str, current: ObjectRef | None, key: Key
 ) -> None:
     """Set `field` of a Server to the configuration. Raises ApiError; Conflict when the Server changed in between."""

@@ -195,19 +195,17 @@ def _token(path: Path, user: _User) -> Callable[[], str] | None:
 
 
 def _tls(path: Path, cluster: _Cluster, user: _User) -> ssl.SSLContext:
-    authority = _material(
-        path, "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority
-    )
+    authority = _pem(path, "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
     context = _context(authority.decode() if authority else None)
     if cluster.insecure_skip_tls_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    certificate = _material(path, "client-certificate", user.client_certificate_data, user.client_certificate)
-    key = _material(path, "client-key", user.client_key_data, user.client_key)
+    certificate = _pem(path, "client-certificate", user.client_certificate_data, user.client_certificate)
+    key = _pem(path, "client-key", user.client_key_data, user.client_key)
     if bool(certificate) != bool(key):
         raise KubeconfigError(f"{path}: client-certificate and client-key must be given together")
     if certificate and key:
-        _present(path, context, certificate, key)
+        _load_client_certificate(path, context, certificate, key)
     return context
 
 
@@ -220,7 +218,7 @@ def _context(authority: str | None) -> ssl.SSLContext:
     return context
 
 
-def _present(path: Path, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def _load_client_certificate(path: Path, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Load a client certificate; OpenSSL takes it only from a file, which lives for this call and for us alone."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate + b"\n" + key)
@@ -231,7 +229,7 @@ def _present(path: Path, context: ssl.SSLContext, certificate: bytes, key: bytes
             raise KubeconfigError(f"{path}: client certificate and key do not fit together: {exc.reason}") from None
 
 
-def _material(path: Path, name: str, data: str, file: str) -> bytes:
+def _pem(path: Path, name: str, data: str, file: str) -> bytes:
     """PEM, inline (base64) or from a file; the inline one wins, as in kubectl."""
     if data:
         try:

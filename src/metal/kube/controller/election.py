@@ -32,13 +32,13 @@ from metal.kube.meta.objects import Kind, Metadata
 from metal.kube.meta.permissions import FOLLOW, Permission, Where
 
 _log = structlog.get_logger(__name__)
-_SOON = 0.1
+_CONFLICT_DELAY = 0.1
 """Most seconds before another attempt after a Conflict: another candidate writes at the same time."""
 _RELEASE_WITHIN = 1.0
 """Seconds that the release of the Lease may take; a Lease that is not released expires."""
-_GAP = 0.05
+_CLOCK_TOLERANCE = 0.05
 """Seconds; less is what reading two clocks one after the other makes."""
-_TICK = 0.01
+_MIN_WAIT = 0.01
 """Least seconds that a standby waits: the rest of a Lease can be shorter than the resolution of a clock."""
 _RELEASED = 1
 """leaseDurationSeconds of a Lease that was released. One that was emptied by hand has another: its holder may act."""
@@ -133,7 +133,7 @@ class Elector:
     def _now(self) -> float:
         """The loop's time plus the time for which the machine was suspended."""
         gap = self._suspended() - self._suspended_before
-        return asyncio.get_running_loop().time() + (gap if gap > _GAP else 0.0)
+        return asyncio.get_running_loop().time() + (gap if gap > _CLOCK_TOLERANCE else 0.0)
 
     def require(self) -> None:
         """Raises NotLeader unless this process is the leader. Call it right before each action that needs the lead."""
@@ -213,7 +213,7 @@ class Elector:
         try:
             pause = await step()
         except (Conflict, AlreadyExists):
-            return self._rng.uniform(0.0, _SOON)
+            return self._rng.uniform(0.0, _CONFLICT_DELAY)
         except ApiError as exc:
             self._report(exc)
             return self.settings.retry_period * self._rng.uniform(0.5, 1.0)
@@ -233,7 +233,7 @@ class Elector:
         free = not spec.holder_identity and spec.lease_duration_seconds == _RELEASED
         if not free and spec.holder_identity != self.settings.identity and left > 0:
             self._log_standby(spec.holder_identity or "none, but the Lease was not released")
-            return max(min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2)), _TICK)
+            return max(min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2)), _MIN_WAIT)
         self._waiting_for = ""
         ours = spec.holder_identity == self.settings.identity
         await self._patch(self._renewal() if ours else self._claim(spec.lease_transitions))

@@ -120,7 +120,7 @@ class Runtime:
         self._workers.start()
 
     async def run(self, stop: asyncio.Event | None = None, *, grace: float = 10.0) -> None:
-        """Start, run until `stop` is set, then stop within about `grace` seconds. Raises Crashed if a task dies."""
+        """Start, run until `stop` is set, then stop within about `grace` seconds. Raises Crashed if a task fails."""
         try:
             await first(self._until(stop), self.crash())
         finally:
@@ -140,7 +140,7 @@ class Runtime:
         await (stop or asyncio.Event()).wait()
 
     async def crash(self) -> None:
-        """Wait for the first task that dies, and raise Crashed."""
+        """Wait for the first task that ends with an error, and raise Crashed."""
         await first(self._sources.crash(), self._workers.crash(), self._helpers.crash())
 
     async def _synced(self, permanent: tuple[type[ApiError], ...]) -> None:

@@ -89,7 +89,7 @@ class Workers:
         self._check()
 
     async def crash(self) -> None:
-        """Wait for the first worker that dies, and raise Crashed."""
+        """Wait for the first worker that ends with an error, and raise Crashed."""
         await self._tasks.crash()
 
     def _check(self) -> None:

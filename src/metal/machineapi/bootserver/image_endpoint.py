@@ -15,7 +15,7 @@ from metal.boot.images import Images
 from metal.boot.plan import Blob
 from metal.kube.meta.clock import Clock
 from metal.machine import boot_window
-from metal.machine.boot_window import Refused
+from metal.machine.boot_window import Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.settings import BootSettings
@@ -60,7 +60,7 @@ class ImageEndpoint:
 
     async def _serve(self, server: Server, blob: Blob, token: str, method: str, headers: Mapping[str, str]) -> Response:
         if not token:
-            raise Refused("TokenMissing", "the request has no token")
+            raise TokenMissing
         window = boot_window.check_token(server.status.boot_window, self._clock(), token)
         plan = (await self._bootables.of(window)).plan
         if blob not in plan.blobs:

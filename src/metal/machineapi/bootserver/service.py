@@ -24,7 +24,7 @@ from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import RetryingClient
 from metal.kube.meta.clock import Clock
 from metal.machine import boot_window
-from metal.machine.boot_window import Refused
+from metal.machine.boot_window import BootContested, Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
@@ -75,7 +75,7 @@ class BootService:
         try:
             return await self._script(server, uuid.lower(), client)
         except Refused as refused:
-            if refused.reason == "BootContested":
+            if isinstance(refused, BootContested):
                 await self._contest(server)
             return self._refuse("script", refused.reason, client, str(refused), server)
         except (NotReady, ScriptError) as exc:
@@ -125,7 +125,7 @@ class BootService:
 
     async def _ignition(self, server: Server, token: str, client: str) -> Response:
         if not token:
-            raise Refused("TokenMissing", "the request has no token")
+            raise TokenMissing
         report = self._token()
 
         def step(window: BootWindow | None) -> BootWindow:
@@ -154,7 +154,7 @@ class BootService:
 
         def step(window: BootWindow | None) -> BootWindow:
             if window is None or not boot_window.is_contestable(window, self._clock(), self._race_window):
-                raise Refused("BootContested", "the boot has been stopped already")
+                raise BootContested("the boot has been stopped already")
             return boot_window.contest(window)
 
         with suppress(Refused):

@@ -7,11 +7,11 @@ import structlog
 from aiohttp import web
 
 _log = structlog.get_logger(__name__)
-_QUIET = 60.0
+_LOG_INTERVAL = 60.0
 """Seconds between two log lines about the limit."""
 
 
-def room(wanted: int) -> int:
+def cap_by_descriptors(wanted: int) -> int:
     """`wanted`, but at most a quarter of the process' file descriptors; there are two listeners."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(16, soft // 4))
@@ -22,7 +22,7 @@ class ConnectionLimit:
 
     def __init__(self, server: web.Server, most: int) -> None:
         self._made, self._server = server.connection_made, server
-        self._most, self._told_at = most, float("-inf")
+        self._most, self._logged_at = most, float("-inf")
 
     def __repr__(self) -> str:
         return f"<ConnectionLimit {len(self._server.connections)} of {self._most}>"
@@ -34,6 +34,6 @@ class ConnectionLimit:
             return
         transport.abort()
         now = asyncio.get_running_loop().time()
-        if now - self._told_at >= _QUIET:
-            self._told_at = now
+        if now - self._logged_at >= _LOG_INTERVAL:
+            self._logged_at = now
             _log.warning("connection limit reached, aborting new connections", most=self._most)

@@ -16,8 +16,8 @@ EventSink = Callable[[Server, str, str, str], None]
 """Takes (server, type, reason, message) without waiting."""
 
 _log = structlog.get_logger(__name__)
-_QUIET = timedelta(minutes=1)
-_REMEMBERED = 4096
+_EVENT_INTERVAL = timedelta(minutes=1)
+_MAX_REMEMBERED = 4096
 _PER_SERVER = 12
 _STATUS = {"UnknownMachine": 404, "Malformed": 400, "TooLarge": 413}
 _BODY = {400: "bad request", 401: "a token is needed", 404: "not found", 413: "too large"}
@@ -57,13 +57,13 @@ class Refusals:
         now = self._clock()
         key = (server, reason, client)
         last = self._told.get(key)
-        if last is not None and now - last < _QUIET:
+        if last is not None and now - last < _EVENT_INTERVAL:
             return False
         if self._recent(server, now) >= _PER_SERVER:
             return False
         self._told[key] = now
         self._told.move_to_end(key)
-        while len(self._told) > _REMEMBERED:
+        while len(self._told) > _MAX_REMEMBERED:
             self._told.popitem(last=False)
         return True
 
@@ -71,7 +71,7 @@ class Refusals:
         """Events about this server in the last minute; bounds the Events that many client addresses can cause."""
         count = 0
         for key, at in reversed(self._told.items()):
-            if now - at >= _QUIET:
+            if now - at >= _EVENT_INTERVAL:
                 break
             count += key[0] == server
         return count

@@ -17,7 +17,7 @@ from aiohttp import web
 from metal.kube.client.errors import ApiError
 from metal.machine.boot_window_store import Busy
 from metal.machine.directory import plain_ip
-from metal.machineapi.http.connection_limit import ConnectionLimit, room
+from metal.machineapi.http.connection_limit import ConnectionLimit, cap_by_descriptors
 from metal.machineapi.http.file_response import FileResponse
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.request_bodies import BodyTooLarge, Overloaded, RequestBodies
@@ -230,7 +230,7 @@ async def serve(app: web.Application, host: str, port: int) -> RunningServer:
     )
     await runner.setup()
     if (server := runner.server) is not None:
-        connection_limit = ConnectionLimit(server, room(limits.connections))
+        connection_limit = ConnectionLimit(server, cap_by_descriptors(limits.connections))
         server.connection_made = connection_limit.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
     site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
     try:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from metal.machine.boot_window import Refused
+from metal.machine.boot_window import TokenMissing
 from metal.machineapi.registry.limits import Limits, Malformed, read
 
 _NOTHING = msgspec.Raw(b"")
@@ -32,7 +32,7 @@ class Message:
 
 
 def parse(authorization: str, body: bytes) -> Message:
-    """Parse a request, cheaply for any body. Raises Malformed, or Refused when it has no token."""
+    """Parse a request, cheaply for any body. Raises Malformed, or TokenMissing."""
     try:
         envelope = msgspec.json.decode(body, type=_Envelope)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -49,5 +49,5 @@ def _token(authorization: str, in_body: str | None) -> str:
     scheme, _, token = authorization.strip().partition(" ")
     token = (token if scheme.lower() == "bearer" else in_body or "").strip()
     if not token:
-        raise Refused("TokenMissing", "the request has no token")
+        raise TokenMissing
     return token

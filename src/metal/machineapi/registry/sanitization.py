@@ -34,7 +34,7 @@ class SanitizationReports:
 
     async def take(self, server: Server, message: Message) -> Response:
         """200 for progress and for a repeated final report, 201 for a final one. Raises Refused, Malformed, Busy."""
-        receipt = boot_window.receipt_of(message.token, message.data)
+        receipt = boot_window.report_receipt(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already accepted")
         window = self._require(server, message)

@@ -19,7 +19,7 @@ from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import APPLY, Permission, Where, disowns
 from metal.machine import boot_window
-from metal.machine.boot_window import Refused
+from metal.machine.boot_window import Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory
 from metal.machineapi.http.refusals import Refusals
@@ -83,7 +83,7 @@ class RegistryService:
                 return await self._erasures.take(server, message)
             return await self._register(server, message)
         except Refused as refused:
-            status = 401 if refused.reason == "TokenMissing" else 403
+            status = 401 if isinstance(refused, TokenMissing) else 403
             return self._refusals.refuse(endpoint, refused.reason, client, str(refused), server, status=status)
         except (Malformed, TooLarge) as exc:
             return self._refusals.refuse(endpoint, type(exc).__name__, client, str(exc), server)
@@ -103,7 +103,7 @@ class RegistryService:
         return server
 
     async def _register(self, server: Server, message: Message) -> Response:
-        receipt = boot_window.receipt_of(message.token, message.data)
+        receipt = boot_window.report_receipt(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already registered")
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)

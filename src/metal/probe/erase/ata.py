@@ -13,11 +13,11 @@ from metal.probe.erase.methods import (
     CLEAR,
     PURGE,
     QUICK,
-    Course,
     Kit,
     Method,
     MethodFailed,
     Offer,
+    RunningMethod,
     by_estimate,
     by_size,
 )
@@ -37,7 +37,7 @@ def ready(kit: Kit, drives: Sequence[Drive]) -> None:
         if identity.password_set and not identity.frozen:
             _take_password_back(kit, drive)
         if identity.sanitize:
-            Course(kit, by_size(drives), lambda percent, left: None).until_done(lambda: _percent(kit, drive))
+            RunningMethod(kit, by_size(drives), lambda percent, left: None).until_done(lambda: _percent(kit, drive))
         _show_hidden(kit, drive)
 
 
@@ -113,8 +113,8 @@ def _add_security(made: Offer, kit: Kit, drive: Drive, identity: Identity) -> No
             made.methods.append(Method(name, reaches, promise, apply, deadline, seconds, quick))
 
 
-def _sanitizer(kit: Kit, drive: Drive, flags: Sequence[str]) -> Callable[[Course], None]:
-    def apply(course: Course) -> None:
+def _sanitizer(kit: Kit, drive: Drive, flags: Sequence[str]) -> Callable[[RunningMethod], None]:
+    def apply(course: RunningMethod) -> None:
         ask(kit.run, "hdparm", SURE, *flags, drive.path)
         course.until_done(lambda: _percent(kit, drive))
         if "Completed Without Error" not in (told := _status(kit, drive)):
@@ -135,8 +135,8 @@ def _status(kit: Kit, drive: Drive) -> str:
     return ask(kit.run, "hdparm", "--sanitize-status", drive.path).decode("ascii", "replace")
 
 
-def _security_eraser(kit: Kit, drive: Drive, flag: str, seconds: float) -> Callable[[Course], None]:
-    def apply(course: Course) -> None:
+def _security_eraser(kit: Kit, drive: Drive, flag: str, seconds: float) -> Callable[[RunningMethod], None]:
+    def apply(course: RunningMethod) -> None:
         ask(kit.run, "hdparm", *USER, "--security-set-pass", PASSWORD, drive.path)
         try:
             ask(kit.run, "hdparm", *USER, flag, PASSWORD, drive.path, seconds=seconds)

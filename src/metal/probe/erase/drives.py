@@ -17,7 +17,7 @@ WORLD_WIDE = ("naa.", "eui.", "uuid.")
 
 @dataclass
 class Drive:
-    """One drive."""
+    """A drive that Linux shows on this machine."""
 
     name: str
     """The kernel's: nvme0n1, sda."""

@@ -58,15 +58,15 @@ class Kit:
         return self.open(self.host.path(path))
 
 
-Tell = Callable[[float, Optional[float]], None]
+ReportProgress = Callable[[float, Optional[float]], None]
 """Takes percent done and seconds left, where known."""
 
 
-class Course:
+class RunningMethod:
     """Progress and deadline of one running method."""
 
-    def __init__(self, kit: Kit, deadline: float, tell: Tell) -> None:
-        self._kit, self._tell, self._deadline = kit, tell, deadline
+    def __init__(self, kit: Kit, deadline: float, report: ReportProgress) -> None:
+        self._kit, self._report, self._deadline = kit, report, deadline
         self._started = kit.now()
 
     def at(self, percent: float) -> None:
@@ -76,7 +76,7 @@ class Course:
             MethodFailed: the deadline has passed.
         """
         passed = self._kit.now() - self._started
-        self._tell(percent, passed * (100 - percent) / percent if percent >= 1 else None)
+        self._report(percent, passed * (100 - percent) / percent if percent >= 1 else None)
         if passed > self._deadline:
             raise MethodFailed(f"did not end in {self._deadline:.0f} s")
 
@@ -100,7 +100,7 @@ class Method:
     reaches: str
     """CLEAR or PURGE."""
     promise: Promise
-    apply: Callable[[Course], None] = field(repr=False)
+    apply: Callable[[RunningMethod], None] = field(repr=False)
     """Erases; raises MethodFailed, ToolFailed or OSError."""
     deadline: float
     """Seconds."""

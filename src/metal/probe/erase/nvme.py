@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from metal.probe.erase.drives import Drive
-from metal.probe.erase.methods import PURGE, QUICK, Course, Kit, Method, MethodFailed, Offer, by_estimate, by_size
+from metal.probe.erase.methods import (
+    PURGE,
+    QUICK,
+    Kit,
+    Method,
+    MethodFailed,
+    Offer,
+    RunningMethod,
+    by_estimate,
+    by_size,
+)
 from metal.probe.erase.runner import ToolFailed, ask
 from metal.probe.erase.samples import Promise
 
@@ -69,7 +79,7 @@ def ready(kit: Kit, drives: Sequence[Drive]) -> None:
     """Waits for a sanitize operation that was started by an earlier run or another tool."""
     with contextlib.suppress(ToolFailed, MethodFailed):
         if _controller(kit, drives).sanitizes:
-            Course(kit, by_size(drives), lambda percent, left: None).until_done(lambda: _percent(kit, drives))
+            RunningMethod(kit, by_size(drives), lambda percent, left: None).until_done(lambda: _percent(kit, drives))
 
 
 def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
@@ -112,11 +122,11 @@ def _sanitizers(kit: Kit, drives: Sequence[Drive], controller: Controller) -> li
     ]  # fmt: skip
 
 
-def _sanitizer(kit: Kit, drives: Sequence[Drive], action: int) -> Callable[[Course], None]:
+def _sanitizer(kit: Kit, drives: Sequence[Drive], action: int) -> Callable[[RunningMethod], None]:
     path = "/dev/" + drives[0].controller
     passes = ("--owpass=1", "--ovrpat=0") if action == OVERWRITE else ()
 
-    def apply(course: Course) -> None:
+    def apply(course: RunningMethod) -> None:
         # Unrestricted exit: a drive whose Sanitize failed may then leave that state, and try something else.
         ask(kit.run, "nvme", "sanitize", path, f"--sanact={action}", "--ause", *passes)
         course.until_done(lambda: _percent(kit, drives))
@@ -145,8 +155,8 @@ def _formats(kit: Kit, drives: Sequence[Drive], controller: Controller) -> list[
     ]  # fmt: skip
 
 
-def _formatter(kit: Kit, drives: Sequence[Drive], setting: int) -> Callable[[Course], None]:
-    def apply(course: Course) -> None:
+def _formatter(kit: Kit, drives: Sequence[Drive], setting: int) -> Callable[[RunningMethod], None]:
+    def apply(course: RunningMethod) -> None:
         limit = f"--timeout={FORMAT_SECONDS * 1000:.0f}"
         for number, drive in enumerate(drives):
             namespace = f"--namespace-id={kit.host.text(f'/sys/block/{drive.name}/nsid') or 1}"

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from metal.probe.erase.drives import Drive
-from metal.probe.erase.methods import CLEAR, PURGE, Course, Kit, Method, MethodFailed, Offer, by_size
+from metal.probe.erase.methods import CLEAR, PURGE, Kit, Method, MethodFailed, Offer, RunningMethod, by_size
 from metal.probe.erase.runner import ToolFailed, ask
 from metal.probe.erase.samples import Promise
 
@@ -29,7 +29,7 @@ IN_PROGRESS, FAILED = (0x04, 0x1B), (0x31, 0x03)
 def ready(kit: Kit, drives: Sequence[Drive]) -> None:
     """Waits for a sanitize operation that was begun before."""
     with contextlib.suppress(ToolFailed, MethodFailed):
-        Course(kit, by_size(drives), lambda percent, left: None).until_done(lambda: _percent(kit, drives[0]))
+        RunningMethod(kit, by_size(drives), lambda percent, left: None).until_done(lambda: _percent(kit, drives[0]))
 
 
 def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
@@ -66,8 +66,8 @@ def _supports(kit: Kit, drive: Drive, action: int) -> bool:
     return answer.code == 0 and len(answer.out) > 1 and answer.out[1] & 7 == SUPPORTED
 
 
-def _sanitizer(kit: Kit, drive: Drive, flags: Sequence[str]) -> Callable[[Course], None]:
-    def apply(course: Course) -> None:
+def _sanitizer(kit: Kit, drive: Drive, flags: Sequence[str]) -> Callable[[RunningMethod], None]:
+    def apply(course: RunningMethod) -> None:
         # AUSE: a drive whose operation failed may then leave that state, and try something else.
         ask(kit.run, "sg_sanitize", "--early", "--quick", "--ause", *flags, drive.path)
         try:

@@ -20,7 +20,7 @@ from metal.probe.erase.board import PENDING, Board, records
 from metal.probe.erase.methods import Kit
 from metal.probe.erase.task import Task
 from metal.probe.erase.worker import Worker
-from metal.probe.registry import NotNow
+from metal.probe.registry import NotAccepted
 
 PROGRESS_SECONDS = 10.0
 """Between two reports of progress, unless a drive has its result."""
@@ -70,7 +70,7 @@ class Reporter:
         wait = PROGRESS_SECONDS
         try:
             self.send(self.board.wire(done=False))
-        except NotNow as failure:
+        except NotAccepted as failure:
             log.warning("no progress reported: %s", failure)
             wait = max(wait, failure.retry_after)
         self._next, self.seen = self.kit.now() + wait, version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from metal.probe.erase.drives import Drive
-from metal.probe.erase.methods import CLEAR, Course, Kit, Method, Offer, by_size
+from metal.probe.erase.methods import CLEAR, Kit, Method, Offer, RunningMethod, by_size
 from metal.probe.erase.samples import Promise
 
 OVERWRITE = "Overwrite"
@@ -28,7 +28,7 @@ def offer(kit: Kit, drives: Sequence[Drive]) -> Offer:
     return Offer(methods)
 
 
-def _overwrite(kit: Kit, drives: Sequence[Drive], course: Course) -> None:
+def _overwrite(kit: Kit, drives: Sequence[Drive], course: RunningMethod) -> None:
     total, done = sum(drive.size for drive in drives), 0
     for drive in drives:
         with kit.device(drive.path) as device:
@@ -39,7 +39,7 @@ def _overwrite(kit: Kit, drives: Sequence[Drive], course: Course) -> None:
             device.flush()
 
 
-def _discard(kit: Kit, drives: Sequence[Drive], course: Course) -> None:
+def _discard(kit: Kit, drives: Sequence[Drive], course: RunningMethod) -> None:
     for number, drive in enumerate(drives):
         with kit.device(drive.path) as device:
             size = device.size()

@@ -20,7 +20,7 @@ from metal.probe.erase import device, holders, plan
 from metal.probe.erase.board import FAILED, LOCKED, READ_ONLY, RUNNING, SUCCEEDED, Board, Record
 from metal.probe.erase.device import Device
 from metal.probe.erase.drives import Drive
-from metal.probe.erase.methods import PURGE, Blocked, Course, Kit, Method, MethodFailed, Offer
+from metal.probe.erase.methods import PURGE, Blocked, Kit, Method, MethodFailed, Offer, RunningMethod
 from metal.probe.erase.runner import ToolFailed
 from metal.probe.erase.samples import Finding, Samples, places
 
@@ -124,7 +124,7 @@ class Worker:
         try:
             for drive in self.drives:
                 self._mark(drive)
-            method.apply(Course(self.kit, method.deadline, self._progress))
+            method.apply(RunningMethod(self.kit, method.deadline, self._progress))
             return self._prove(method) or self._clean_ends()
         except (MethodFailed, ToolFailed, OSError) as failure:
             return _words(failure)

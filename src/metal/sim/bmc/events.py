@@ -59,7 +59,7 @@ class SimEvents:
         return tree.subscription(str(self._count), self._held[str(self._count)])
 
     def remove(self, identifier: str) -> None:
-        """Unsubscribe."""
+        """Remove a subscription, if it exists."""
         self._held.pop(identifier, None)
 
     def clear(self) -> None:

@@ -38,7 +38,7 @@ class SimTransport:
         return bmc.handle(method, path, headers, body)
 
     async def aclose(self) -> None:
-        """Close."""
+        """Every later request fails with BMCUnreachable."""
         self._closed = True
 
 

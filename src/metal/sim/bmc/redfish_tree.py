@@ -146,7 +146,7 @@ def manager(machine: Machine) -> JSON:
 
 
 def chassis(machine: Machine) -> JSON:
-    """The box."""
+    """The chassis of the system."""
     return {
         **_head(f"{ROOT}/Chassis/1", "Chassis.v1_23_0.Chassis", "1", "Chassis"),
         "ChassisType": "RackMount",
@@ -199,7 +199,7 @@ def storage(machine: Machine) -> list[JSON]:
 
 
 def drives(machine: Machine) -> list[JSON]:
-    """The drives."""
+    """The drives of the storage controller."""
     return [
         {
             **_head(f"{SYSTEM}/Storage/1/Drives/{n}", "Drive.v1_18_0.Drive", f"{n}", f"Disk {n}"),

@@ -21,9 +21,9 @@ def check_one_machine(history: History) -> None:
         if owners.setdefault(entry.name, server.uuid) != server.uuid:
             text = f"server {entry.name} was {owners[entry.name]} and is {server.uuid} now"
             raise violation(history, entry, text, server=entry.name, machine=server.uuid)
-        twin = world.server(server.uuid)
-        if twin is not None and twin.metadata.name != entry.name:
-            text = f"machine {server.uuid} has two servers, {twin.metadata.name} and {entry.name}"
+        existing = world.server(server.uuid)
+        if existing is not None and existing.metadata.name != entry.name:
+            text = f"machine {server.uuid} has two servers, {existing.metadata.name} and {entry.name}"
             raise violation(history, entry, text, server=entry.name, machine=server.uuid)
 
 

@@ -12,8 +12,8 @@ _ENDLESS = ("", State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
 """States that an administrator ends. The empty state waits for a manual decision about ambiguous ownership."""
 
 
-def check_available_is_off(history: History, liars: frozenset[str] = frozenset()) -> None:
-    """A server that becomes Available is off. `liars` are UUIDs of machines whose BMC reports a false power state.
+def check_available_is_off(history: History, false_power_states: frozenset[str] = frozenset()) -> None:
+    """A server that becomes Available is off, except machines (UUIDs) whose BMC reports a false power state.
 
     A server that failed while Available and returns to it may be on, and is being powered off.
     """
@@ -21,7 +21,7 @@ def check_available_is_off(history: History, liars: frozenset[str] = frozenset()
         server = became_available(entry, world)
         if server is None or _was_available(world.servers.get(server.metadata.name)):
             continue
-        if server.uuid not in liars and world.power.get(server.uuid, "Off") != "Off":
+        if server.uuid not in false_power_states and world.power.get(server.uuid, "Off") != "Off":
             name, state = server.metadata.name, world.power[server.uuid]
             raise violation(
                 history, entry, f"server {name} became Available while its power was {state}", server=name,

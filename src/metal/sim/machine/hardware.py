@@ -13,7 +13,7 @@ _MODELS = (("S-1000", "Xion 6326", 16, 64, 2), ("S-2000", "Xion 6338", 32, 128, 
 
 @dataclass(frozen=True)
 class Disk:
-    """One drive."""
+    """A drive of the simulated machine."""
 
     serial: str
     size: int

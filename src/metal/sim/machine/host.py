@@ -150,5 +150,5 @@ class Host:
         kept = [seen for seen in self._power_seen if seen[0] > oldest]
         self._power_seen = [*([s for s in self._power_seen if s[0] <= oldest][-1:]), *kept, (now, power)]
         self.note("power", state=power)
-        for tell in self.on_power:
-            tell(power)
+        for listener in self.on_power:
+            listener(power)

@@ -5,8 +5,8 @@ credentials come from a BMCSecret. What is missing or invalid is raised as `NoAc
 Server.
 
 The system is the one with the Server's UUID (`identity.matches`); its path is kept in `spec.systemURI`. A BMC may
-number its systems differently after an update: `find_again` looks the system up by UUID when the path shows none or
-another one. `Scope.observe` and the inventory check the UUID of everything they read (`identity.require`), so that
+number its systems differently after an update: `find_moved_system` looks the system up by UUID when the path shows none
+or another one. `Scope.observe` and the inventory check the UUID of everything they read (`identity.require`), so that
 nothing is done to another machine under this Server's name.
 """
 
@@ -20,6 +20,7 @@ from metal.controllers.server import identity
 from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, await_restart, bmc_failed
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared.bmc_endpoint import Problem, endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared.condition_types import RESET
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
@@ -45,7 +46,7 @@ async def pause(scope: Scope) -> Requeue | None:
     """Leave the machine alone while its BMC restarts, until the deadline that the BMC's status gives."""
     ref = scope.server.spec.bmc_ref
     bmc = scope.deps.bmcs.get(Key(ref.name)) if ref is not None else None
-    if bmc is None or bmc.status.restart is None or not conditions.is_true(bmc.status.conditions, "Reset"):
+    if bmc is None or bmc.status.restart is None or not conditions.is_true(bmc.status.conditions, RESET):
         return None
     until = bmc.status.restart.until
     if until is None or scope.now >= until or scope.status.state == State.ERROR:
@@ -63,7 +64,7 @@ async def find_system(scope: Scope) -> None:
     await scope.patch({"spec": {"systemURI": found[0].uri}})
 
 
-async def find_again(scope: Scope, exc: BMCError) -> Requeue:
+async def find_moved_system(scope: Scope, exc: BMCError) -> Requeue:
     """Look up a system that is not where it was; `exc` is what its old path showed."""
     before = scope.uri
     try:
@@ -78,18 +79,18 @@ async def find_again(scope: Scope, exc: BMCError) -> Requeue:
 
 
 def _endpoint_of(scope: Scope) -> BMCEndpoint | Problem:
-    """The access, or what is missing for one."""
+    """The endpoint of the BMC, or why it cannot be resolved."""
     deps, spec = scope.deps, scope.server.spec
     if spec.bmc_ref is None:
         inline = spec.bmc
         endpoint = _endpoint(scope, inline.endpoint_ref if inline else None)
         secret = _secret(scope, inline.bmc_secret_ref.name if inline else "")
-        return endpoint_for_inline(scope.server, endpoint, secret, deps.access_defaults)
+        return endpoint_for_inline(scope.server, endpoint, secret, deps.endpoint_defaults)
     bmc = deps.bmcs.get(Key(spec.bmc_ref.name))
     if bmc is None:
         return Problem("BMCNotFound", f"BMC {spec.bmc_ref.name} does not exist: create it or correct spec.bmcRef")
     endpoint = _endpoint(scope, bmc.spec.endpoint_ref)
-    return endpoint_for_bmc(bmc, endpoint, _secret(scope, bmc.spec.bmc_secret_ref.name), deps.access_defaults)
+    return endpoint_for_bmc(bmc, endpoint, _secret(scope, bmc.spec.bmc_secret_ref.name), deps.endpoint_defaults)
 
 
 def _endpoint(scope: Scope, ref: LocalRef | None) -> Endpoint | None:

@@ -23,7 +23,7 @@ async def apply(scope: Scope) -> None:
     await _update_condition(scope, led, changed=any(changed))
 
 
-async def indicate(scope: Scope, led: str) -> None:
+async def set_location_led(scope: Scope, led: str) -> None:
     """Set the location LED to `led` instead of what the spec says. A rejection becomes a condition. Raises BMCError."""
     try:
         changed = await _indicator(scope, led)

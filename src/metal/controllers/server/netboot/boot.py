@@ -70,12 +70,12 @@ async def network_boot(
         return _contested(scope, window)
     if window.phase == Phase.CLOSED:
         return await _start(scope, config, purpose, tenant, timeout)
-    window = _limit_expiry(scope, window, timeout)
+    window = _cap_expiry(scope, window, timeout)
     if scope.now >= window.expires_at:
         return failed(scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase})")
     if begin_within is not None and _is_slow(scope, window, begin_within):
         return failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
-    return await _drive(scope, window)
+    return await _follow_boot(scope, window)
 
 
 async def _stop_serving(scope: Scope) -> None:
@@ -92,7 +92,7 @@ def _is_slow(scope: Scope, window: BootWindow, begin_within: float) -> bool:
     return waiting and scope.now >= window.opened_at + timedelta(seconds=begin_within)
 
 
-def _limit_expiry(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
+def _cap_expiry(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
     """A clock that was set back must not keep a window open for longer than a boot may take."""
     latest = scope.now + timedelta(seconds=timeout)
     if window.expires_at > latest:
@@ -125,7 +125,7 @@ async def _start(
     )
     scope.set(boot_window=window)
     await scope.commit()
-    return await _drive(scope, window)
+    return await _follow_boot(scope, window)
 
 
 def _remember_served(scope: Scope) -> None:
@@ -135,13 +135,13 @@ def _remember_served(scope: Scope) -> None:
         scope.set(tenant_served=True)
 
 
-async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
+async def _follow_boot(scope: Scope, window: BootWindow) -> Requeue | None:
     begun, asked = window.phase != Phase.OPEN, scope.status.power_request is not None
-    if asked and not begun and (early := power.too_early(scope)) > 0:
-        return Requeue(early)
+    if asked and not begun and (left := power.seconds_until_poll(scope)) > 0:
+        return Requeue(left)
     if begun:
         await _check_override(scope, window)
-    system = await scope.observe(max_age=_fresh_enough(scope))
+    system = await scope.observe(max_age=_max_reading_age(scope))
     if system.power_state is PowerState.ON:
         scope.set(power_request=None)
         return _await_success(scope, window)
@@ -159,7 +159,7 @@ async def _drive(scope: Scope, window: BootWindow) -> Requeue | None:
     return busy if busy is not None else _await_success(scope, window)
 
 
-def _fresh_enough(scope: Scope) -> float:
+def _max_reading_age(scope: Scope) -> float:
     """While the machine is known to be on, an old reading only delays the detection of a power-off."""
     if scope.status.power_request is not None:
         return scope.settings.power_poll / 2
@@ -253,7 +253,7 @@ async def clear_override(scope: Scope, *, max_age: float | None = None) -> Syste
     """
     system = await scope.observe(max_age=max_age)
     if not system.boot.is_network:
-        _say_cleared(scope)
+        _record_override_cleared(scope)
         return system
     await scope.require_latest()
     scope.invalidate()
@@ -275,7 +275,7 @@ async def _clear(scope: Scope) -> bool:
         return False
 
 
-def _say_cleared(scope: Scope) -> None:
+def _record_override_cleared(scope: Scope) -> None:
     known = scope.find_condition(_OVERRIDE_CLEARED)
     if known is not None and known.status != "True":
         scope.condition(_OVERRIDE_CLEARED, True, "Cleared", "the BMC has cleared the network boot override")

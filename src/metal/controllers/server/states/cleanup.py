@@ -57,7 +57,7 @@ def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done:
 async def _release(scope: Scope) -> Requeue:
     """A manager that continues after a crash in here finds status.sanitization, and does not erase again."""
     result = scope.status.sanitization
-    await recreated.settle_owed(scope)
+    await recreated.close_records(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
         return scope.transition(
@@ -67,7 +67,7 @@ async def _release(scope: Scope) -> Requeue:
     await scope.commit()
     await probe_boot.drop(scope)
     await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None}})
-    scope.deps.count_recycled(result)
+    scope.deps.count_cleanup(result)
     if result == _ACCEPTED:
         return scope.transition(State.INITIAL, "sanitization failure accepted; rediscovering the server")
     if recreated.is_undiscovered(scope):

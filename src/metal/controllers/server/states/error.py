@@ -30,16 +30,16 @@ async def run(scope: Scope) -> Requeue:
         claim = await find_claim(scope)
         if claim is None:
             return _resume(scope, State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
-        if reimage.is_other(scope, claim, failure):
+        if reimage.request_changed(scope, claim, failure):
             return _resume(scope, State.RESERVED, "the claim requests another network boot, or none any more")
-    gone = _cause_gone(scope, failure, system)
-    if gone:
-        return _resume(scope, _interrupted(failure), gone)
+    recovered = _recovery_reason(scope, failure, system)
+    if recovered:
+        return _resume(scope, _interrupted(failure), recovered)
     scope.condition(ConditionType.READY, False, failure.reason, failure.message)
     return scope.wait(WaitFor.REPAIR, f"{failure.reason}: {failure.message}")
 
 
-def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
+def _recovery_reason(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     """Why the server may continue; empty if it may not."""
     in_maintenance = failure.state == State.MAINTENANCE
     config = scope.maintenance_config() if in_maintenance else scope.boot_config()
@@ -47,7 +47,7 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
         return "the maintenance in which it failed has ended"
     if is_of_bmc(failure.reason):
         return "the BMC answers again"
-    is_ready = readiness.is_ready(config) or _other_probe(scope, failure)
+    is_ready = readiness.is_ready(config) or _is_other_probe_image(scope, failure)
     if failure.reason == Reason.BOOT_CONFIGURATION_NOT_READY and is_ready:
         return "the boot configuration is ready now"
     if _REACHED.get(system.power_state) == failure.reason:
@@ -61,7 +61,7 @@ def _cause_gone(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     return "the server's spec was changed" if failure.reason in _BY_SPEC and changed else ""
 
 
-def _other_probe(scope: Scope, failure: Failure) -> bool:
+def _is_other_probe_image(scope: Scope, failure: Failure) -> bool:
     """True when discovery or cleanup would now boot another image than the one that failed."""
     config = scope.boot_config()
     return traits_of(failure.state).boots_probe and (config is None or config.spec.image != scope.settings.probe_image)

@@ -25,7 +25,7 @@ from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import is_controlled_by
 
-_OF_LEAVING = (Reason.POWER_OFF_TIMEOUT, *REFUSED)
+_LEAVE_FAILURES = (Reason.POWER_OFF_TIMEOUT, *REFUSED)
 """Failures that switching a machine off may cause."""
 
 
@@ -53,7 +53,7 @@ def is_over(scope: Scope, reason: str, system: SystemInfo) -> bool:
     """
     ref, visit = scope.server.spec.server_maintenance_ref, scope.status.interruption
     if ref is None:
-        stuck = reason in _OF_LEAVING and _is_claimed(scope) and _has_own_window(scope)
+        stuck = reason in _LEAVE_FAILURES and _is_claimed(scope) and _has_own_window(scope)
         return not stuck or system.power_state is PowerState.OFF
     found = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
     return found is not None and visit is not None and found.metadata.uid != visit.maintenance_uid
@@ -98,7 +98,7 @@ def _is_set(led: str) -> bool:
 async def _apply(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     """LED, network boot and power, in this order; None once all are as requested."""
     if _is_set(asked.spec.locator_led):
-        await led_and_boot_order.indicate(scope, asked.spec.locator_led)
+        await led_and_boot_order.set_location_led(scope, asked.spec.locator_led)
     else:
         await _restore_led(scope)
     boots = asked.spec.server_boot_configuration_template is not None and asked.spec.server_power != PowerState.OFF
@@ -150,7 +150,7 @@ async def _restore_led(scope: Scope) -> None:
     visit, declared = scope.status.interruption, scope.server.spec.indicator_led
     if visit is None or not visit.locator_led:
         return
-    await led_and_boot_order.indicate(scope, declared if _is_set(declared) else "Off")
+    await led_and_boot_order.set_location_led(scope, declared if _is_set(declared) else "Off")
     scope.set(interruption=msgspec.structs.replace(visit, locator_led=False))
 
 

@@ -2,7 +2,7 @@
 
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
-from metal.api.claim_boot import is_asked
+from metal.api.claim_boot import requests_boot
 from metal.api.server import State
 from metal.bmc.power import PowerState
 from metal.controllers.server import power
@@ -32,7 +32,7 @@ async def run(scope: Scope) -> Requeue:
         return unverified
     if not has_booted(scope):
         return await (_network_boot if claim.spec.power == PowerState.ON else _stay_off)(scope, claim)
-    if is_asked(claim, scope.status.claim_boot):
+    if requests_boot(claim, scope.status.claim_boot):
         return await _boot_again(scope, claim)
     busy = await reimage.withdraw(scope, claim)
     return busy if busy is not None else await _follow_power(scope, claim)

@@ -1,12 +1,12 @@
 """A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be outstanding.
 
-When a Server is deleted with a tenant's data on the machine, `record_owed` keeps its claim's UID and the policy in a
-SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `enter` decides its
+When a Server is deleted with a tenant's data on the machine, `record_outstanding` keeps its claim's UID and the policy
+in a SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `enter` decides its
 first state: Reserved when exactly one existing claim may have it and matches; Cleanup when an erasure is outstanding
 and no claim can have it; Initial when nothing is outstanding. Where several claims may have it, nothing is erased and
 the server waits for an administrator (`FormerTenant`). `before_available` checks again at the end of discovery, for
-Servers that existed before the other one was deleted. `settle_owed` closes these records, once a cleanup has erased the
-machine.
+Servers that existed before the other one was deleted. `close_records` closes these records, once a cleanup has erased
+the machine.
 """
 
 from contextlib import suppress
@@ -22,6 +22,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.server.traits import traits_of
+from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.evidence import outstanding
 from metal.evidence.signing import KeyUnusable
@@ -37,7 +38,7 @@ def _system(scope: Scope) -> str:
     return min(spellings(scope.server.uuid))
 
 
-async def record_owed(scope: Scope) -> None:
+async def record_outstanding(scope: Scope) -> None:
     """Record the outstanding erasure and the claim of a Server that is being deleted. Raises ApiError."""
     claimed = traits_of(scope.status.state).owed_when_deleted and sanitization_policy.is_owed(scope)
     if identity.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
@@ -66,16 +67,16 @@ async def enter(scope: Scope) -> Requeue | None:
 async def _enter_unclaimed(scope: Scope) -> Requeue:
     if identity.problem(scope.server):
         return scope.transition(State.INITIAL, "a new server")
-    left = await _kept_owed(scope)
-    owners = await _owners(scope, left)
+    records = await _open_records(scope)
+    owners = await _possible_owners(scope, records)
     if not owners:
         return (
-            _clean_up_first(scope, left)
-            if any(one.spec.policy for one in left)
+            _clean_up_first(scope, records)
+            if any(one.spec.policy for one in records)
             else scope.transition(State.INITIAL, "a new server")
         )
-    if len(owners) > 1 or not _fits(scope, owners[0], left):
-        return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, left))
+    if len(owners) > 1 or not _may_be_owner(scope, owners[0], records):
+        return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, records))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
     await scope.patch({"spec": {"serverClaimRef": ref}})
     assume_booted(scope)
@@ -83,50 +84,54 @@ async def _enter_unclaimed(scope: Scope) -> Requeue:
 
 
 async def before_available(scope: Scope) -> Requeue | None:
-    """None when no erasure is outstanding; a Server that existed before the other one was deleted checked too early."""
-    left = [one for one in await _kept_owed(scope) if one.spec.policy]
-    if not left:
+    """None when no erasure is outstanding; repeats the check for Servers that existed before."""
+    records = [one for one in await _open_records(scope) if one.spec.policy]
+    if not records:
         return None
-    owners = await _owners(scope, left)
-    return scope.fail(Reason.FORMER_TENANT, _ambiguity(owners, left)) if owners else _clean_up_first(scope, left)
+    owners = await _possible_owners(scope, records)
+    return scope.fail(Reason.FORMER_TENANT, _ambiguity(owners, records)) if owners else _clean_up_first(scope, records)
 
 
-async def _kept_owed(scope: Scope) -> list[SanitizationEvidence]:
+async def _open_records(scope: Scope) -> list[SanitizationEvidence]:
     return await outstanding.find(scope.context.client, scope.context.kinds, _system(scope))
 
 
-async def _owners(scope: Scope, left: list[SanitizationEvidence]) -> list[ServerClaim]:
+async def _possible_owners(scope: Scope, records: list[SanitizationEvidence]) -> list[ServerClaim]:
     """Existing claims that may have this machine: those that were on it, else those that name this Server.
 
     When an erasure is outstanding, claims are read from the API, because the cache may be behind.
     """
-    if not left:
-        return [one for one in scope.deps.claims.by_index(BY_SERVER, scope.name) if _is_alive(one) and _booted(one)]
-    uids = {one.spec.claim_uid for one in left}
+    if not records:
+        return [
+            one for one in scope.deps.claims.by_index(BY_SERVER, scope.name) if _is_not_deleted(one) and _booted(one)
+        ]
+    uids = {one.spec.claim_uid for one in records}
     claims = (await scope.context.client.list(scope.context.kinds.claim)).items
-    alive = [one for one in claims if _is_alive(one)]
-    were = [one for one in alive if one.metadata.uid in uids]
-    return were or [one for one in alive if one.spec.server_ref is not None and one.spec.server_ref.name == scope.name]
+    existing = [one for one in claims if _is_not_deleted(one)]
+    were = [one for one in existing if one.metadata.uid in uids]
+    return were or [
+        one for one in existing if one.spec.server_ref is not None and one.spec.server_ref.name == scope.name
+    ]
 
 
-def _is_alive(claim: ServerClaim) -> bool:
+def _is_not_deleted(claim: ServerClaim) -> bool:
     return claim.metadata.deletion_timestamp is None
 
 
 def _booted(claim: ServerClaim) -> bool:
-    return conditions.is_true(claim.status.conditions, "Booted")
+    return conditions.is_true(claim.status.conditions, BOOTED)
 
 
-def _fits(scope: Scope, claim: ServerClaim, left: list[SanitizationEvidence]) -> bool:
+def _may_be_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidence]) -> bool:
     ref = claim.spec.server_ref
     return (ref is None or ref.name == scope.name) and (
-        not left or claim.metadata.uid in {one.spec.claim_uid for one in left}
+        not records or claim.metadata.uid in {one.spec.claim_uid for one in records}
     )
 
 
-def _ambiguity(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> str:
+def _ambiguity(owners: list[ServerClaim], records: list[SanitizationEvidence]) -> str:
     claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
-    evidence = ", ".join(one.metadata.name for one in left) or "none"
+    evidence = ", ".join(one.metadata.name for one in records) or "none"
     return (
         f"a manual decision: ownership is ambiguous, because the Server was deleted while a tenant's data was on its "
         f"drives (SanitizationEvidence {evidence}), which may be that of {claims}. The machine is not changed. Delete "
@@ -134,16 +139,16 @@ def _ambiguity(owners: list[ServerClaim], left: list[SanitizationEvidence]) -> s
     )
 
 
-def _clean_up_first(scope: Scope, left: list[SanitizationEvidence]) -> Requeue:
-    policies = {one.spec.policy for one in left}
+def _clean_up_first(scope: Scope, records: list[SanitizationEvidence]) -> Requeue:
+    policies = {one.spec.policy for one in records}
     policy = Policy.PURGE if Policy.PURGE in policies else Policy.CLEAR
-    known = tuple(dict.fromkeys((*scope.status.drives, *outstanding.drives(left))))
+    known = tuple(dict.fromkeys((*scope.status.drives, *outstanding.drives(records))))
     scope.set(
-        tenant=left[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
+        tenant=records[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
         drives=known, boot_window=None, boot_attempts=0,
     )  # fmt: skip
     scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "the data of the last tenant is erased first")
-    names = ", ".join(one.metadata.name for one in left)
+    names = ", ".join(one.metadata.name for one in records)
     return scope.transition(
         State.CLEANUP, f"its Server was deleted before the erasure (SanitizationEvidence {names}); it is erased first",
         warning=True,
@@ -156,15 +161,15 @@ def is_undiscovered(scope: Scope) -> bool:
     return found is not None and found.status == "False"
 
 
-async def settle_owed(scope: Scope) -> None:
+async def close_records(scope: Scope) -> None:
     """Close the records of deleted Servers of this machine after a cleanup. Raises ApiError."""
     if identity.problem(scope.server):
         return
     context, status = scope.context, scope.status
-    result, proof = status.sanitization, status.sanitization_evidence
-    for left in await _kept_owed(scope):
-        if result not in (Policy.CLEAR, Policy.PURGE) and left.spec.claim_uid != status.tenant:
+    result, evidence_name = status.sanitization, status.sanitization_evidence
+    for record in await _open_records(scope):
+        if result not in (Policy.CLEAR, Policy.PURGE) and record.spec.claim_uid != status.tenant:
             continue  # nothing was erased, and this record is of another tenant
         with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
             key = await scope.deps.keys.signing_key()
-            await outstanding.close(context.client, context.kinds, left, result, proof, key, scope.now)
+            await outstanding.close(context.client, context.kinds, record, result, evidence_name, key, scope.now)

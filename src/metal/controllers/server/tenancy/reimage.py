@@ -1,21 +1,21 @@
 """One more network boot of a claim's machine, because its owner raised `spec.bootGeneration` of the claim.
 
-In: a claim that has booted and requests a higher generation than any before (`claim_boot.is_asked`).
+In: a claim that has booted and requests a higher generation than any before (`claim_boot.requests_boot`).
 
 `accept` records the number in `status.claimBoot.requestedGeneration` before anything is done for it; the claim is read
 from the API, because an outdated copy of it could cost a tenant's system. Then the state Reserved boots as for the
 first time, and `netboot.progress` records the success with the number, for which no boot is made again.
 
 `withdraw` ends a request that the claim no longer makes, as long as it has not succeeded: a boot in progress is
-stopped, the machine is switched off and then starts from its disk. `is_other` ends an Error of such a boot when the
-claim requests another one, or none.
+stopped, the machine is switched off and then starts from its disk. `request_changed` ends an Error of such a boot when
+the claim requests another one, or none.
 """
 
 import msgspec
 
 from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerClaim
-from metal.api.claim_boot import is_asked
+from metal.api.claim_boot import requests_boot
 from metal.api.kinds import Kinds
 from metal.api.server import Failure
 from metal.bmc.power import PowerState
@@ -28,9 +28,9 @@ from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission
 
-_OF_BOOTS = (Reason.NETWORK_BOOT_FAILED, Reason.BOOT_CONTESTED, Reason.BOOT_CONFIGURATION_NOT_READY)
+_BOOT_FAILURES = (Reason.NETWORK_BOOT_FAILED, Reason.BOOT_CONTESTED, Reason.BOOT_CONFIGURATION_NOT_READY)
 """Failures that end when the boot is no longer requested."""
-_AGAIN = 1.0
+_CACHE_LAG = 1.0
 """Seconds until the cache should be up to date."""
 
 
@@ -42,8 +42,8 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
     wanted, boot = claim.spec.boot_generation, scope.status.claim_boot
     if boot is None or _is_under_way(scope, wanted):
         return None
-    if not await _is_as_it_is(scope, claim):
-        return Requeue(_AGAIN)
+    if not await _is_cache_current(scope, claim):
+        return Requeue(_CACHE_LAG)
     if boot.requested_generation == wanted:
         return None
     scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=wanted))
@@ -66,7 +66,7 @@ def _is_under_way(scope: Scope, wanted: int) -> bool:
     return window.phase not in (Phase.CLOSED, Phase.CONTESTED)
 
 
-async def _is_as_it_is(scope: Scope, claim: ServerClaim) -> bool:
+async def _is_cache_current(scope: Scope, claim: ServerClaim) -> bool:
     """False while the cache is behind the API."""
     meta = claim.metadata
     try:
@@ -76,7 +76,7 @@ async def _is_as_it_is(scope: Scope, claim: ServerClaim) -> bool:
     if fresh.metadata.uid != meta.uid or fresh.metadata.deletion_timestamp is not None:
         return False
     boot = scope.status.claim_boot
-    return fresh.spec == claim.spec and is_asked(fresh, boot) == is_asked(claim, boot)
+    return fresh.spec == claim.spec and requests_boot(fresh, boot) == requests_boot(claim, boot)
 
 
 async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
@@ -84,9 +84,9 @@ async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
     boot = scope.status.claim_boot
     if boot is None or boot.requested_generation <= boot.boot_generation:
         return None
-    if not await _is_as_it_is(scope, claim):
-        return Requeue(_AGAIN)
-    if _has_begun(scope):
+    if not await _is_cache_current(scope, claim):
+        return Requeue(_CACHE_LAG)
+    if _has_started(scope):
         scope.close_window()
         busy = await power.converge(scope, PowerState.OFF, "the network boot was withdrawn")
         if busy is not None:
@@ -97,18 +97,18 @@ async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
     return None
 
 
-def _has_begun(scope: Scope) -> bool:
+def _has_started(scope: Scope) -> bool:
     """True when the boot has started: neither the former system nor a new one runs."""
     window = scope.status.boot_window
     return window is not None and window.purpose == Purpose.CLAIM and not is_recorded(scope, window)
 
 
-def is_other(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:
+def request_changed(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:
     """True when a boot that the claim requested failed, and the claim now requests another one, or none."""
     boot = scope.status.claim_boot
     if claim is None or boot is None or boot.requested_generation <= boot.boot_generation:
         return False
-    return failure.reason in _OF_BOOTS and claim.spec.boot_generation != boot.requested_generation
+    return failure.reason in _BOOT_FAILURES and claim.spec.boot_generation != boot.requested_generation
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
