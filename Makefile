@@ -46,7 +46,7 @@ generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m tests.pages --check
 
 .PHONY: test
-test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 4 minutes on two cores)
+test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 3 minutes on two cores)
 ifeq ($(ARGS),)
 	@rm -rf "$(METAL_RAN)"
 	$(RUN) pytest -n 2 --dist loadfile
