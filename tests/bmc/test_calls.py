@@ -95,6 +95,7 @@ async def test_secrets_are_not_logged() -> None:
     with structlog.testing.capture_logs() as logs:
         for step in (
             bmc.subscribe("https://10.0.0.5/events/bmc-1/hunter2", "bmc-1"),
+            # The implementation has this argument, and the protocol of the capability has not.
             bmc.set_network_boot(SYSTEM, BootTarget.UEFI_HTTP, http_boot_uri="http://10.0.0.5/hunter2"),  # type: ignore[call-arg]
         ):
             try:
