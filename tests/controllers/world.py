@@ -74,7 +74,7 @@ class World:
         context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder, metrics)
         setup_servers(context, runtime, self.pool, self.settings, workers=8)
         setup_claims(context, runtime, ClaimSettings(), workers=8)
-        setup_maintenances(context, runtime, MaintenanceSettings())
+        setup_maintenances(context, runtime, MaintenanceSettings(enforced_namespaces=("default",)))
         setup_readiness(context, runtime)
         return runtime
 
