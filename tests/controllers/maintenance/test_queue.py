@@ -113,8 +113,7 @@ async def test_an_enforced_maintenance_asks_nobody_and_tells_the_claim() -> None
 
 @pytest.mark.behaviour(
     "ServerMaintenance",
-    "Enforced counts as OwnerApproval in a namespace that the configuration does not name: no image is booted on the "
-    "machine of another tenant without the approval of its owner.",
+    "Enforced counts as OwnerApproval in a namespace that the configuration does not name.",
 )
 async def test_enforced_from_a_namespace_that_is_not_named_does_not_touch_another_tenants_machine() -> None:
     """The running machine is not rebooted; the condition Approved says why and what helps; with approval it goes on."""

@@ -118,6 +118,12 @@ FAILURES: dict[str, Advice] = {
     "ReportLost": Advice(
         "the report of the probe was received but cannot be read", "discover the server again: metalctl retry {name}"
     ),
+    "IdentityMismatch": Advice(
+        "the report of the discovery has network interfaces that the BMC does not show; another machine may have sent "
+        "it, so it is not used",
+        "check which machine answered, then: metalctl retry {name}. If all of the interfaces belong to this server: "
+        "metal.ironcore.dev/operation=accept-reported-interfaces",
+    ),
     "PowerOnTimeout": _POWER,
     "PowerOffTimeout": _POWER,
     "BootConfigurationNotReady": Advice(

@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
         prog="metalprobe sanitize",
         description="Erase ALL drives of this machine, verify by reading back, and report to the registry.",
         epilog="Exit codes: 0 the registry accepted the result, or without one all drives are erased; 1 a drive is "
-        "not; 2 invalid options; 65 task or report malformed; 75 the registry did not confirm the token in time, nothing "
+        "not; 2 invalid options; 65 task or report malformed; 75 the registry did not confirm the token, nothing "
         "was erased; 77 token refused.",
     )
     connection.add_options(made)
