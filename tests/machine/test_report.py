@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metal.api.sanitization import KnownDrive
-from metal.api.server import LLDPNeighbor, Storage, StorageDrive
+from metal.api.server import LLDPNeighbor
+from metal.api.storage import Storage, StorageDrive
 from metal.machine.report import known_drives, memory, network_interfaces, normal_mac, storages
 
 JSON = st.recursive(

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from metal.api.sanitization import RAIDVolume, VolumeDrive
-from metal.api.server import NetworkInterface, Processor, Storage, StorageDrive, StorageVolume
+from metal.api.server import NetworkInterface, Processor
+from metal.api.storage import Storage, StorageDrive, StorageVolume
 from metal.bmc import inventory as bmc
 from metal.machine.quantity import quantity
 
@@ -52,7 +53,7 @@ def _storage(s: bmc.Storage) -> Storage:
         drives=tuple(
             StorageDrive(
                 name=d.name, media_type=d.media_type, type=d.type, capacity=quantity(d.capacity_bytes),
-                vendor=d.vendor, model=d.model, serial_number=d.serial_number, state=d.state,
+                vendor=d.vendor, model=d.model, serial_number=d.serial_number, wwn=d.wwn, state=d.state,
             )
             for d in s.drives
         ),
