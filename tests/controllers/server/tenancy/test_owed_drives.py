@@ -124,7 +124,7 @@ async def test_a_moved_drive_is_erased_before_its_new_server_is_available(
     "Cleanup", "A server with a drive whose claim exists is not booted, erased or given away until a decision."
 )
 async def test_a_living_claims_drive_that_its_bmc_shows_is_not_even_booted() -> None:
-    """A replaced mainboard: the new Server waits in Initial, its machine is unchanged, and the message has the way out."""
+    """A replaced mainboard: the new Server waits in Initial, its machine is unchanged; the message has the ways out."""
     async with world(**TRUSTED) as w:
         disks(w, "sda")
         await claimed_and_booted(w)
