@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from metal.api.network import LLDPNeighbor
 from metal.api.sanitization import KnownDrive
-from metal.api.server import Storage, StorageDrive
+from metal.api.storage import Storage, StorageDrive
 from metal.machine.report import known_drives, memory, network_interfaces, normal_mac, storages
 
 JSON = st.recursive(

@@ -51,14 +51,6 @@
   - {{ include "metal.group" . }}
   resources:
   - sanitizationevidences
-  verbs:
-  - create
-  - get
-  - list
-  - patch
-- apiGroups:
-  - {{ include "metal.group" . }}
-  resources:
   - servers
   verbs:
   - create

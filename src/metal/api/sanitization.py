@@ -71,6 +71,30 @@ class KnownDrive(Model, frozen=True, kw_only=True):
     """Size in bytes; 0 when unknown."""
     slot: str = ""
     """Location, as the BMC names it."""
+    model: str = ""
+    """Model of the drive. Two drives with one serial number and different models are different drives."""
+
+
+class OwedDrive(Model, frozen=True, kw_only=True):
+    """A drive of the server that has data of a claim of another Server, because it was moved."""
+
+    drive: KnownDrive = KnownDrive()
+    """The drive, as it was found in this server."""
+    server: str = ""
+    """Name of the Server in which the claim used the drive."""
+    claim: str = ""
+    """The claim as namespace/name, if it exists."""
+    claim_uid: str = msgspec.field(name="claimUID", default="")
+    """UID of the claim. Empty when unknown."""
+    evidence: str = ""
+    """Name of the open SanitizationEvidence that lists the drive. Empty while the other Server exists."""
+    policy: Annotated[str, Choice("", *Policy)] = ""
+    """Policy that applies to the data."""
+    erased_at: datetime | None = None
+    """Time at which this server erased the drive."""
+    accepted_at: datetime | None = None
+    """Time at which an administrator accepted the data with the annotation
+    metal.ironcore.dev/operation=accept-owed-drives."""
 
 
 class DriveErasure(Model, frozen=True, kw_only=True):

@@ -14,7 +14,8 @@ from metal.api.inventory import Inventory
 from metal.api.markers import Choice, Defaulted, ListMap, Quantity, Required, Rule, TypeSchema
 from metal.api.meta import Conditions, Model, ObjectMeta
 from metal.api.network import NetworkInterface
-from metal.api.sanitization import FirmwareReset, KnownDrive, Policy, SanitizationProgress
+from metal.api.sanitization import FirmwareReset, KnownDrive, OwedDrive, Policy, SanitizationProgress
+from metal.api.storage import Storage
 
 
 class State(StrEnum):
@@ -170,55 +171,6 @@ class Processor(Model, frozen=True, kw_only=True):
     """Number of hardware threads."""
 
 
-class StorageDrive(Model, frozen=True, kw_only=True):
-    """StorageDrive is a drive of a storage controller."""
-
-    name: str = ""
-    """Name of the drive."""
-    media_type: str = ""
-    """Media type, such as HDD or SSD."""
-    type: str = ""
-    """Protocol, such as NVMe, SATA or SAS."""
-    capacity: Quantity = ""
-    """Capacity as a Kubernetes quantity."""
-    vendor: str = ""
-    """Manufacturer of the drive."""
-    model: str = ""
-    """Model of the drive."""
-    serial_number: str = ""
-    """Serial number of the drive."""
-    state: str = ""
-    """Redfish state, such as Enabled, Disabled or Absent."""
-
-
-class StorageVolume(Model, frozen=True, kw_only=True):
-    """A volume of a storage controller."""
-
-    name: str = ""
-    """Name of the volume."""
-    capacity: Quantity = ""
-    """Capacity as a Kubernetes quantity."""
-    state: str = ""
-    """Redfish state, such as Enabled, Disabled or Absent."""
-    raid_type: str = msgspec.field(name="raidType", default="")
-    """Redfish RAID type, such as RAID1."""
-    volume_usage: str = ""
-    """Redfish usage of the volume, such as Data or SystemData."""
-
-
-class Storage(Model, frozen=True, kw_only=True):
-    """A storage controller."""
-
-    name: str = ""
-    """Name of the storage controller."""
-    state: str = ""
-    """Redfish state, such as Enabled, Disabled or Absent."""
-    volumes: tuple[StorageVolume, ...] = ()
-    """Volumes of the storage controller."""
-    drives: tuple[StorageDrive, ...] = ()
-    """Drives of the storage controller."""
-
-
 class Wait(Model, frozen=True, kw_only=True):
     """What the controller waits for, and the deadline."""
 
@@ -318,6 +270,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """True if a failed network boot of the current claim had already been served a script or an Ignition."""
     drives: tuple[KnownDrive, ...] = ()
     """Drives that the last Discovery or sanitization found. After a claim, each of them must be erased."""
+    owed_drives: tuple[OwedDrive, ...] = ()
+    """Drives with data of a claim of another Server. The server is not Available until they are erased or accepted."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
     """How the drives must be sanitized after the current claim: None, Clear or Purge. The value is kept when the claim
     is deleted, until the server is sanitized."""

@@ -45,6 +45,8 @@ class Drive:
     vendor: str = ""
     model: str = ""
     serial_number: str = ""
+    wwn: str = ""
+    """World-wide identifier (NAA, EUI or NGUID)."""
     state: str = ""
     health: str = ""
 

@@ -4,25 +4,39 @@ A Server's status is deleted with it, but its machine keeps the tenant's data an
 Server is deleted, a SanitizationEvidence `owed-<system UUID>-<Server UID>` without a phase is created, with the
 policy and the known drives, labelled with the system's UUID. A new Server finds it by that label and begins with the
 cleanup; the result of that cleanup closes the record: it gets a phase and a signature, and loses the label.
+
+A drive may be moved to another machine before its erasure. So open records are indexed by the identity of their drives
+too (`drive_index`); when another server has erased one of them, `settle` records it; the last one closes the record.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 
 from metal.api.kinds import Kinds
-from metal.api.sanitization import EvidencePhase, KnownDrive, Policy, SanitizationEvidence
+from metal.api.sanitization import (
+    DriveErasure,
+    EvidencePhase,
+    KnownDrive,
+    Policy,
+    Result,
+    SanitizationEvidence,
+)
 from metal.api.server import Server
 from metal.evidence import record
 from metal.evidence.drives import as_erasure, as_known
 from metal.evidence.signing import SigningKey
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
-from metal.kube.meta.permissions import Permission
+from metal.kube.meta.permissions import Permission, follows
+from metal.machine import drive_identity
 from metal.machine.report import drives_in
 
 LABEL = "owed-by"
 """Label (under the API group) of such a record until it is closed: the system's UUID."""
+BY_DRIVE = "drive"
+"""Index of open records, and of Servers, by the identity of their drives."""
 _ERASED = (Policy.CLEAR, Policy.PURGE)
 
 
@@ -53,8 +67,40 @@ async def find(client: Client, kinds: Kinds, system: str) -> list[SanitizationEv
 
 
 def drives(records: list[SanitizationEvidence]) -> tuple[KnownDrive, ...]:
-    """The drives in these records, each once."""
-    return tuple(dict.fromkeys(as_known(one) for evidence in records for one in evidence.status.drives))
+    """The drives in these records that no server has erased, each once."""
+    return tuple(dict.fromkeys(as_known(one) for evidence in records for one in unsettled(evidence)))
+
+
+def unsettled(evidence: SanitizationEvidence) -> list[DriveErasure]:
+    """The drives of an open record that are not erased; none for a closed record."""
+    return [one for one in evidence.status.drives if one.result != Result.SUCCEEDED and not evidence.status.phase]
+
+
+def drive_index(evidence: SanitizationEvidence) -> Iterable[str]:
+    """Index of open records by the keys of their drives."""
+    return {key for drive in unsettled(evidence) for key in drive_identity.keys(drive)}
+
+
+def selector(kinds: Kinds) -> str:
+    """Label selector of all open records."""
+    return kinds.key(LABEL)
+
+
+async def settle(
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, erased: Iterable[KnownDrive], sanitization: str,
+    proof: str, key: SigningKey, now: datetime,
+) -> None:  # fmt: skip
+    """Record that another server has erased these drives; closes the record after the last one. Raises ApiError."""
+    done = tuple(erased)
+    drives = tuple(
+        msgspec.structs.replace(one, result=Result.SUCCEEDED, class_=sanitization, ended_at=now, message=proof)
+        if drive_identity.find(one, done) is not None else one
+        for one in evidence.status.drives
+    )  # fmt: skip
+    status = msgspec.structs.replace(evidence.status, drives=drives)
+    evidence = await record.write(client, kinds, evidence, status)
+    if not unsettled(evidence):
+        await close(client, kinds, evidence, sanitization, proof, key, now)
 
 
 async def close(
@@ -80,5 +126,6 @@ def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
         Permission(
             kinds.evidence, ("list",), "finds outstanding sanitizations of a machine whose Server was created again"
         ),
+        *follows(kinds.evidence, why="recognizes a drive with outstanding sanitization in another server"),
         Permission(kinds.evidence, ("patch",), "removes the label of a closed record"),
     )

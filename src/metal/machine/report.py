@@ -7,7 +7,8 @@ from typing import Any
 
 from metal.api.network import LLDPNeighbor, NetworkInterface
 from metal.api.sanitization import KnownDrive
-from metal.api.server import Storage, StorageDrive
+from metal.api.storage import Storage, StorageDrive
+from metal.machine import drive_identity
 from metal.machine.quantity import quantity
 
 _SEPARATORS = re.compile(r"[:.-]")
@@ -65,6 +66,7 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
             wwn=_text(entry.get("wwid")).strip(),
             size=size,
             slot=slots.get(same_serial(_text(entry.get("serial"))), ""),
+            model=_text(entry.get("model")).strip(),
         )
         for name, (size, entry) in _disks(report).items()
     )
@@ -72,20 +74,26 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
     hidden = (
         d for d in reported if d.serial_number and d.state != "Absent" and same_serial(d.serial_number) not in listed
     )
-    return (*seen, *(KnownDrive(serial_number=d.serial_number.strip(), slot=d.name) for d in hidden))
+    return (*seen, *(_listed(d) for d in hidden if drive_identity.find(d, seen) is None))
 
 
 def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
     """The drives in status.storages with a serial number, for Servers that have no status.drives yet."""
     return tuple(
-        KnownDrive(
-            serial_number=d.serial_number.strip(),
-            name=d.name if storage.name == _PROBED else "",
-            slot="" if storage.name == _PROBED else d.name,
-        )
+        _listed(d, probed=storage.name == _PROBED)
         for storage in known
         for d in storage.drives
         if d.serial_number and d.state != "Absent"
+    )
+
+
+def _listed(drive: StorageDrive, *, probed: bool = False) -> KnownDrive:
+    return KnownDrive(
+        serial_number=drive.serial_number.strip(),
+        wwn=drive.wwn,
+        name=drive.name if probed else "",
+        slot="" if probed else drive.name,
+        model=drive.model.strip(),
     )
 
 
@@ -129,6 +137,7 @@ def _drive(name: str, size: int, entry: Mapping[str, Any]) -> StorageDrive:
         vendor=_text(entry.get("vendor")),
         model=_text(entry.get("model")),
         serial_number=_text(entry.get("serial")),
+        wwn=_text(entry.get("wwid")).strip(),
         state="Enabled",
     )
 

@@ -246,6 +246,7 @@ class Drive(msgspec.Struct, frozen=True, rename="pascal"):
     manufacturer: str = ""
     model: str = ""
     serial_number: str = ""
+    identifiers: tuple[Identifier, ...] = ()
     status: Status = Status()
 
 

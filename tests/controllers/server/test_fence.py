@@ -13,6 +13,7 @@ from metal.bmc.errors import BMCTimeout
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.shared.scope import Context
+from metal.evidence import outstanding
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import Conflict
@@ -45,6 +46,7 @@ def _old_leader(w: World, server: Server) -> ServerReconciler:
     deps = Deps(
         context, w.settings, w.pool, servers, informer(KINDS.claim), informer(KINDS.boot_config), informer(KINDS.bmc),
         informer(KINDS.bmc_secret), informer(KINDS.endpoint), informer(KINDS.maintenance),
+        informer(KINDS.evidence, labels=outstanding.selector(KINDS)),
         KeyStore(w.tap, KINDS, w.settings.namespace, "key"),
     )  # fmt: skip
     return ServerReconciler(deps)

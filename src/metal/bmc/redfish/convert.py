@@ -1,6 +1,7 @@
 """Converts Redfish resources to the value types of metal.bmc."""
 
 import re
+from collections.abc import Iterable
 
 from metal.bmc.boot import BootOverride
 from metal.bmc.inventory import Drive, MemoryModule, Processor, Volume
@@ -122,14 +123,19 @@ def drive(disk: schema.Drive) -> Drive:
         vendor=disk.manufacturer.strip(),
         model=disk.model.strip(),
         serial_number=disk.serial_number.strip(),
+        wwn=_world_wide(disk.identifiers),
         state=disk.status.state,
         health=disk.status.health,
     )
 
 
+def _world_wide(identifiers: Iterable[schema.Identifier]) -> str:
+    named = (one.durable_name.strip() for one in identifiers if one.durable_name_format in _WORLD_WIDE)
+    return next(named, "")
+
+
 def volume(part: schema.Volume, drives: tuple[Drive, ...]) -> Volume:
     """One Volume resource, which is on these drives."""
-    named = (one.durable_name.strip() for one in part.identifiers if one.durable_name_format in _WORLD_WIDE)
     return Volume(
         name=part.name or part.id,
         capacity_bytes=part.capacity_bytes,
@@ -137,6 +143,6 @@ def volume(part: schema.Volume, drives: tuple[Drive, ...]) -> Volume:
         raid_type=part.raid_type,
         usage=part.volume_usage,
         health=part.status.health,
-        wwn=next(named, ""),
+        wwn=_world_wide(part.identifiers),
         drives=drives,
     )

@@ -91,6 +91,12 @@ WAITS: dict[str, Advice] = {
         "check the machine, then confirm: metalctl retry {name}",
     ),
     "FormerTenant": _FORMER_TENANT,
+    "DriveOwed": Advice(
+        "a drive of this server was in another Server, and a claim that exists may have data on it; the machine is not "
+        "booted or erased",
+        "if the mainboard was replaced, correct spec.systemUUID of the former Server and delete this one; else return "
+        "the drive, or delete the claim. To accept: metal.ironcore.dev/operation=accept-owed-drives",
+    ),
     "CustomResourceDefinitions": Advice(
         "the API server drops fields that the operator writes, because the CRDs are those of another operator",
         "metalctl apply -f config/crd --force-conflicts",

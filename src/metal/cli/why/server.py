@@ -11,7 +11,7 @@ from metal.cli.why.advice import FAILURES, WAITS, Advice
 from metal.cli.why.explanation import Explanation, ago, deadline, stamp
 from metal.controllers.server.finalize import IGNORE
 
-_EXPLAINED_ELSEWHERE = ("Ready", "Sanitized")
+_EXPLAINED_ELSEWHERE = ("Ready", "Sanitized", "DriveOwed")
 """Conditions whose content other sentences have."""
 
 
@@ -132,6 +132,8 @@ def _failure(explanation: Explanation, server: Server) -> None:
 
 def _conditions(explanation: Explanation, server: Server) -> None:
     for condition in server.status.conditions:
+        if (condition.type, condition.status) == ("DriveOwed", "True") and not server.status.waiting_for:
+            explanation.doing.append(f"DriveOwed ({condition.reason}): {condition.message}.")
         explained = server.status.waiting_for and condition.message in server.status.waiting_for
         if condition.status == "False" and condition.type not in _EXPLAINED_ELSEWHERE and not explained:
             explanation.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")

@@ -14,6 +14,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.maintenance import ServerMaintenance
 from metal.api.meta import Condition
 from metal.api.names import OPERATION
+from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.bmc.boot import BootOverride
 from metal.bmc.pool import BMC, Pool
@@ -60,6 +61,7 @@ class Deps:
     secrets: Informer[BMCSecret]
     endpoints: Informer[Endpoint]
     maintenances: Informer[ServerMaintenance]
+    owed: Informer[SanitizationEvidence]
     keys: KeyStore
     endpoint_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)

@@ -79,9 +79,10 @@ _POWER = (WaitFor.POWER_OFF, WaitFor.POWER_ON)
 _BOOT = (WaitFor.BOOT_CONFIGURATION, WaitFor.BOOT_CONFIRMATION, WaitFor.BOOT_RETRY, *_POWER)
 
 TRAITS: Mapping[State, Traits] = {
-    State.INITIAL: Traits(discovered=False, closes_boot_window=True),
+    State.INITIAL: Traits(discovered=False, closes_boot_window=True, waits=(WaitFor.DRIVE_OWED,)),
     State.DISCOVERY: Traits(
-        parkable=True, interruptible=True, discovered=False, boots_probe=True, waits=(*_BOOT, WaitFor.PROBE_REPORT)
+        parkable=True, interruptible=True, discovered=False, boots_probe=True,
+        waits=(*_BOOT, WaitFor.PROBE_REPORT, WaitFor.DRIVE_OWED),
     ),
     State.AVAILABLE: Traits(
         claimable=True, claim_boots=True, released=True, parkable=True, interruptible=True, waits=(WaitFor.POWER_OFF,)
@@ -95,7 +96,7 @@ TRAITS: Mapping[State, Traits] = {
         blocks_maintenance=Blocked(
             "ServerInCleanup", "the cleanup of server {name} after its last claim to end"
         ),
-        waits=(*_BOOT, WaitFor.FIRMWARE_RESET, WaitFor.SANITIZATION),
+        waits=(*_BOOT, WaitFor.FIRMWARE_RESET, WaitFor.SANITIZATION, WaitFor.DRIVE_OWED),
     ),
     State.RELEASED: Traits(released=True, interruptible=True, waits=(WaitFor.POWER_OFF, WaitFor.RELEASE)),
     State.MAINTENANCE: Traits(
@@ -150,6 +151,9 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.CUSTOM_RESOURCE_DEFINITIONS: Awaited("CRDs with the fields of this operator"),
     WaitFor.FORMER_TENANT: Awaited(
         "a decision by an administrator: a Server was deleted and created again, and its tenant is ambiguous"
+    ),
+    WaitFor.DRIVE_OWED: Awaited(
+        "a decision by an administrator: a drive may have data of a claim that exists and uses another Server"
     ),
     WaitFor.POWER_OFF: Awaited("power Off: graceful first, forced after `timeouts.graceful`", "power_timeout"),
     WaitFor.POWER_ON: Awaited("power On", "power_timeout"),

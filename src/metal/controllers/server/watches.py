@@ -12,12 +12,14 @@ from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.server.settings import ServerSettings
+from metal.controllers.server.tenancy import owed_drives
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.condition_types import BOOTED, RESET
 from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
 from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
+from metal.evidence import outstanding
 from metal.evidence.keys import KeyStore
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
@@ -47,12 +49,16 @@ def setup_servers(
         context, settings, pool, servers=runtime.informer(kinds.server), claims=runtime.informer(kinds.claim),
         configs=runtime.informer(kinds.boot_config), bmcs=runtime.informer(kinds.bmc),
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
-        maintenances=runtime.informer(kinds.maintenance), endpoint_defaults=endpoint_defaults or BMCEndpointDefaults(),
+        maintenances=runtime.informer(kinds.maintenance),
+        owed=runtime.informer(kinds.evidence, labels=outstanding.selector(kinds)),
+        endpoint_defaults=endpoint_defaults or BMCEndpointDefaults(),
         keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.claims.add_index(BY_SERVER, server_index)
+    deps.servers.add_index(outstanding.BY_DRIVE, owed_drives.server_index)
+    deps.owed.add_index(outstanding.BY_DRIVE, outstanding.drive_index)
     deps.servers.add_index(progress.BY_MAC, progress.mac_index)
     deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
     reconciler = ServerReconciler(deps)

@@ -42,19 +42,19 @@ class Runtime:
         self.client = client
         self.metrics = Metrics(registry or CollectorRegistry())
         self._rng = rng or random.Random()
-        self._informers: dict[tuple[str, str, str], Informer[Any]] = {}
+        self._informers: dict[tuple[str, str, str, str], Informer[Any]] = {}
         self._background: list[tuple[str, Run]] = []
         self._sources = Tasks("informer")
         self._workers = Workers()
         self._helpers = Tasks("background")
         self._started = False
 
-    def informer(self, kind: Kind[T], namespace: str = "") -> Informer[T]:
-        """The shared informer of a kind; of one namespace when given. Created at first use, also after start."""
-        identity = (kind.api_version, kind.plural, namespace)
+    def informer(self, kind: Kind[T], namespace: str = "", *, labels: str = "") -> Informer[T]:
+        """The shared informer of a kind; of one namespace or selector when given. Created at first use, also later."""
+        identity = (kind.api_version, kind.plural, namespace, labels)
         informer = self._informers.get(identity)
         if informer is None:
-            informer = Informer(self.client, kind, namespace=namespace, rng=self._fork())
+            informer = Informer(self.client, kind, namespace=namespace, labels=labels, rng=self._fork())
             self._informers[identity] = informer
             if self._started:
                 self._sources.spawn(kind.plural, informer.run)

@@ -5,7 +5,8 @@ from typing import Any
 
 from metal.api.network import NetworkInterface
 from metal.api.sanitization import RAIDVolume, VolumeDrive
-from metal.api.server import Processor, Storage, StorageDrive, StorageVolume
+from metal.api.server import Processor
+from metal.api.storage import Storage, StorageDrive, StorageVolume
 from metal.bmc import inventory as bmc
 from metal.machine import interfaces
 from metal.machine.quantity import quantity
@@ -49,7 +50,7 @@ def _storage(s: bmc.Storage) -> Storage:
         drives=tuple(
             StorageDrive(
                 name=d.name, media_type=d.media_type, type=d.type, capacity=quantity(d.capacity_bytes),
-                vendor=d.vendor, model=d.model, serial_number=d.serial_number, state=d.state,
+                vendor=d.vendor, model=d.model, serial_number=d.serial_number, wwn=d.wwn, state=d.state,
             )
             for d in s.drives
         ),

@@ -9,7 +9,7 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_unfinished
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import recreated, sanitization_policy
+from metal.controllers.server.tenancy import owed_drives, recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
 from metal.kube.controller.controller import Requeue
 
@@ -58,6 +58,7 @@ async def _release(scope: Scope) -> Requeue:
     """A manager that continues after a crash in here finds status.sanitization, and does not erase again."""
     result = scope.status.sanitization
     await recreated.close_records(scope)
+    await owed_drives.settle(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
         return scope.transition(

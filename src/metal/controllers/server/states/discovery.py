@@ -15,7 +15,7 @@ from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import recreated
+from metal.controllers.server.tenancy import owed_drives, recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission, Where
@@ -51,7 +51,7 @@ async def run(scope: Scope) -> Requeue:
     busy = await power.converge(scope, PowerState.OFF, "discovered")
     if busy is not None:
         return busy
-    outstanding = await recreated.before_available(scope)
+    outstanding = await recreated.before_available(scope) or await owed_drives.before_available(scope)
     if outstanding is not None:
         return outstanding
     inventory.record(scope)

@@ -6,6 +6,7 @@ from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.netboot import ignition, probe_boot
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import owed_drives
 from metal.kube.controller.controller import Requeue
 
 
@@ -18,6 +19,8 @@ async def run(scope: Scope) -> Requeue:
         scope.condition(ConditionType.INVENTORY_COMPLETE, False, "PartlyRead", "; ".join(inventory.problems)[:1000])
     else:
         scope.condition(ConditionType.INVENTORY_COMPLETE, True, "Read", "the BMC's inventory was read")
+    if (busy := await owed_drives.before_boot(scope)) is not None:
+        return busy
     try:
         text = ignition.discovery(scope.settings.probe_bundle, scope.settings.registry_url, scope.server.uuid)
     except ValueError as exc:

@@ -36,7 +36,7 @@ from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import firmware
+from metal.controllers.server.tenancy import firmware, owed_drives
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.evidence import record
 from metal.evidence.progress import progress
@@ -106,6 +106,8 @@ async def _prepare(scope: Scope) -> Requeue | None:
         return scope.fail(Reason.INVALID_SPEC, str(exc))
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
+        if (busy := await owed_drives.before_erasure(scope)) is not None:
+            return busy
         await scope.require_latest()  # a former leader must not overwrite the configuration of a discovery in progress
         await probe_boot.write(scope, text)
     return None

@@ -1,0 +1,280 @@
+"""Drives with data of another server's tenant: a drive that was moved, or all drives after a mainboard was replaced.
+
+In: the drives that the BMC or the probe found in this server. Each is looked up by its identity
+(`metal.machine.drive_identity`) in two indexes: the drives in the open records of deleted Servers
+(`metal.evidence.outstanding`), and the drives of all Servers whose claim may have data on them. Both are caches; what
+they find is confirmed from the API.
+
+- A claim exists that may own the data: nothing is booted, erased or given away (`before_boot`, `before_available`,
+  `before_erasure`). The server waits (`DriveOwed`) until the drive or the claim is gone, or an administrator accepts.
+- No such claim exists: the server begins with its cleanup, to the strictest policy that applies to the data, before it
+  becomes Available. `settle` then records the result in the records of deleted Servers.
+
+Out: `status.owedDrives` and the condition `DriveOwed`, which name drive, claim, evidence and former server. `accept`
+(operation=accept-owed-drives) sets `acceptedAt` there; such a drive does not stop this server any more.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+import structlog
+
+from metal.api.claim import ServerClaim
+from metal.api.names import OPERATION
+from metal.api.sanitization import KnownDrive, OwedDrive, Policy
+from metal.api.server import Server, State
+from metal.controllers.server import identity
+from metal.controllers.server.bmc import inventory_summary
+from metal.controllers.server.reasons import ConditionType, WaitFor
+from metal.controllers.server.scope import Scope
+from metal.evidence import outstanding, record
+from metal.evidence.drives import describe
+from metal.evidence.outstanding import BY_DRIVE
+from metal.evidence.signing import KeyUnusable
+from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import Key
+from metal.machine import drive_identity
+from metal.machine.report import drives_in
+from metal.machine.uuids import spellings
+
+ACCEPT = "accept-owed-drives"
+"""Operation: the data of former claims on drives of this server is not protected and not erased for them."""
+_log = structlog.get_logger(__name__)
+_MOST = 64
+"""Most drives that status.owedDrives lists."""
+_LONGEST = 1500
+"""Characters of the drives in a message."""
+
+
+def server_index(server: Server) -> Iterable[str]:
+    """Index of Servers by the keys of their drives."""
+    return {key for drive in drives_of(server) for key in drive_identity.keys(drive)}
+
+
+def drives_of(server: Server) -> tuple[KnownDrive, ...]:
+    """The drives that a Server is known to have; those of its BMC before the first discovery."""
+    return server.status.drives or drives_in(server.status.storages)
+
+
+async def before_boot(scope: Scope) -> Requeue | None:
+    """Before the discovery boots the machine: the wait if a claim may own a drive that the BMC lists, else None."""
+    return await _protect(scope, drives_in(scope.status.storages))
+
+
+async def before_erasure(scope: Scope) -> Requeue | None:
+    """Before an erasure begins: the wait if a claim of another server may own a drive, else None. Raises BMCError."""
+    found = await scope.connected().inventory(scope.uri)
+    listed = drives_in(inventory_summary.of_inventory(found, ())["storages"])
+    return await _protect(scope, (*scope.status.drives, *listed))
+
+
+async def before_available(scope: Scope) -> Requeue | None:
+    """At the end of a discovery: the wait, the cleanup when the data is of no claim that exists, or None."""
+    busy = await _protect(scope, scope.status.drives or drives_in(scope.status.storages), complete=True)
+    if busy is not None:
+        return busy
+    owed = _open(scope.status.owed_drives)
+    return _clean_up_first(scope, owed) if owed else None
+
+
+async def _protect(scope: Scope, drives: Iterable[KnownDrive], *, complete: bool = False) -> Requeue | None:
+    """Record the owed drives; the wait if a claim may own the data on one. `complete`: these are all drives."""
+    before = scope.status.owed_drives
+    found = tuple(_with_decision(one, before) for one in await _find(scope, drives))
+    settled = () if complete else tuple(one for one in before if one not in _open(before) and one not in found)
+    scope.set(owed_drives=(*found, *settled)[:_MOST])
+    owned = [one for one in _open(found) if one.claim]
+    if owned:
+        return _wait(scope, owned)
+    known = scope.find_condition(ConditionType.DRIVE_OWED)
+    if known is not None and known.status == "True" and not found:
+        scope.condition(ConditionType.DRIVE_OWED, False, "NothingOwed", "no drive has data of another server's claim")
+    return None
+
+
+def _open(owed: Iterable[OwedDrive]) -> list[OwedDrive]:
+    """Those that are neither erased nor accepted."""
+    return [one for one in owed if one.erased_at is None and one.accepted_at is None]
+
+
+def _with_decision(found: OwedDrive, before: Iterable[OwedDrive]) -> OwedDrive:
+    """What was found, with the times at which this data on this drive was erased or accepted before."""
+    for one in before:
+        same_data = (one.server, one.claim_uid) == (found.server, found.claim_uid)
+        if same_data and drive_identity.same(one.drive, found.drive):
+            return msgspec.structs.replace(found, erased_at=one.erased_at, accepted_at=one.accepted_at)
+    return found
+
+
+async def _find(scope: Scope, drives: Iterable[KnownDrive]) -> list[OwedDrive]:
+    """The drives with data of another server's claim; an empty `claim` means that no such claim exists."""
+    unique = {keys: drive for drive in drives if (keys := drive_identity.keys(drive))}
+    found = [one for drive in unique.values() for one in (*await _in_records(scope, drive), *_in_servers(scope, drive))]
+    if not found:
+        return []
+    claims = _Claims(scope)
+    named = [msgspec.structs.replace(one, claim=await claims.name_of(one)) for one in found]
+    return [one for one in named if one.claim or one.policy != Policy.NONE]
+
+
+async def _in_records(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
+    """The open records that list the drive. Those of this system's UUID are `recreated`'s."""
+    found = []
+    for name in _records_of(scope, (drive,)):
+        evidence = await record.find(scope.context.client, scope.context.kinds, name)
+        if evidence is None or drive_identity.find(drive, outstanding.unsettled(evidence)) is None:
+            continue
+        found.append(
+            OwedDrive(
+                drive=drive, server=evidence.spec.server_ref.name, claim_uid=evidence.spec.claim_uid,
+                evidence=name, policy=evidence.spec.policy or Policy.NONE,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _records_of(scope: Scope, drives: Iterable[KnownDrive]) -> list[str]:
+    """Names of the open records that list one of these drives, without those of this system's UUID."""
+    own = () if identity.problem(scope.server) else spellings(scope.server.uuid)
+    near = (
+        r for drive in drives for key in drive_identity.keys(drive) for r in scope.deps.owed.by_index(BY_DRIVE, key)
+    )
+    return sorted({one.metadata.name for one in near if one.spec.system_uuid not in own})
+
+
+def _in_servers(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
+    """The other Servers that had the drive when a claim may have written to it."""
+    near = {
+        s.metadata.name: s for key in drive_identity.keys(drive) for s in scope.deps.servers.by_index(BY_DRIVE, key)
+    }
+    near.pop(scope.name, None)
+    return [
+        OwedDrive(
+            drive=drive, server=name, claim_uid=server.status.tenant,
+            policy=server.status.sanitization_policy or scope.settings.sanitization_policy,
+        )
+        for name, server in sorted(near.items())
+        if _may_hold_data(server) and drive_identity.find(drive, drives_of(server)) is not None
+    ]  # fmt: skip
+
+
+def _may_hold_data(server: Server) -> bool:
+    status = server.status
+    return server.spec.server_claim_ref is not None or bool(status.tenant and not status.sanitization)
+
+
+class _Claims:
+    """Existing claims: from the cache, and before one is taken to be gone, once from the API."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._listed: list[ServerClaim] | None = None
+
+    async def name_of(self, owed: OwedDrive) -> str:
+        """Namespace and name of the claim that may own the data; empty if there is none. Raises ApiError."""
+        former = self._scope.deps.servers.get(Key(owed.server))
+        ref = former.spec.server_claim_ref if former is not None else None
+        known = self._scope.deps.claims.get(Key(ref.name, ref.namespace)) if ref is not None else None
+        if known is not None and _owns(known, owed):
+            return f"{known.metadata.namespace}/{known.metadata.name}"
+        names = (f"{c.metadata.namespace}/{c.metadata.name}" for c in await self._list() if _owns(c, owed))
+        return next(names, "")
+
+    async def _list(self) -> list[ServerClaim]:
+        if self._listed is None:
+            context = self._scope.context
+            self._listed = list((await context.client.list(context.kinds.claim)).items)
+        return self._listed
+
+
+def _owns(claim: ServerClaim, owed: OwedDrive) -> bool:
+    """True for the claim that wrote the data; without its UID, for a claim that names the former server."""
+    if claim.metadata.deletion_timestamp is not None:
+        return False
+    if owed.claim_uid:
+        return claim.metadata.uid == owed.claim_uid
+    return claim.spec.server_ref is not None and claim.spec.server_ref.name == owed.server
+
+
+def _wait(scope: Scope, owed: list[OwedDrive]) -> Requeue:
+    operation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT}"
+    text = (
+        f"a decision by an administrator: {_sentence(owed)}. The machine is not changed. If the mainboard of server "
+        f"{owed[0].server} was replaced, set its spec.systemUUID to {scope.server.uuid} and delete Server "
+        f"{scope.name}; else return the drive, or delete the claim to have the drive erased; or continue without "
+        f"protecting that data: kubectl annotate servers {scope.name} {operation}"
+    )
+    scope.condition(ConditionType.DRIVE_OWED, True, "ClaimExists", text)
+    return scope.wait(WaitFor.DRIVE_OWED, text)
+
+
+def _sentence(owed: Iterable[OwedDrive]) -> str:
+    return "; ".join(dict.fromkeys(map(_describe, owed)))[:_LONGEST]
+
+
+def _describe(one: OwedDrive) -> str:
+    whose = f"claim {one.claim}" if one.claim else f"a deleted claim ({one.claim_uid or 'UID unknown'})"
+    proof = f", SanitizationEvidence {one.evidence}" if one.evidence else ""
+    return f"{describe(one.drive)} may have data of {whose} of server {one.server}{proof}"
+
+
+def _clean_up_first(scope: Scope, owed: list[OwedDrive]) -> Requeue:
+    policy = Policy.PURGE if any(one.policy == Policy.PURGE for one in owed) else Policy.CLEAR
+    text = f"{_sentence(owed)}; the server is erased before it becomes Available"
+    if scope.server.spec.server_claim_ref is not None:
+        return _wait(scope, owed)
+    scope.condition(ConditionType.DRIVE_OWED, True, "NotErased", text)
+    scope.set(
+        tenant=owed[0].claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
+        boot_window=None, boot_attempts=0,
+    )  # fmt: skip
+    scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "the data of the last tenant is erased first")
+    _log.warning("drive with data of another server's tenant", server=scope.name, former=owed[0].server)
+    return scope.transition(State.CLEANUP, text, warning=True)
+
+
+async def settle(scope: Scope) -> None:
+    """After a cleanup: record its result for the drives, also in the records of deleted Servers. Raises ApiError."""
+    status = scope.status
+    if status.sanitization == "Accepted" and _open(status.owed_drives):
+        _accept(scope, "an administrator accepted the sanitization failure")
+    if status.sanitization not in (Policy.CLEAR, Policy.PURGE):
+        return
+    for name in _records_of(scope, status.drives):
+        await _settle(scope, name, status.drives)
+    if status.owed_drives:
+        erased = tuple(msgspec.structs.replace(one, erased_at=one.erased_at or scope.now) for one in status.owed_drives)
+        scope.set(owed_drives=erased)
+        text = f"{_sentence(erased)}: erased (SanitizationEvidence {status.sanitization_evidence})"
+        scope.condition(ConditionType.DRIVE_OWED, False, "Erased", text)
+
+
+async def _settle(scope: Scope, name: str, erased: Iterable[KnownDrive]) -> None:
+    context, status = scope.context, scope.status
+    evidence = await record.find(context.client, context.kinds, name)
+    if evidence is None or evidence.status.phase:
+        return
+    with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
+        key = await scope.deps.keys.signing_key()
+        await outstanding.settle(
+            context.client, context.kinds, evidence, erased, status.sanitization, status.sanitization_evidence, key,
+            scope.now,
+        )  # fmt: skip
+
+
+def accept(scope: Scope) -> None:
+    """Execute operation=accept-owed-drives: an Event says what was accepted, or that there is nothing to accept."""
+    if _open(scope.status.owed_drives):
+        _accept(scope, "an administrator accepted it")
+        scope.clear_wait()
+    else:
+        scope.record_event("NothingOwed", f"operation {ACCEPT} has no effect: no drive is owed", warning=True)
+
+
+def _accept(scope: Scope, why: str) -> None:
+    owed = scope.status.owed_drives
+    text = f"{why}: {_sentence(_open(owed))}"
+    scope.set(owed_drives=tuple(msgspec.structs.replace(o, accepted_at=o.accepted_at or scope.now) for o in owed))
+    scope.condition(ConditionType.DRIVE_OWED, False, "Accepted", text)
+    scope.record_event("DriveAccepted", text, warning=True)

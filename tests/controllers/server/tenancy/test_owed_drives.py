@@ -1,0 +1,238 @@
+"""A drive is recognized in another server: a living claim's data is not touched, a former one's is erased first."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from metal.api.server import Server
+from metal.bmc.inventory import Drive, Inventory, Storage
+from metal.bmc.systems import SystemInfo
+from tests.controllers.fakebmc import FakeBMC
+from tests.controllers.server.steps import claimed_and_booted, condition, operate, reasons
+from tests.controllers.server.tenancy.test_sanitization import ERASE, disks, released
+from tests.controllers.world import KINDS, NS, World, world
+
+pytestmark = pytest.mark.looptime
+
+TRUSTED: dict[str, Any] = {**ERASE, "race_window": 1.0}
+"""No lease of the second machine is known, so its boots are confirmed by time alone."""
+OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
+
+
+class OtherBMC(FakeBMC):
+    """Another machine: other UUID, serial number and network card."""
+
+    def _info(self) -> SystemInfo:
+        return replace(super()._info(), serial_number="S2")
+
+    async def inventory(self, uri: str) -> Inventory:
+        found = await super().inventory(uri)
+        nics = tuple(replace(nic, mac_address="52:54:00:77:00:22") for nic in found.network_interfaces)
+        return replace(found, network_interfaces=nics)
+
+
+def shows(bmc: FakeBMC, *serials: str) -> None:
+    """The BMC lists these drives, in its own spelling."""
+    drives = tuple(Drive(name=f"Bay {serial}", serial_number=f" {serial.upper()} ") for serial in serials)
+    bmc.storages = (Storage(name="RAID", state="Enabled", drives=drives),)
+
+
+async def other_server(w: World, *serials: str) -> FakeBMC:
+    """A second machine with these drives gets a Server."""
+    bmc = OtherBMC(uuid=OTHER)
+    w.pool.bmcs["10.0.0.10"] = bmc
+    shows(bmc, *serials)
+    await w.add_server("s2", uuid=OTHER, address="10.0.0.10")
+    return bmc
+
+
+async def gone(w: World) -> None:
+    """The first Server is deleted; its machine, and the record of its outstanding erasure, remain."""
+    await w.client.delete(KINDS.server, "s1")
+    await w.until_gone(KINDS.server, "s1")
+
+
+async def erase(w: World, name: str) -> None:
+    """Play boot operator, boot server and machine of one cleanup."""
+    await w.until_true(lambda s: s.status.state == "Cleanup" and s.spec.boot_configuration_ref is not None
+                       and s.spec.boot_configuration_ref.namespace == NS, name)  # fmt: skip
+    await w.settle()
+    await w.config_ready(name)
+    await w.until_true(_is_erasing, name)
+    await w.fetch_script(name)
+    await w.fetch_ignition(name)
+    await w.erase(name)
+
+
+def _is_erasing(server: Server) -> bool:
+    window = server.status.boot_window
+    return (
+        window is not None
+        and (window.purpose, window.phase) == ("Sanitization", "Open")
+        and (server.status.power_state == "On")
+    )
+
+
+def is_waiting(server: Server) -> bool:
+    return server.status.wait is not None and server.status.wait.for_ == "DriveOwed"
+
+
+async def deleted_while_dirty(w: World) -> None:
+    await released(w)
+    await w.until("Cleanup")
+    await gone(w)
+
+
+async def still_there_and_dirty(w: World) -> None:
+    await released(w)
+    await w.until("Cleanup")
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A drive with data of a former claim is recognized in another server, which is erased before it is Available.",
+)
+@pytest.mark.parametrize("begin", [deleted_while_dirty, still_there_and_dirty])
+async def test_a_moved_drive_is_erased_before_its_new_server_is_available(
+    begin: Callable[[World], Awaitable[None]],
+) -> None:
+    """The condition names drive, former server and evidence; the open record is closed with the erasure's evidence."""
+    async with world(**TRUSTED) as w:
+        await begin(w)
+        await other_server(w)
+        await w.boot_probe("s2")
+        found = await w.until("Cleanup", "s2")
+        await erase(w, "s2")
+        await w.discover("s2")
+        server = await w.server("s2")
+        records = {one.metadata.name: one for one in await w.evidence()}
+    assert condition(found, "DriveOwed") == ("True", "NotErased")
+    (owed,) = found.status.owed_drives
+    assert (owed.server, owed.claim, owed.drive.serial_number) == ("s1", "", "serial-sda")
+    assert condition(server, "DriveOwed") == ("False", "Erased")
+    assert server.status.sanitization == "Clear"
+    if begin is deleted_while_dirty:
+        closed = records[owed.evidence]
+        assert (closed.status.phase, closed.status.drives[0].result) == ("Succeeded", "Succeeded")
+        assert KINDS.key("owed-by") not in closed.metadata.labels
+
+
+@pytest.mark.behaviour(
+    "Cleanup", "A server with a drive whose claim exists is not booted, erased or given away until a decision."
+)
+async def test_a_living_claims_drive_that_its_bmc_shows_is_not_even_booted() -> None:
+    """A replaced mainboard: the new Server waits in Initial, its machine is unchanged; the message has the ways out."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        bmc = await other_server(w, "serial-sda")
+        server = await w.until_true(is_waiting, "s2")
+        await asyncio.sleep(600)
+        server = await w.server("s2")
+        writes = bmc.writes()
+    assert (server.status.state, writes) == ("Initial", [])
+    assert condition(server, "DriveOwed") == ("True", "ClaimExists")
+    for word in ("default/c1", "s1", "spec.systemUUID", OTHER, "accept-owed-drives"):
+        assert word in server.status.waiting_for
+
+
+async def test_a_living_claims_drive_that_only_the_probe_sees_is_not_given_away() -> None:
+    """The server stays in Discovery, powered off; when the claim is gone, its drive is erased here."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await other_server(w)
+        await w.boot_probe("s2")
+        server = await w.until_true(is_waiting, "s2")
+        assert (server.status.state, server.status.power_state) == ("Discovery", "Off")
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Cleanup", "s2", within=600)
+
+
+async def test_a_claim_that_outlives_its_server_keeps_its_drive() -> None:
+    """The record of the deleted Server names the claim, which is found in the API by its UID."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await gone(w)
+        await other_server(w, "serial-sda")
+        server = await w.until_true(is_waiting, "s2")
+    (owed,) = server.status.owed_drives
+    assert (owed.claim, owed.server, owed.evidence) == ("default/c1", "s1", f"owed-{owed.evidence[5:]}")
+
+
+async def test_an_administrator_accepts_a_moved_drive() -> None:
+    """The server continues without an erasure; the status and an Event say when and what was accepted."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await other_server(w, "serial-sda")
+        await w.until_true(is_waiting, "s2")
+        await operate(w, "accept-owed-drives", "s2")
+        await w.discover("s2")
+        server, seen = await w.server("s2"), await reasons(w)
+        await operate(w, "accept-owed-drives", "s2")
+        again = await reasons(w)
+    assert (condition(server, "DriveOwed"), "DriveAccepted" in seen) == (("False", "Accepted"), True)
+    assert server.status.owed_drives[0].accepted_at is not None
+    assert "NothingOwed" in again - seen
+
+
+async def test_a_drive_that_was_returned_holds_nobody_up() -> None:
+    """The wait ends when neither BMC nor probe finds the drive any more."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        bmc = await other_server(w, "serial-sda")
+        await w.until_true(is_waiting, "s2")
+        shows(bmc)
+        disks(w, "sdb")
+        server = await w.discover("s2")
+    assert (condition(server, "DriveOwed"), server.status.owed_drives) == (("False", "NothingOwed"), ())
+
+
+async def test_an_erasure_does_not_begin_while_a_living_claims_drive_is_in_the_server() -> None:
+    """The drive came while a tenant used the server, so only the BMC's inventory shows it before the erasure."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sdz")
+        other = await other_server(w)
+        await w.discover("s2")
+        await w.add_claim("c2", serverRef={"name": "s2"})
+        await w.boot_claim("c2", "s2")
+        disks(w, "sda")
+        await claimed_and_booted(w, serverRef={"name": "s1"})
+        shows(other, "serial-sda")
+        await w.client.delete(KINDS.claim, "c2", "default")
+        server = await w.until_true(is_waiting, "s2", within=900)
+        boots = other.network_boots
+        await asyncio.sleep(600)
+        assert other.network_boots == boots
+        await operate(w, "accept-owed-drives", "s2")
+        disks(w, "sdz", "sda")
+        await erase(w, "s2")
+        await w.until("Available", "s2")
+    assert server.status.state == "Cleanup"
+
+
+@pytest.mark.parametrize("model", ["SAMSUNG MZ7LH480", ""])
+async def test_a_clean_drive_may_move(model: str) -> None:
+    """A drive of an Available server, and another model with the same serial number, hold nothing up."""
+    async with world(**TRUSTED) as w:
+        w.disks = [_disk(model="ST4000NM0035")]
+        await (claimed_and_booted(w) if model else _available(w))
+        w.disks = [_disk(model=model)]
+        await other_server(w)
+        server = await w.discover("s2")
+    assert server.status.owed_drives == ()
+
+
+async def _available(w: World) -> None:
+    await w.add_server()
+    await w.discover()
+
+
+def _disk(**more: Any) -> dict[str, Any]:
+    return {"name": "sda", "rotational": False, "sizeBytes": 1 << 40, "serial": "serial-sda", **more}
