@@ -5,11 +5,14 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from metal.apiserver.auth import kubeconfig, tls
+from metal.apiserver.auth import kubeconfig
 from metal.apiserver.auth.access import MASTERS
+from metal.apiserver.auth.addresses import EVERYWHERE, reachable_names
+from metal.apiserver.auth.serving import ServingCertificate
 from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.client import InProcessClient
@@ -20,14 +23,15 @@ from metal.apiserver.web.app import application
 from metal.kube.meta.clock import Clock
 
 SHUTDOWN_SECONDS = 1.0
-_EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on
 
 
 class EmbeddedAPI:
-    """A Kubernetes API in this process, and over TLS once it listens.
+    """A Kubernetes API in this process, and over TLS once it listens, with the `certificate`.
 
     data_dir: folder for objects, keys and tokens (mode 0700); None stores nothing (tests, virtual time).
     """
+
+    certificate: ServingCertificate
 
     def __init__(self, data_dir: Path | None, clock: Clock, *, rng: random.Random | None = None) -> None:
         self._data_dir = data_dir
@@ -47,11 +51,16 @@ class EmbeddedAPI:
         """Load the stored objects and start to serve in-process clients. Raises JournalError."""
         await self.backend.start()
 
-    async def listen(self, host: str = "127.0.0.1", port: int = 8443) -> int:
-        """Serve over TLS and write the kubeconfig. Port 0 selects a free port; returns the port. Raises TokenError."""
+    async def listen(self, host: str = "127.0.0.1", port: int = 8443, *, advertise: str = "") -> int:
+        """Serve over TLS and write the kubeconfig. Port 0 selects a free port; returns the port. Raises TokenError.
+
+        The certificate has the names of loopback and of `host`, or all of this machine's when that stands for every
+        address, and the host of `advertise`: the URL under which clients elsewhere connect, which the kubeconfig has.
+        """
         folder = self._folder()
         tokens = Tokens.load(folder / "tokens.csv")
-        identity = tls.ensure(folder, () if host in _EVERYWHERE else (host,), self._clock())
+        self.certificate = certificate = self._serving(folder, host, advertise)
+        context = certificate.open()
         runner = web.AppRunner(
             application(self.backend, tokens, folder),
             handler_cancellation=True,
@@ -60,13 +69,26 @@ class EmbeddedAPI:
         )
         await runner.setup()
         self._runner = runner
-        await web.TCPSite(runner, host, port, ssl_context=identity.context()).start()
+        await web.TCPSite(runner, host, port, ssl_context=context).start()
         port = int(runner.addresses[0][1])
-        reached = "127.0.0.1" if host in _EVERYWHERE else host
-        self._url = f"https://[{reached}]:{port}" if ":" in reached else f"https://{reached}:{port}"
-        authority = identity.authority.read_bytes()
-        kubeconfig.write(self.kubeconfig, server=self._url, authority=authority, token=tokens.admin)
+        reached = "127.0.0.1" if host in EVERYWHERE else host
+        self._url = advertise or (f"https://[{reached}]:{port}" if ":" in reached else f"https://{reached}:{port}")
+        certificate.follow_authority(
+            lambda pem: kubeconfig.write(self.kubeconfig, server=self._url, authority=pem, token=tokens.admin)
+        )
+        self.backend.tasks.spawn("serving certificate", certificate.run)
         return port
+
+    def _serving(self, folder: Path, host: str, advertise: str) -> ServingCertificate:
+        hostname = urlsplit(advertise).hostname
+        advertised = (hostname,) if hostname else ()
+        certificate = ServingCertificate(folder, lambda: (*reachable_names(host), *advertised), self._clock)
+        self.backend.health.add("serving-certificate", certificate.failure)
+        return certificate
+
+    async def crash(self) -> None:
+        """Wait for the first background task that ends, and raise Crashed with its name."""
+        await self.backend.tasks.crash()
 
     @property
     def url(self) -> str:
