@@ -46,7 +46,7 @@ from metal.controllers.server.netboot.boot import clear_override, is_override_ke
 from metal.controllers.server.netboot.progress import has_booted, is_under_way
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import error, parked
-from metal.controllers.server.tenancy import adoption, owed_drives, sanitization
+from metal.controllers.server.tenancy import adoption, owed_drives, sanitization, sanitization_policy
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.controller.controller import Requeue
@@ -62,7 +62,17 @@ RESETS: Mapping[str, ResetType] = {
 _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWER_CYCLE)
 _TRIES = 3
 """How often a request is sent to a busy BMC."""
-KNOWN = (IGNORE, RETRY, sanitization.ACCEPT, owed_drives.ACCEPT, ACCEPT_HOST_KEY, PARK, UNPARK, *RESETS)
+KNOWN = (
+    IGNORE,
+    RETRY,
+    sanitization.ACCEPT,
+    owed_drives.ACCEPT,
+    sanitization_policy.SANITIZE,
+    ACCEPT_HOST_KEY,
+    PARK,
+    UNPARK,
+    *RESETS,
+)
 """Values of the annotation."""
 
 
@@ -81,6 +91,8 @@ async def run(scope: Scope) -> Requeue | None:
     result = _retry(scope) if wanted == RETRY else None
     if wanted == sanitization.ACCEPT:
         result = await _accept_owed(scope)
+    if wanted == sanitization_policy.SANITIZE:
+        result = sanitization_policy.sanitize(scope)
     if wanted == owed_drives.ACCEPT:
         owed_drives.accept(scope)
     if wanted == ACCEPT_HOST_KEY:
