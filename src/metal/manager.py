@@ -30,7 +30,6 @@ from metal.controllers.claim.watches import setup_claims
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.endpoint.watches import setup_endpoints
-from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.watches import setup_servers
@@ -192,7 +191,7 @@ class Manager:
         server_settings = config.server_settings(zipapp())
         setup_servers(context, runtime, parts.pool, server_settings, endpoint_defaults=defaults)
         setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
-        setup_maintenances(context, runtime, MaintenanceSettings(overdue=config.timeouts.maintenance))
+        setup_maintenances(context, runtime, config.maintenance_settings())
         setup_readiness(context, runtime)
         setup_boot_configs(context, runtime, self.images, self._boot_settings())
         self._observe_fleet(metrics)

@@ -42,6 +42,7 @@ class FakeBMC(BMC):
     ignores_led: bool = False
     memory: int = 96 << 30
     storages: tuple[Storage, ...] = ()
+    interfaces: tuple[NetworkInterface, ...] = (NetworkInterface(name="NIC.1", mac_address=MAC),)
     shows: PowerState | None = None
     last_boot: str = ""
     destinations: list[Subscription] = field(default_factory=list)
@@ -106,7 +107,7 @@ class FakeBMC(BMC):
             system=self._info(),
             processors=(Processor(id="CPU1", total_cores=8),),
             storages=self.storages,
-            network_interfaces=(NetworkInterface(name="NIC.1", mac_address=MAC),),
+            network_interfaces=self.interfaces,
             problems=self.problems,
         )
 

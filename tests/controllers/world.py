@@ -65,6 +65,7 @@ class World:
         self.settings = settings
         self.runtime = self._runtime()
         self.disks: list[dict[str, Any]] = []
+        self.macs: dict[str, str] = {}
 
     def _runtime(self, seed: int = 1) -> Runtime:
         runtime = Runtime(self.tap, rng=random.Random(seed))
@@ -74,7 +75,7 @@ class World:
         context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder, metrics)
         setup_servers(context, runtime, self.pool, self.settings, workers=8)
         setup_claims(context, runtime, ClaimSettings(), workers=8)
-        setup_maintenances(context, runtime, MaintenanceSettings())
+        setup_maintenances(context, runtime, MaintenanceSettings(enforced_namespaces=("default",)))
         setup_readiness(context, runtime)
         return runtime
 
@@ -175,7 +176,7 @@ class World:
 
     async def report(self, name: str = "s1", **more: Any) -> None:
         """The probe reports its interface, and `more`."""
-        report = {"networkInterfaces": [{"name": "eth0", "macAddress": "52:54:00:77:00:11", "carrierStatus": "up",
+        report = {"networkInterfaces": [{"name": "eth0", "macAddress": self.macs.get(name, MAC), "carrierStatus": "up",
                                          "ipAddresses": ["10.9.9.9"]}], "storage": self.disks, **more}  # fmt: skip
         window = (await self.server(name)).status.boot_window
         boot = {KINDS.key("boot"): window.id if window is not None else ""}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metal.api.network import LLDPNeighbor
 from metal.api.sanitization import KnownDrive
-from metal.api.server import LLDPNeighbor
 from metal.api.storage import Storage, StorageDrive
 from metal.machine.report import known_drives, memory, network_interfaces, normal_mac, storages
 

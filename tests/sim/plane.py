@@ -17,7 +17,7 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.redfish.pool import RedfishPool
 from metal.bmc.shell import Shell
 from metal.config import Config
-from metal.config.options import Sanitization
+from metal.config.options import Maintenance, Sanitization
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.protocol import Client
@@ -42,7 +42,10 @@ IGNITION = (
 )
 OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, latency=0.03)
 PASSWORD = "factory-default-17"
-CONFIG = Config(probe_image="images.sim/probe:latest", sanitization=Sanitization(policy="None"))
+CONFIG = Config(
+    probe_image="images.sim/probe:latest", sanitization=Sanitization(policy="None"),
+    maintenance=Maintenance(enforced_namespaces=("default",)),
+)  # fmt: skip
 """Where erasing is not the point, tenants' data is left: it costs each life a boot."""
 
 

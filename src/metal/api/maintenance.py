@@ -43,8 +43,9 @@ class ServerMaintenanceSpec(Model, frozen=True, kw_only=True):
 
     policy: Annotated[str, Choice(*Policy), Defaulted()] = Policy.OWNER_APPROVAL.value
     """OwnerApproval or Enforced. OwnerApproval waits until the ServerClaim of the server has the label
-    metal.ironcore.dev/maintenance-approved=true. Enforced does not wait. A server without a claim needs no approval.
-    Defaults to OwnerApproval."""
+    metal.ironcore.dev/maintenance-approved=true. Enforced does not wait, in the namespaces that
+    maintenance.enforcedNamespaces of the manager's configuration names (its own unless set); elsewhere it counts as
+    OwnerApproval. A server without a claim needs no approval. Defaults to OwnerApproval."""
     server_ref: Annotated[LocalRef, Required(), Rule(IMMUTABLE, "serverRef is immutable")] = LocalRef()
     """Server to maintain. Immutable."""
     server_power: Annotated[str, Choice("", "On", "Off")] = ""

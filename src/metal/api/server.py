@@ -11,8 +11,9 @@ from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.interruption import Interruption, OperationRequest
 from metal.api.inventory import Inventory
-from metal.api.markers import IP, Choice, Defaulted, ListMap, Quantity, Required, Rule, TypeSchema
+from metal.api.markers import Choice, Defaulted, ListMap, Quantity, Required, Rule, TypeSchema
 from metal.api.meta import Conditions, Model, ObjectMeta
+from metal.api.network import NetworkInterface
 from metal.api.sanitization import FirmwareReset, KnownDrive, OwedDrive, Policy, SanitizationProgress
 from metal.api.storage import Storage
 
@@ -145,38 +146,6 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     """ServerBootConfiguration of the ServerMaintenance. Set by the controller."""
     bios_settings_ref: LocalRef | None = None
     """Accepted for compatibility. No controller reads it."""
-
-
-class LLDPNeighbor(Model, frozen=True, kw_only=True):
-    """LLDPNeighbor is a switch port that the probe discovered by LLDP."""
-
-    mac_address: str = ""
-    """Chassis ID of the switch, usually a MAC address."""
-    port_id: str = msgspec.field(name="portID", default="")
-    """Port ID of the switch port."""
-    port_description: str = ""
-    """Description of the switch port."""
-    system_name: str = ""
-    """Name of the switch."""
-    system_description: str = ""
-    """Description of the switch."""
-
-
-class NetworkInterface(Model, frozen=True, kw_only=True):
-    """A network interface of the server."""
-
-    name: str
-    """Name in the operating system of the probe if it reported the interface, else the name that the BMC uses."""
-    mac_address: str
-    """MAC address, in lower case with colons."""
-    ip: IP = msgspec.field(name="ip", default=None)
-    """Deprecated and not set. Use ips."""
-    ips: tuple[str, ...] = msgspec.field(name="ips", default=())
-    """IP addresses that the probe reported."""
-    carrier_status: str = ""
-    """Link state of the interface that the probe reported: up or down."""
-    neighbors: tuple[LLDPNeighbor, ...] = ()
-    """Switch ports, reported by LLDP."""
 
 
 class Processor(Model, frozen=True, kw_only=True):

@@ -33,9 +33,7 @@ def problem(section: str, name: str, value: object) -> str:
         return "is 0: write at least 1"
     if name == "probe_image" and text and ("//" in text or not _IMAGE.fullmatch(text)):
         return f"is {text!r}: write an OCI reference without a scheme, such as registry.example/os/discovery:1"
-    if name in ("insecure", "allowed") and isinstance(value, tuple):
-        return _registries(value)
-    return ""
+    return _list(name, value) if isinstance(value, tuple) else ""
 
 
 def combination_problem(config: Config) -> str:
@@ -78,9 +76,20 @@ def _sanitization(name: str, text: str) -> str:
     return ""
 
 
+def _list(name: str, values: tuple[str, ...]) -> str:
+    if name in ("insecure", "allowed"):
+        return _registries(values)
+    return _namespaces(values) if name == "enforced_namespaces" else ""
+
+
 def _registries(names: tuple[str, ...]) -> str:
     wrong = [name for name in names if not _REGISTRY.fullmatch(name)]
     return f"has {wrong[0]!r}: write host or host:port, without a scheme or a path" if wrong else ""
+
+
+def _namespaces(names: tuple[str, ...]) -> str:
+    wrong = [name for name in names if not _NAMESPACE.fullmatch(name)]
+    return f"has {wrong[0]!r}: write names of namespaces in lower case, such as metal-system" if wrong else ""
 
 
 def split_listen(text: str) -> tuple[str, int]:

@@ -130,6 +130,16 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
+class Maintenance:
+    """Maintenances of servers."""
+
+    enforced_namespaces: tuple[str, ...] = ()
+    """Namespaces whose ServerMaintenances may have the policy Enforced, which needs no approval of a claim's owner.
+    Defaults to `namespace`. In any other namespace Enforced counts as OwnerApproval: the right to create maintenances
+    there would otherwise suffice to boot an image on the machine of another tenant."""
+
+
+@dataclass(frozen=True)
 class Election:
     """Leader election of several managers, by a Lease in `namespace` (`metalctl manager --leader-elect`).
 
@@ -185,6 +195,8 @@ class Config:
     """Sanitization after a claim."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     """Deadlines and intervals."""
+    maintenance: Maintenance = field(default_factory=Maintenance)
+    """Maintenances of servers."""
     election: Election = field(default_factory=Election)
     """Leader election."""
 
@@ -215,6 +227,11 @@ class Config:
             namespace=self.namespace, interval=b.check_interval, auto_reset=b.auto_reset, reset_after=b.reset_after,
             event_url=self.event_url, event_slowdown=float(b.event_slowdown),
         )  # fmt: skip
+
+    def maintenance_settings(self) -> MaintenanceSettings:
+        """Return the settings of the ServerMaintenance reconciler."""
+        allowed = self.maintenance.enforced_namespaces or (self.namespace,)
+        return MaintenanceSettings(enforced_namespaces=allowed, overdue=self.timeouts.maintenance)
 
     def server_settings(self, probe_bundle: bytes) -> ServerSettings:
         """Return the settings of the Server reconciler."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_interface
 from typing import Any
 
+from metal.api.network import LLDPNeighbor, NetworkInterface
 from metal.api.sanitization import KnownDrive
-from metal.api.server import LLDPNeighbor, NetworkInterface
 from metal.api.storage import Storage, StorageDrive
 from metal.machine import drive_identity
 from metal.machine.quantity import quantity
@@ -38,6 +38,12 @@ def network_interfaces(report: Mapping[str, object]) -> tuple[NetworkInterface, 
                 neighbors=neighbors.get(name, ()),
             )
     return tuple(found.values())
+
+
+def usb_macs(report: Mapping[str, object]) -> frozenset[str]:
+    """The MAC addresses of interfaces on a USB bus: mostly the BMC's virtual interface, which no BMC lists."""
+    found = (entry for entry in _objects(report.get("networkInterfaces")) if entry.get("bus") == "usb")
+    return frozenset(mac for entry in found if (mac := normal_mac(entry.get("macAddress"))))
 
 
 def storages(report: Mapping[str, object]) -> tuple[Storage, ...]:

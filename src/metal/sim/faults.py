@@ -47,6 +47,8 @@ class Faults:
     """metalprobe repeats its report, and then sends a different one."""
     reports_other: bool = False
     """metalprobe reports with the UUID of another machine."""
+    foreign_interface: bool = False
+    """The report of metalprobe has a network interface that the BMC does not show, as that of another machine."""
     reports_late: bool = False
     """metalprobe reports Options.late seconds later than usual."""
     never_starts: bool = False

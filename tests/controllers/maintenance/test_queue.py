@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from metal.api.core import NAMESPACE
 from metal.api.maintenance import ServerMaintenance
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.conditions import find
@@ -108,6 +109,34 @@ async def test_an_enforced_maintenance_asks_nobody_and_tells_the_claim() -> None
     assert approved is not None
     assert (approved.status, approved.reason) == ("True", "Enforced")
     assert claim.metadata.labels[NEEDED] == "true"
+
+
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "Enforced counts as OwnerApproval in a namespace that the configuration does not name.",
+)
+async def test_enforced_from_a_namespace_that_is_not_named_does_not_touch_another_tenants_machine() -> None:
+    """The running machine is not rebooted; the condition Approved says why and what helps; with approval it goes on."""
+    async with world() as w:
+        await claimed_and_booted(w)
+        boots = w.bmc.network_boots
+        await w.client.create(NAMESPACE, {"metadata": {"name": "team"}})
+        template = {"name": "x", "spec": {"serverRef": {"name": "s1"}, "image": "ghcr.io/evil/os:1"}}
+        spec = {
+            "policy": "Enforced", "serverRef": {"name": "s1"}, "priority": 100,
+            "serverBootConfigurationTemplate": template,
+        }  # fmt: skip
+        await w.client.create(KINDS.maintenance, {"metadata": {"name": "m1", "namespace": "team"}, "spec": spec})
+        await asyncio.sleep(300)
+        found = await w.client.get(KINDS.maintenance, "m1", "team")
+        state, after = (await w.server()).status.state, w.bmc.network_boots
+        await approve(w)
+        await w.until("Maintenance")
+    approved = find(found.status.conditions, "Approved")
+    assert approved is not None
+    assert (approved.status, approved.reason, found.status.state) == ("False", "EnforcedNotAllowed", "Pending")
+    assert "add team to maintenance.enforcedNamespaces" in approved.message
+    assert (state, after) == ("Reserved", boots)
 
 
 @pytest.mark.behaviour(

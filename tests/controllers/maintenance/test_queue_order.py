@@ -13,12 +13,16 @@ from metal.api.maintenance import ServerMaintenance, ServerMaintenanceSpec
 from metal.api.meta import ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
 from metal.controllers.maintenance import queue_order
+from metal.controllers.maintenance.queue_order import ApprovalRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def key(name: str) -> str:
     return f"g/{name}"
+
+
+RULES = ApprovalRules(key, ("a", "b"))
 
 
 def _one(name: str = "m", *, age: int = 0, namespace: str = "a", **spec: Any) -> ServerMaintenance:
@@ -52,8 +56,8 @@ def _server(state: str = "Available", **spec: Any) -> Server:
 )
 def test_priority_then_policy_then_age_then_name(first: ServerMaintenance, second: ServerMaintenance) -> None:
     """Each criterion decides only when those before it are equal."""
-    assert queue_order.rank(first) < queue_order.rank(second)
-    assert queue_order.first([second, first], None, key) is first
+    assert RULES.rank(first) < RULES.rank(second)
+    assert queue_order.first([second, first], None, RULES) is first
 
 
 MAINTENANCES = st.builds(
@@ -75,10 +79,10 @@ def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance]
     claim = _claim(maintenance_approved="true") if approved else _claim()
     shuffled = list(found)
     rng.shuffle(shuffled)
-    free = [m for m in found if queue_order.obstacle(m, _server(), claim, shuffled, key) is None]
+    free = [m for m in found if queue_order.obstacle(m, _server(), claim, shuffled, RULES) is None]
     waits_for_owner = not approved and all(m.spec.policy == "OwnerApproval" for m in found)
     assert len(free) == (0 if waits_for_owner else 1)
-    assert queue_order.first(shuffled, claim, key) == (free[0] if free else None)
+    assert queue_order.first(shuffled, claim, RULES) == (free[0] if free else None)
 
 
 @pytest.mark.parametrize(
@@ -93,17 +97,31 @@ def test_exactly_one_of_several_may_have_a_server(found: list[ServerMaintenance]
 )
 def test_each_obstacle_has_its_reason(server: Server, reason: str | None) -> None:
     """Assigned to another one, in Cleanup, or Parked. Error and Initial are no obstacles."""
-    found = queue_order.obstacle(_one(policy="Enforced"), server, None, [], key)
+    found = queue_order.obstacle(_one(policy="Enforced"), server, None, [], RULES)
     assert (found.reason if found else None) == reason
 
 
 def test_a_missing_approval_says_how_it_is_given_and_holds_up_nobody() -> None:
     """The message has the command; an Enforced one of lower priority is next until then."""
     high, low = _one("high", priority=9), _one("low", policy="Enforced")
-    found = queue_order.obstacle(high, _server(), _claim(), [high, low], key)
+    found = queue_order.obstacle(high, _server(), _claim(), [high, low], RULES)
     assert found is not None
     assert "kubectl label serverclaims -n a c g/maintenance-approved=true" in found.awaited
-    assert queue_order.obstacle(low, _server(), _claim(), [high, low], key) is None
+    assert queue_order.obstacle(low, _server(), _claim(), [high, low], RULES) is None
+
+
+def test_enforced_outside_the_named_namespaces_waits_for_the_owner_and_names_the_ways_out() -> None:
+    """It waits with a reason of its own, behind one of policy Enforced that is allowed; with approval it is next."""
+    foreign, own = _one("m", policy="Enforced", namespace="team", age=9), _one("n", policy="Enforced")
+    found = queue_order.obstacle(foreign, _server(), _claim(), [foreign], RULES)
+    assert found is not None
+    assert found.reason == "EnforcedNotAllowed"
+    assert "create the maintenance in namespace a, or add team to maintenance.enforcedNamespaces" in found.awaited
+    assert "kubectl label serverclaims -n a c g/maintenance-approved=true" in found.awaited
+    assert RULES.rank(own) < RULES.rank(foreign)
+    approved = _claim(maintenance_approved="true")
+    assert queue_order.obstacle(foreign, _server(), approved, [foreign], RULES) is None
+    assert queue_order.obstacle(foreign, _server(), None, [foreign], RULES) is None
 
 
 @pytest.mark.parametrize(("value", "approved"), [("true", True), ("", True), ("false", False)])

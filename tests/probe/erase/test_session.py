@@ -65,16 +65,42 @@ def test_a_registry_that_refuses_the_run_keeps_the_drives_whole(machine: Machine
     assert b"tenant" in medium.read_bytes()
 
 
-def test_a_registry_that_is_away_stops_no_erasure(machine: Machine) -> None:
-    """The final report is repeated until it is accepted."""
+def test_a_registry_that_goes_away_stops_no_erasure(machine: Machine) -> None:
+    """Once the token was accepted, the erasure ends; the final report is repeated until it is accepted."""
     medium = machine.add("vda")
-    peer = Peer(*[NotAccepted("down")] * 20)
+    peer = Peer(None, *[NotAccepted("down")] * 20)
 
     assert run(machine, peer) == 0
     assert is_zero(medium)
     assert peer.reports[-1]["done"]
     assert len(peer.reports) > 20
     assert peer.reports[-1] == peer.reports[-2]
+
+
+@pytest.mark.behaviour("Cleanup", "Nothing is erased before the registry has confirmed the token of the run.")
+def test_nothing_is_erased_while_no_registry_has_confirmed_the_token(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After half an hour without an answer the run ends with EX_TEMPFAIL; the console says that nothing was erased."""
+    medium = machine.add("vda")
+    began = machine.time
+    peer = Peer(*[NotAccepted("down")] * 1000)
+
+    assert run(machine, peer) == 75
+    assert b"tenant" in medium.read_bytes()
+    assert 1700 < machine.time - began <= 1800
+    assert not any(report["done"] for report in peer.reports)
+    assert "nothing was erased" in caplog.text
+
+
+def test_a_registry_that_comes_back_in_time_confirms_the_run(machine: Machine) -> None:
+    """A short outage delays the erasure, and the drives are pending until the token was accepted."""
+    medium = machine.add("vda")
+    peer = Peer(*[NotAccepted("down")] * 30)
+
+    assert run(machine, peer) == 0
+    assert is_zero(medium)
+    assert peer.results()[:31] == [["Pending"]] * 31
 
 
 def test_a_drive_of_the_inventory_that_is_not_there_is_missing(machine: Machine) -> None:

@@ -47,7 +47,7 @@ class _Options:
 @click.option("--reason", default="", help="Reason of the maintenance. Required to start one.")
 @click.option(
     "--policy", type=click.Choice(["Enforced", "OwnerApproval"]), default="OwnerApproval", show_default=True,
-    help="OwnerApproval waits for `metalctl approve CLAIM`; Enforced does not.",
+    help="OwnerApproval waits for `metalctl approve CLAIM`; Enforced does not, in namespaces that the manager allows.",
 )  # fmt: skip
 @click.option(
     "--priority",

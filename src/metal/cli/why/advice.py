@@ -124,6 +124,12 @@ FAILURES: dict[str, Advice] = {
     "ReportLost": Advice(
         "the report of the probe was received but cannot be read", "discover the server again: metalctl retry {name}"
     ),
+    "IdentityMismatch": Advice(
+        "the report of the discovery has network interfaces that the BMC does not show; another machine may have sent "
+        "it, so it is not used",
+        "check which machine answered, then: metalctl retry {name}. If all of the interfaces belong to this server: "
+        "metal.ironcore.dev/operation=accept-reported-interfaces",
+    ),
     "PowerOnTimeout": _POWER,
     "PowerOffTimeout": _POWER,
     "BootConfigurationNotReady": Advice(
@@ -251,6 +257,10 @@ CLAIMS: dict[str, Advice] = {
         "to boot from the disk instead, set spec.bootGeneration of {name} to its status.bootGeneration",
     ),
     "NotBooted": Advice("the image of the claim has not booted yet"),
+    "WeakerThanRequired": Advice(
+        "the sanitizationPolicy of the claim is weaker than the one that applies to its server",
+        "set spec.sanitizationPolicy of {name} to the policy that applies, or to the empty string",
+    ),
     "PowerPending": Advice("the power of the machine is not yet spec.power of the claim"),
 }
 """What a claim reports, by the reason of a condition with status False."""

@@ -34,7 +34,7 @@ async def assign(deps: MaintenanceDeps, maintenance: ServerMaintenance, name: st
         claim = None
     if claim is not None:
         deps.claims.observe(claim)
-    if queue_order.obstacle(maintenance, server, claim, deps.of_server(name), kinds.key) is None:
+    if queue_order.obstacle(maintenance, server, claim, deps.of_server(name), deps.rules) is None:
         await _write(deps, server, maintenance)
 
 
@@ -48,7 +48,7 @@ async def release(deps: MaintenanceDeps, key: Key, name: str) -> None:
     ]
     claim = deps.claim_of(server)
     if is_assigned(key, server):
-        await _write(deps, server, queue_order.first(left, claim, deps.context.kinds.key))
+        await _write(deps, server, queue_order.first(left, claim, deps.rules))
     if claim is not None:
         await claim_labels.update(deps, claim, left)
 

@@ -6,7 +6,7 @@ from metal.api.claim import ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.maintenance import ServerMaintenance
 from metal.api.names import MAINTENANCE_REASON
-from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, rank
+from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, ApprovalRules
 from metal.controllers.maintenance.scope import MaintenanceDeps
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.permissions import Permission
@@ -16,7 +16,7 @@ async def update(deps: MaintenanceDeps, claim: ServerClaim, maintenances: list[S
     """Set or remove label and annotation for the maintenances of the claim's server. Raises ApiError."""
     key = deps.context.kinds.key
     labels, notes = claim.metadata.labels, claim.metadata.annotations
-    reason = _reason(maintenances, key(MAINTENANCE_REASON))
+    reason = _reason(maintenances, key(MAINTENANCE_REASON), deps.rules)
     changed: dict[str, Any] = {}
     if maintenances and labels.get(key(NEEDED)) != "true":
         changed["labels"] = {key(NEEDED): "true"}
@@ -28,9 +28,9 @@ async def update(deps: MaintenanceDeps, claim: ServerClaim, maintenances: list[S
         await _write(deps, claim, changed)
 
 
-def _reason(maintenances: list[ServerMaintenance], annotation: str) -> str:
+def _reason(maintenances: list[ServerMaintenance], annotation: str, rules: ApprovalRules) -> str:
     """The reason of the first maintenance in the queue that has one."""
-    reasons = (one.metadata.annotations.get(annotation, "") for one in sorted(maintenances, key=rank))
+    reasons = (one.metadata.annotations.get(annotation, "") for one in sorted(maintenances, key=rules.rank))
     return next((text for text in reasons if text), "")
 
 

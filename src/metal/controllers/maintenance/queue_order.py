@@ -1,11 +1,13 @@
 """Decides which ServerMaintenance gets a server next, and why others wait. Pure functions.
 
-Maintenances of one server are ordered by priority, Enforced before OwnerApproval, age, namespace and name. One that
-still needs the approval of the claim's owner does not block those behind it. A maintenance that holds the server
+Maintenances of one server are ordered by priority, Enforced before OwnerApproval, age, namespace and name. The policy
+Enforced counts as OwnerApproval in a namespace that the configuration does not name: otherwise the right to create
+maintenances in any namespace would suffice to boot an image on another tenant's machine. A maintenance that still needs
+the approval of the claim's owner does not block those behind it. A maintenance that holds the server
 keeps it until it is deleted, at any rank. A server in Cleanup or Parked is given to none.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -28,11 +30,32 @@ class Obstacle:
     awaited: str
 
 
-def rank(maintenance: ServerMaintenance) -> tuple[int, bool, datetime, str, str]:
-    """Sort key: higher priority, Enforced before OwnerApproval, older, then namespace and name."""
-    meta, spec = maintenance.metadata, maintenance.spec
-    created = meta.creation_timestamp or _LAST
-    return -spec.priority, spec.policy != Policy.ENFORCED, created, meta.namespace, meta.name
+@dataclass(frozen=True)
+class ApprovalRules:
+    """Which maintenances need no approval, and how approvals are spelled."""
+
+    key: Callable[[str], str]
+    """Adds the API group to a label."""
+    enforcing: Collection[str]
+    """Namespaces in which the policy Enforced is allowed."""
+
+    def enforces(self, maintenance: ServerMaintenance) -> bool:
+        """True when the policy is Enforced and allowed in the maintenance's namespace."""
+        return maintenance.spec.policy == Policy.ENFORCED and maintenance.metadata.namespace in self.enforcing
+
+    def is_downgraded(self, maintenance: ServerMaintenance) -> bool:
+        """True when the policy Enforced counts as OwnerApproval."""
+        return maintenance.spec.policy == Policy.ENFORCED and not self.enforces(maintenance)
+
+    def rank(self, maintenance: ServerMaintenance) -> tuple[int, bool, datetime, str, str]:
+        """Sort key: higher priority, Enforced before OwnerApproval, older, then namespace and name."""
+        meta = maintenance.metadata
+        created = meta.creation_timestamp or _LAST
+        return -maintenance.spec.priority, not self.enforces(maintenance), created, meta.namespace, meta.name
+
+    def needs_approval(self, maintenance: ServerMaintenance, claim: ServerClaim | None) -> bool:
+        """True while the approval of the claim's owner is missing."""
+        return claim is not None and not self.enforces(maintenance) and not is_approved(claim, self.key)
 
 
 def is_approved(claim: ServerClaim, key: Callable[[str], str]) -> bool:
@@ -40,17 +63,12 @@ def is_approved(claim: ServerClaim, key: Callable[[str], str]) -> bool:
     return claim.metadata.labels.get(key(APPROVED), "false") != "false"
 
 
-def needs_approval(maintenance: ServerMaintenance, claim: ServerClaim | None, key: Callable[[str], str]) -> bool:
-    """True while the approval of the claim's owner is missing."""
-    return claim is not None and maintenance.spec.policy != Policy.ENFORCED and not is_approved(claim, key)
-
-
 def first(
-    waiting: Iterable[ServerMaintenance], claim: ServerClaim | None, key: Callable[[str], str]
+    waiting: Iterable[ServerMaintenance], claim: ServerClaim | None, rules: ApprovalRules
 ) -> ServerMaintenance | None:
     """The next maintenance that may have the server; those that lack approval are skipped."""
     ready = [one for one in waiting if one.metadata.deletion_timestamp is None]
-    return min((one for one in ready if not needs_approval(one, claim, key)), key=rank, default=None)
+    return min((one for one in ready if not rules.needs_approval(one, claim)), key=rules.rank, default=None)
 
 
 def obstacle(
@@ -58,7 +76,7 @@ def obstacle(
     server: Server,
     claim: ServerClaim | None,
     rivals: Iterable[ServerMaintenance],
-    key: Callable[[str], str],
+    rules: ApprovalRules,
 ) -> Obstacle | None:
     """Why the maintenance cannot have the server now; None when it is next."""
     held = server.spec.server_maintenance_ref
@@ -66,16 +84,37 @@ def obstacle(
         return Obstacle("Queued", f"maintenance {held.namespace}/{held.name}, which holds the server, to end")
     if (found := _server_unavailable(server)) is not None:
         return found
-    if needs_approval(maintenance, claim, key) and claim is not None:
-        return Obstacle(
-            "ApprovalMissing",
-            f"approval by the owner of claim {key_of(claim)}: kubectl label serverclaims -n "
-            f"{claim.metadata.namespace} {claim.metadata.name} {key(APPROVED)}=true",
-        )
-    ahead = first(rivals, claim, key)
+    if (missing := missing_approval(maintenance, claim, rules)) is not None:
+        return missing
+    ahead = first(rivals, claim, rules)
     if ahead is not None and ahead.metadata.uid != maintenance.metadata.uid:
         return Obstacle("Queued", f"maintenance {key_of(ahead)}, which is ahead in the queue")
     return None
+
+
+def missing_approval(
+    maintenance: ServerMaintenance, claim: ServerClaim | None, rules: ApprovalRules
+) -> Obstacle | None:
+    """The approval that is awaited from the claim's owner; None when it was given or is not needed."""
+    if claim is None or not rules.needs_approval(maintenance, claim):
+        return None
+    return Obstacle(
+        "EnforcedNotAllowed" if rules.is_downgraded(maintenance) else "ApprovalMissing",
+        f"approval by the owner of claim {key_of(claim)}: kubectl label serverclaims -n "
+        f"{claim.metadata.namespace} {claim.metadata.name} {rules.key(APPROVED)}=true"
+        f"{_alternative(maintenance, rules)}",
+    )
+
+
+def _alternative(maintenance: ServerMaintenance, rules: ApprovalRules) -> str:
+    """What else helps where the policy Enforced counts as OwnerApproval."""
+    if not rules.is_downgraded(maintenance):
+        return ""
+    namespace = maintenance.metadata.namespace
+    return (
+        f" (policy Enforced counts as OwnerApproval in namespace {namespace}: create the maintenance in namespace "
+        f"{sorted(rules.enforcing)[0]}, or add {namespace} to maintenance.enforcedNamespaces of the configuration)"
+    )
 
 
 def _server_unavailable(server: Server) -> Obstacle | None:

@@ -3,10 +3,10 @@
 All maintenances of a server form a queue (`queue_order`). The next one is assigned the server by
 spec.serverMaintenanceRef; the Server controller then suspends the claim's power, applies LED, network boot and power as
 the maintenance asks, and enters the state Maintenance. A claimed server needs the approval of the claim's owner, a
-label, unless the policy is Enforced. The maintenance holds the server until it is deleted: its finalizer releases the
-server to the next in the queue. It also holds a server that failed, until an administrator has looked at it. After
-`settings.overdue` the condition Overdue is set; nothing ends a maintenance automatically, since only its creator
-knows whether the machine may be powered on again.
+label, unless the policy is Enforced and `settings.enforced_namespaces` allows it. The maintenance holds the server
+until it is deleted: its finalizer releases the server to the next in the queue. It also holds a server that failed,
+until an administrator has looked at it. After `settings.overdue` the condition Overdue is set; nothing ends a
+maintenance automatically, since only its creator knows whether the machine may be powered on again.
 """
 
 from dataclasses import dataclass
@@ -70,8 +70,8 @@ class ServerMaintenanceReconciler:
             scope.condition("Approved", True, "Unclaimed", "no claim holds the server")
             return
         await claim_labels.update(self.deps, claim, self.deps.of_server(server.metadata.name))
-        if queue_order.needs_approval(scope.obj, claim, key):
-            scope.condition("Approved", False, "ApprovalMissing", f"the owner of claim {key_of(claim)} must approve")
+        if found := queue_order.missing_approval(scope.obj, claim, self.deps.rules):
+            scope.condition("Approved", False, found.reason, f"waiting for {found.awaited}")
         elif queue_order.is_approved(claim, key):
             scope.condition("Approved", True, "Approved", f"the owner of claim {key_of(claim)} has approved")
         else:
@@ -79,8 +79,7 @@ class ServerMaintenanceReconciler:
 
     async def _wait_in_queue(self, scope: MaintenanceScope, server: Server) -> Result:
         rivals = self.deps.of_server(server.metadata.name)
-        key = self.deps.context.kinds.key
-        found = queue_order.obstacle(scope.obj, server, self.deps.claim_of(server), rivals, key)
+        found = queue_order.obstacle(scope.obj, server, self.deps.claim_of(server), rivals, self.deps.rules)
         if found is not None:
             scope.pending(found)
             return Done()

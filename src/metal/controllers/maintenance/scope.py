@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.maintenance import MaintenanceState, ServerMaintenance, ServerMaintenanceStatus
 from metal.api.server import Server
-from metal.controllers.maintenance.queue_order import Obstacle
+from metal.controllers.maintenance.queue_order import ApprovalRules, Obstacle
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.controllers.shared.scope import Context, StatusScope
@@ -26,6 +26,11 @@ class MaintenanceDeps:
     servers: Informer[Server]
     claims: Informer[ServerClaim]
     configs: Informer[ServerBootConfiguration]
+
+    @property
+    def rules(self) -> ApprovalRules:
+        """Which maintenances need no approval."""
+        return ApprovalRules(self.context.kinds.key, self.settings.enforced_namespaces)
 
     def claim_of(self, server: Server) -> ServerClaim | None:
         """The claim that holds a server, unless it is being deleted."""

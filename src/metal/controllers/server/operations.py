@@ -26,6 +26,7 @@ from metal.api.claim import ServerClaim
 from metal.api.claim_boot import requests_boot
 from metal.api.interruption import OperationRequest
 from metal.api.names import (
+    ACCEPT_INTERFACES,
     FORCE_OFF,
     FORCE_ON,
     GRACEFUL_RESTART,
@@ -41,14 +42,16 @@ from metal.api.server import State
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCConflict, BMCError, BMCForbidden, BMCNotSupported
 from metal.bmc.power import PowerState, ResetType
 from metal.controllers.server import power
-from metal.controllers.server.bmc import host_key
+from metal.controllers.server.bmc import host_key, reported_interfaces
 from metal.controllers.server.netboot.boot import clear_override, is_override_kept
 from metal.controllers.server.netboot.progress import has_booted, is_under_way
+from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.states import error, parked
+from metal.controllers.server.states import discovery, error, parked
 from metal.controllers.server.tenancy import adoption, owed_drives, sanitization, sanitization_policy
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
+from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
 
@@ -69,6 +72,7 @@ KNOWN = (
     owed_drives.ACCEPT,
     sanitization_policy.SANITIZE,
     ACCEPT_HOST_KEY,
+    ACCEPT_INTERFACES,
     PARK,
     UNPARK,
     *RESETS,
@@ -95,6 +99,8 @@ async def run(scope: Scope) -> Requeue | None:
         result = sanitization_policy.sanitize(scope)
     if wanted == owed_drives.ACCEPT:
         owed_drives.accept(scope)
+    if wanted == ACCEPT_INTERFACES:
+        result = await _accept_interfaces(scope)
     if wanted == ACCEPT_HOST_KEY:
         host_key.accept(scope)
     _refuse(scope, wanted)
@@ -117,6 +123,21 @@ async def _accept_owed(scope: Scope) -> Requeue | None:
             "NothingOwed", f"operation {sanitization.ACCEPT} has no effect: no erasure is outstanding", warning=True
         )
     return result
+
+
+async def _accept_interfaces(scope: Scope) -> Requeue | None:
+    failure = scope.status.failure
+    refused = scope.status.state == State.ERROR and failure and failure.reason == Reason.IDENTITY_MISMATCH
+    try:
+        report = await discovery.read_report(scope) if refused else None
+    except (NotFound, KeyError, msgspec.DecodeError):
+        report = None
+    if report is None:
+        text = f"operation {ACCEPT_INTERFACES} has no effect: no report with foreign interfaces is there"
+        scope.record_event("NothingToAccept", text, warning=True)
+        return None
+    reported_interfaces.accept(scope, report)
+    return error.resume_interrupted(scope)
 
 
 def _refuse(scope: Scope, wanted: str) -> None:

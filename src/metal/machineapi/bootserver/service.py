@@ -27,6 +27,7 @@ from metal.machine import boot_window
 from metal.machine.boot_window import BootContested, Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
+from metal.machine.interfaces import identifying
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
 from metal.machineapi.bootserver.settings import BootSettings
@@ -146,7 +147,7 @@ class BootService:
             return None
 
     async def _leases(self, server: Server) -> frozenset[str]:
-        macs = [interface.mac_address for interface in server.status.network_interfaces if interface.mac_address]
+        macs = identifying(server.status.network_interfaces) - {""}
         return frozenset(map(plain_ip, await self._directory.leases(macs))) if macs else frozenset()
 
     async def _contest(self, server: Server) -> None:

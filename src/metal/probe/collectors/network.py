@@ -34,6 +34,11 @@ def has_carrier(host: Host, name: str) -> bool:
     return host.number(f"{NET}{name}/carrier") == 1
 
 
+def is_usb(host: Host, name: str) -> bool:
+    """Whether the interface is on a USB bus, as the one that a BMC offers to its operating system."""
+    return any(part.startswith("usb") for part in host.real_parts(f"{NET}{name}/device")[:-1])
+
+
 def collect(host: Host, addresses: Addresses) -> list[Fields]:
     """One entry per interface.
 
@@ -51,6 +56,7 @@ def collect(host: Host, addresses: Addresses) -> list[Fields]:
             "ipAddresses": known.get(name, []),
             "macAddress": mac(host, name),
             "carrierStatus": "up" if has_carrier(host, name) else "down",
+            **({"bus": "usb"} if is_usb(host, name) else {}),
         }
         for name in names
     ]

@@ -1,8 +1,12 @@
 """One run of `metalprobe sanitize`: a thread for each unit of drives, and reports to the registry from the main thread.
 
+Nothing is erased before the registry has accepted a first report, and so confirmed that the token is that of a
+sanitization boot of this machine in progress: a machine that booted an outdated or foreign task keeps its drives. The
+report is repeated for `CONFIRM_SECONDS`; then the run ends without erasing.
+
 Drives that one command erases together form a unit. The worker threads record progress on the `Board`; the main thread
-sends a report when a drive has its result, and at intervals. A registry that cannot be reached costs only that report.
-The final report is repeated until the registry accepts or refuses it.
+sends a report when a drive has its result, and at intervals. A registry that cannot be reached then costs only that
+report. The final report is repeated until the registry accepts or refuses it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ from metal.probe.registry import NotAccepted
 
 PROGRESS_SECONDS = 10.0
 """Between two reports of progress, unless a drive has its result."""
+
+CONFIRM_SECONDS = 1800.0
+"""How long the first report is repeated: longer than restarts and updates of a control plane take. Afterwards the
+control plane boots the machine again when its own deadline has passed."""
 
 log = logging.getLogger("metalprobe")
 
@@ -57,6 +65,15 @@ class Reporter:
     seen: int = -1
     """The version of the board that was reported last."""
     _next: float = 0.0
+
+    def confirm(self) -> int:
+        """Send the first report until the registry accepts it; returns an exit code as Agent does."""
+        report, seen = self.board.wire(done=False), self.board.version
+        code = Agent(
+            lambda: report, self.send, self.kit.sleep, self.kit.now, deadline=CONFIRM_SECONDS, random=self.kit.random
+        ).run()
+        self._next, self.seen = self.kit.now() + PROGRESS_SECONDS, seen
+        return code
 
     def progress(self) -> None:
         """Send progress if due. An unreachable registry costs only this report.

@@ -19,7 +19,7 @@ from metal.sim.machine.host import Host
 from metal.sim.machine.ignition import IgnitionError
 from metal.sim.machine.ipxe import Loaded
 from metal.sim.machine.network import AnswerLost, Reply, Unreachable
-from metal.sim.machine.report import report
+from metal.sim.machine.report import FOREIGN_MAC, report
 from metal.sim.machine.state import OS, Disk, Override
 from metal.sim.machine.user_data import operating_system
 
@@ -184,6 +184,8 @@ class Firmware:
         """As metalprobe does: retry with backoff, until accepted or refused."""
         machine, delay = self._machine, 1.0
         data = report(machine.identity, machine.hardware, machine.site.clock(), machine.drives)
+        if machine.faults.foreign_interface:
+            data["networkInterfaces"].append({"name": "eth9", "macAddress": FOREIGN_MAC})
         while True:
             status = await self._send(system, data)
             if 0 < status < 500 and status != 429:

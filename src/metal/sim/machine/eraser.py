@@ -16,6 +16,8 @@ _STEPS = 4
 _SAMPLES = 64
 _SLOW = 100
 _RETRY_MOST = 8.0
+_CONFIRM = 1800.0
+"""Seconds for which the first report is repeated, as `metalprobe sanitize` does."""
 _METHODS = {
     "Purge": ("NVMeSanitizeCryptoErase", "Purge"),
     "Clear": ("NVMeFormatUserDataErase", "Clear"),
@@ -35,11 +37,12 @@ class Eraser:
         self._drives = [_entry(disk, numbers[disk.serial]) for disk in machine.drives]
 
     async def run(self) -> None:
-        """Erase, and report until the final report is accepted or refused."""
+        """Erase once the registry has accepted a report, and report until the final report is accepted or refused."""
         machine = self._machine
+        if not await self._confirmed():
+            return
         for drive in self._drives:
             drive.update(result="Running", startedAt=_stamp(machine.site.clock()))
-        await self._send(done=False)
         for step in range(1, _STEPS + 1):
             seconds = machine.site.options.erase * (_SLOW if machine.faults.slow_drives else 1)
             await machine.pause(seconds / _STEPS)
@@ -52,6 +55,16 @@ class Eraser:
                 await self._send(done=False)
         self._finish()
         await self._send_final()
+
+    async def _confirmed(self) -> bool:
+        """Whether the registry accepts the token; nothing is erased before."""
+        delay, waited = 1.0, 0.0
+        while not _is_final(status := await self._send(done=False)):
+            if waited >= _CONFIRM:
+                return False
+            await self._machine.pause(delay)
+            waited, delay = waited + delay, min(_RETRY_MOST, delay * 2)
+        return 200 <= status < 300
 
     def _finish(self) -> None:
         first = self._machine.hardware.disks[0].serial
@@ -82,7 +95,7 @@ class Eraser:
         delay = 1.0
         while True:
             status = await self._send(done=True)
-            if 0 < status < 500 and status != 429:
+            if _is_final(status):
                 self._system.reported = True
                 return
             await self._machine.pause(delay)
@@ -108,6 +121,11 @@ class Eraser:
             status = 0
         machine.note("report", status=status, done=done)
         return status
+
+
+def _is_final(status: int) -> bool:
+    """Whether the registry accepted or refused a report; otherwise it is sent again."""
+    return 0 < status < 500 and status != 429
 
 
 def _entry(disk: Drive, number: int) -> dict[str, Any]:

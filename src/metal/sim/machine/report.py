@@ -6,6 +6,9 @@ from typing import Any
 from metal.sim.machine.hardware import BIOS_VERSION, GIB, MANUFACTURER, Disk, Hardware
 from metal.sim.machine.identity import Identity
 
+FOREIGN_MAC = "02:05:ff:ff:ff:ff"
+"""A MAC address that belongs to no machine."""
+
 
 def report(
     identity: Identity, parts: Hardware, now: datetime, drives: tuple[Disk, ...] | None = None

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+from metal.api.network import NetworkInterface
 from metal.api.sanitization import RAIDVolume, VolumeDrive
-from metal.api.server import NetworkInterface, Processor
+from metal.api.server import Processor
 from metal.api.storage import Storage, StorageDrive, StorageVolume
 from metal.bmc import inventory as bmc
+from metal.machine import interfaces
 from metal.machine.quantity import quantity
 
 
@@ -24,18 +26,13 @@ def of_inventory(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) 
         "indicator_led": system.indicator_led,
         "processors": tuple(_processor(p) for p in inventory.processors),
         "storages": tuple(_storage(s) for s in inventory.storages),
-        "network_interfaces": _interfaces(inventory, known),
+        "network_interfaces": interfaces.shown_by_bmc(_interfaces(inventory), known),
     }
 
 
-def _interfaces(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) -> tuple[NetworkInterface, ...]:
-    seen = {nic.mac_address for nic in known}
-    fresh = (
-        NetworkInterface(name=nic.name, mac_address=nic.mac_address)
-        for nic in inventory.network_interfaces
-        if nic.mac_address and nic.mac_address not in seen
-    )
-    return (*known, *fresh)
+def _interfaces(inventory: bmc.Inventory) -> tuple[NetworkInterface, ...]:
+    found = (nic for nic in inventory.network_interfaces if nic.mac_address)
+    return tuple(NetworkInterface(name=nic.name, mac_address=nic.mac_address) for nic in found)
 
 
 def _processor(p: bmc.Processor) -> Processor:

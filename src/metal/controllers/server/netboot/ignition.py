@@ -25,8 +25,8 @@ ExecStart=/usr/bin/python3 {probe}{command} --registry-url {url} --server-uuid {
 StandardError=journal+console
 Restart=on-failure
 RestartSec=5
-# A rejected or malformed report is not repeated: the token is valid once.
-RestartPreventExitStatus=65 77
+# A rejected or malformed report is not repeated: the token is valid once. Nor is an erasure that was not confirmed.
+RestartPreventExitStatus=65 75 77
 
 [Install]
 WantedBy=multi-user.target

@@ -26,7 +26,7 @@ from metal.api.server import ClaimBoot, Server, State
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
-from metal.machine import directory
+from metal.machine import directory, interfaces
 from metal.machine.report import normal_mac
 
 BY_MAC = "mac"
@@ -145,5 +145,5 @@ def _is_leased(scope: Scope, address: str) -> bool:
 
 
 def mac_index(server: Server) -> Iterable[str]:
-    """The MAC addresses of a server's network interfaces."""
-    return {mac for nic in server.status.network_interfaces if (mac := normal_mac(nic.mac_address))}
+    """The MAC addresses that identify a server: those that its BMC shows, else those that were reported."""
+    return {mac for found in interfaces.identifying(server.status.network_interfaces) if (mac := normal_mac(found))}

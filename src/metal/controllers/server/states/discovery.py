@@ -4,11 +4,12 @@ import msgspec
 
 from metal.api import names
 from metal.api.boot_window import Purpose
+from metal.api.claim import ServerBootConfiguration
 from metal.api.core import CONFIG_MAP
 from metal.api.server import State
 from metal.bmc.power import PowerState
 from metal.controllers.server import power
-from metal.controllers.server.bmc import inventory
+from metal.controllers.server.bmc import inventory, reported_interfaces
 from metal.controllers.server.netboot import boot
 from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
@@ -18,16 +19,15 @@ from metal.controllers.server.tenancy import owed_drives, recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission, Where
-from metal.machine.report import known_drives, memory, network_interfaces, storages
+from metal.machine.report import known_drives, memory, storages
 
 
 async def run(scope: Scope) -> Requeue:
     """One step of the discovery boot; Available, powered off, once the report of this boot has arrived."""
     config = scope.boot_config()
-    if config is None or config.metadata.namespace != scope.settings.namespace:
-        return scope.transition(State.INITIAL, "the discovery boot configuration was deleted; discovery restarts")
-    if config.spec.image != scope.settings.probe_image:
-        return scope.transition(State.INITIAL, "the probe image was changed; discovery restarts")
+    outdated = _outdated(scope, config)
+    if config is None or outdated:
+        return scope.transition(State.INITIAL, f"{outdated}; discovery restarts")
     if not has_succeeded(scope, config):
         unready = await_config(scope, config)
         if unready is not None:
@@ -36,12 +36,14 @@ async def run(scope: Scope) -> Requeue:
     if busy is not None:
         return busy
     try:
-        report = await _report(scope)
+        report = await read_report(scope)
     except (NotFound, KeyError, msgspec.DecodeError, msgspec.ValidationError) as exc:
         return scope.fail(Reason.REPORT_LOST, f"the probe's report cannot be read ({exc})")
+    foreign = reported_interfaces.check(scope, report)
+    if foreign is not None:
+        return foreign
     status = scope.status
     scope.set(
-        network_interfaces=network_interfaces(report),
         drives=known_drives(report, status.storages),
         storages=status.storages or storages(report),  # some BMCs report neither
         total_system_memory=status.total_system_memory or memory(report),
@@ -57,7 +59,17 @@ async def run(scope: Scope) -> Requeue:
     return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")
 
 
-async def _report(scope: Scope) -> dict[str, object]:
+def _outdated(scope: Scope, config: ServerBootConfiguration | None) -> str:
+    """Why the discovery has to start again; empty if it continues."""
+    if config is None or config.metadata.namespace != scope.settings.namespace:
+        return "the discovery boot configuration was deleted"
+    if reported_interfaces.are_of_unknown_source(scope):
+        return "it is not known which network interfaces the BMC shows"
+    return "the probe image was changed" if config.spec.image != scope.settings.probe_image else ""
+
+
+async def read_report(scope: Scope) -> dict[str, object]:
+    """The report of the last boot. Raises NotFound, KeyError, msgspec.DecodeError."""
     name = names.inventory_name(scope.name)
     stored = await scope.context.client.get(CONFIG_MAP, name, scope.settings.namespace)
     window = scope.status.boot_window
