@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -46,6 +46,8 @@ from metal.kube.controller.runtime import Runtime
 from metal.kube.controller.tasks import Crashed, Tasks, first
 from metal.kube.meta.clock import Clock, system_clock
 from metal.kube.meta.permissions import Permission, Where
+from metal.listener.metrics import Metrics as ListenerMetrics
+from metal.listener.server import RunningServer, listen
 from metal.machine.directory import CachedDirectory
 from metal.machineapi.bmcevents.receiver import EventReceiver
 from metal.machineapi.bmcevents.routes import routes as event_routes
@@ -53,7 +55,7 @@ from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.server import RunningServer, make_app, serve
+from metal.machineapi.http.server import MACHINE_IDLE_SECONDS, Limits, make_app, serve
 from metal.machineapi.registry.routes import routes as registry_routes
 from metal.machineapi.registry.service import RegistryService, RegistrySettings
 from metal.move.pause import INTERVAL, Pause
@@ -95,6 +97,8 @@ class Parts:
     """Access to BMCs' command lines; SSH when None."""
     elector: Elector | None = None
     """Chooses which of several managers acts; with None this one does. The pool must ask its `require`."""
+    listeners: ListenerMetrics | None = None
+    """Metrics of listeners, where another part of the process has one too; made when None."""
     pause_interval: float = INTERVAL
     """Seconds between two reads of the pause, less than `metal.move.pause.SILENCE`."""
 
@@ -138,7 +142,6 @@ class Manager:
         self.runtime.background("events of BMCs", self.events.run)
         self._refusals = refusals
         self._listening: list[RunningServer] = []
-        self._metrics: web.AppRunner | None = None
         self._election = Tasks("election")
         self._ready = False
         self._stopping = False
@@ -248,28 +251,31 @@ class Manager:
 
     async def listen(self) -> None:
         """Answer machines, and Prometheus. Raises OSError with the address when one is taken."""
-        for routes, address in (
-            (boot_routes(self.boot), self.config.listen.boot),
-            (registry_routes(self.registry), self.config.listen.registry),
-            (event_routes(self.events), self.config.listen.events),
+        metrics = self.parts.listeners or ListenerMetrics(self.parts.registry)
+        limits = self.config.connection_limits()
+        for name, routes, address in (
+            ("boot", boot_routes(self.boot), self.config.listen.boot),
+            ("registry", registry_routes(self.registry), self.config.listen.registry),
+            ("events", event_routes(self.events), self.config.listen.events),
         ):
             if not address:
                 continue
-            host, port = split_listen(address)
-            self._listening.append(await serve(make_app(routes, self._refusals), host, port))
+            app = make_app(
+                routes, self._refusals, Limits(connection=replace(limits, idle_seconds=MACHINE_IDLE_SECONDS))
+            )
+            self._listening.append(await serve(app, *split_listen(address), name=name, metrics=metrics))
         if self.config.listen.metrics:
-            await self._listen_metrics()
+            await self._listen_metrics(metrics)
 
-    async def _listen_metrics(self) -> None:
+    async def _listen_metrics(self, metrics: ListenerMetrics) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and of no use to a rate
         app = web.Application()
         app.router.add_get("/metrics", self._show_metrics)
         app.router.add_get("/healthz", self._healthy)
         app.router.add_get("/readyz", self._readiness)
-        self._metrics = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
-        await self._metrics.setup()
-        host, port = split_listen(self.config.listen.metrics)
-        await web.TCPSite(self._metrics, host, port).start()
+        address = split_listen(self.config.listen.metrics)
+        limits = self.config.connection_limits()
+        self._listening.append(await listen(app, *address, limits, name="metrics", metrics=metrics))
 
     async def _show_metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self.parts.registry), content_type="text/plain")
@@ -290,8 +296,6 @@ class Manager:
         """
         self._stopping = True
         await self._release_lease(grace)
-        if self._metrics is not None:
-            await self._metrics.cleanup()
         for listening in self._listening:
             await listening.aclose()
         await self.runtime.stop(grace=0.0)

@@ -65,7 +65,6 @@ class World:
         self.settings = settings
         self.runtime = self._runtime()
         self.disks: list[dict[str, Any]] = []
-        self.macs: dict[str, str] = {}
 
     def _runtime(self, seed: int = 1) -> Runtime:
         runtime = Runtime(self.tap, rng=random.Random(seed))
@@ -176,9 +175,11 @@ class World:
 
     async def report(self, name: str = "s1", **more: Any) -> None:
         """The probe reports its interface, and `more`."""
-        report = {"networkInterfaces": [{"name": "eth0", "macAddress": self.macs.get(name, MAC), "carrierStatus": "up",
+        server = await self.server(name)
+        mac = next((nic.mac_address for nic in server.status.network_interfaces), "52:54:00:77:00:11")
+        report = {"networkInterfaces": [{"name": "eth0", "macAddress": mac, "carrierStatus": "up",
                                          "ipAddresses": ["10.9.9.9"]}], "storage": self.disks, **more}  # fmt: skip
-        window = (await self.server(name)).status.boot_window
+        window = server.status.boot_window
         boot = {KINDS.key("boot"): window.id if window is not None else ""}
         body = {
             "metadata": {"name": f"inventory-{name}", "namespace": NS, "annotations": boot},

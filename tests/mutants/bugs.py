@@ -396,4 +396,4 @@ def believes_whatever_report_is_stored(patch: pytest.MonkeyPatch) -> None:
     async def stored(scope: Scope) -> dict[str, object]:
         return {}
 
-    patch.setattr(discovery, "_report", stored)
+    patch.setattr(discovery, "read_report", stored)

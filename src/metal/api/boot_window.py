@@ -5,10 +5,12 @@ Its transitions are in `metal.machine.boot_window`.
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
 from metal.api.common import ObjectRef
+from metal.api.markers import Choice
 from metal.api.meta import Model
 
 
@@ -30,6 +32,14 @@ class Phase(StrEnum):
     SUCCEEDED = "Succeeded"
     CONTESTED = "Contested"
     CLOSED = "Closed"
+
+
+class Trust(StrEnum):
+    """How it is known that the machine itself received the script of a boot, best first."""
+
+    OUT_OF_BAND = "OutOfBand"
+    LEASE = "Lease"
+    FIRST_REQUEST = "FirstRequest"
 
 
 class BootWindow(Model, frozen=True, kw_only=True):
@@ -62,6 +72,10 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """Time at which the boot server stops serving this boot."""
     client_address: str = ""
     """IP address to which the script was served."""
+    trust: Annotated[str, Choice("", *Trust)] = ""
+    """How it is known that the machine received the script: OutOfBand (the token went through the BMC), Lease (the
+    address was leased to a MAC address that the BMC shows) or FirstRequest (the first client that requested it). Empty
+    until the script was served."""
     script_served_at: datetime | None = None
     """Time at which the script was served."""
     ignition_served_at: datetime | None = None

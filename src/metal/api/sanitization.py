@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from metal.api.boot_window import Trust
 from metal.api.common import LocalRef
 from metal.api.markers import Choice, Required
 from metal.api.meta import Model, ObjectMeta
@@ -219,6 +220,19 @@ class SanitizationEvidenceSpec(Model, frozen=True, kw_only=True):
     """Required policy: Clear or Purge."""
     boot_window: str = ""
     """ID of the network boot that erased the drives."""
+    boot_trust: Annotated[str, Choice("", *Trust)] = ""
+    """How far that boot is trusted: OutOfBand (its token went through the BMC), Lease (it was served to an address that
+    was leased to a MAC address which the BMC shows) or FirstRequest (to the first client). Empty when unknown."""
+
+
+class PreviousEvidence(Model, frozen=True, kw_only=True):
+    """The signed record before this one. metalctl evidence verify reports it when it is missing or was changed."""
+
+    name: str = ""
+    """Name of the SanitizationEvidence."""
+    digest: str = ""
+    """SHA-256, in hexadecimal digits, over its canonical JSON without signature and acceptedAt (see
+    docs/cleanup.md)."""
 
 
 class SanitizationEvidenceStatus(Model, frozen=True, kw_only=True):
@@ -253,6 +267,13 @@ class SanitizationEvidenceStatus(Model, frozen=True, kw_only=True):
     Server."""
     accepted_at: datetime | None = None
     """Time at which an administrator accepted the open tasks."""
+    proves: str = ""
+    """What this record proves and what it does not, in words."""
+    sequence: int = 0
+    """Number of this record among the signed records of its machine, from 1. 0 if it is not signed, or was signed by an
+    earlier version."""
+    previous: PreviousEvidence | None = None
+    """The signed record of the same machine before this one. Absent in the first one."""
     signature: Signature | None = None
     """Signature of the evidence. It is created when the result is decided and renewed when open tasks are accepted."""
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
 from metal.apiserver.auth import kubeconfig, tls
 from metal.apiserver.auth.access import MASTERS
 from metal.apiserver.auth.tokens import Tokens
@@ -18,6 +16,9 @@ from metal.apiserver.storage.journal import Journal, MemoryJournal
 from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.apiserver.web.app import application
 from metal.kube.meta.clock import Clock
+from metal.listener.limits import ConnectionLimits
+from metal.listener.metrics import Metrics
+from metal.listener.server import RunningServer, listen
 
 SHUTDOWN_SECONDS = 1.0
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on
@@ -27,13 +28,18 @@ class EmbeddedAPI:
     """A Kubernetes API in this process, and over TLS once it listens.
 
     data_dir: folder for objects, keys and tokens (mode 0700); None stores nothing (tests, virtual time).
+    limits: those of connections, which apply before authentication.
     """
 
-    def __init__(self, data_dir: Path | None, clock: Clock, *, rng: random.Random | None = None) -> None:
+    def __init__(
+        self, data_dir: Path | None, clock: Clock, *, rng: random.Random | None = None,
+        limits: ConnectionLimits | None = None, metrics: Metrics | None = None,
+    ) -> None:  # fmt: skip
         self._data_dir = data_dir
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._clock = clock
-        self._runner: web.AppRunner | None = None
+        self._running: RunningServer | None = None
+        self._limits, self._metrics = limits or ConnectionLimits(), metrics
         self._url = ""
         if data_dir is not None:
             data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -52,16 +58,11 @@ class EmbeddedAPI:
         folder = self._folder()
         tokens = Tokens.load(folder / "tokens.csv")
         identity = tls.ensure(folder, () if host in _EVERYWHERE else (host,), self._clock())
-        runner = web.AppRunner(
-            application(self.backend, tokens, folder),
-            handler_cancellation=True,
-            shutdown_timeout=SHUTDOWN_SECONDS,
-            access_log=None,
-        )
-        await runner.setup()
-        self._runner = runner
-        await web.TCPSite(runner, host, port, ssl_context=identity.context()).start()
-        port = int(runner.addresses[0][1])
+        self._running = await listen(
+            application(self.backend, tokens, folder), host, port, self._limits,
+            name="api", tls=identity.context(), metrics=self._metrics, shutdown_seconds=SHUTDOWN_SECONDS,
+        )  # fmt: skip
+        port = self._running.port
         reached = "127.0.0.1" if host in _EVERYWHERE else host
         self._url = f"https://[{reached}]:{port}" if ":" in reached else f"https://{reached}:{port}"
         authority = identity.authority.read_bytes()
@@ -89,9 +90,9 @@ class EmbeddedAPI:
         """End every watch, finish pending writes, and close the sockets, within two seconds."""
         # Watches end first, because open connections would delay the shutdown of the server.
         self.backend.store.hub.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._running is not None:
+            await self._running.aclose()
+            self._running = None
         await self.backend.stop()
         if self._scratch is not None:
             self._scratch.cleanup()

@@ -17,6 +17,7 @@ from metal.controllers.shared.metrics import Metrics as ControllerMetrics
 from metal.kube.controller.metrics import ClientMetrics
 from metal.kube.controller.metrics import Metrics as KubeMetrics
 from metal.kube.meta.clock import system_clock
+from metal.listener.metrics import Metrics as ListenerMetrics
 from metal.machineapi.metrics import event_deliveries, refusals
 
 _PAGE = Path("docs/metrics.md")
@@ -57,6 +58,7 @@ _SECTIONS: tuple[tuple[str, tuple[Callable[[CollectorRegistry], object], ...]], 
     ("BMCs (`metal.bmc`)", (BMCMetrics,)),
     ("Images (`metal.boot`)", (CacheMetrics,)),
     ("Boot server, registry and event receiver (`metal.machineapi`)", (refusals, event_deliveries)),
+    ("Listeners (`metal.listener`)", (ListenerMetrics,)),
     ("Controllers, queues and election (`metal.kube`)", (KubeMetrics,)),
     ("Requests to the Kubernetes API (`metal.kube`, not with the embedded API)", (ClientMetrics,)),
 )

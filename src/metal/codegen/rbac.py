@@ -32,7 +32,7 @@ from metal.controllers.server import reconciler as server
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.states import discovery
 from metal.controllers.server.tenancy import tenancy
-from metal.evidence import keys, outstanding, record
+from metal.evidence import chain, keys, outstanding, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules
 from metal.machine import boot_window_store, directory
@@ -90,6 +90,7 @@ def required_permissions(kinds: Kinds, namespace: str) -> tuple[Permission, ...]
         *discovery.required_permissions(),
         *registry.required_permissions(),
         *keys.required_permissions(),
+        *chain.required_permissions(),
         *events.required_permissions(EVENT),
         *(permission for declared in _OF_KINDS for permission in declared(kinds)),
     )

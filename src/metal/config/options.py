@@ -9,9 +9,11 @@ from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.server.settings import ServerSettings
+from metal.listener.limits import ConnectionLimits
 
 _SERVER = ServerSettings()
 _BMC = BMCSettings()
+_CONNECTIONS = ConnectionLimits()
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,19 @@ class Election:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Limits of each listener, which apply before a request is authenticated. docs/limits.md lists those that are not
+    options."""
+
+    connections: int = _CONNECTIONS.connections
+    """Maximum number of open connections of each listener, and at most an eighth of the process' file descriptors. If
+    it is reached, a connection without a request in progress is closed, of the address with the most of them."""
+    connections_per_address: int = _CONNECTIONS.per_address
+    """Maximum number of open connections of one IPv4 address or IPv6 /64 network, for each listener. Increase it where
+    many machines or clients share an address (NAT, a load balancer)."""
+
+
+@dataclass(frozen=True)
 class Config:
     """Options of the control plane."""
 
@@ -199,6 +214,8 @@ class Config:
     """Maintenances of servers."""
     election: Election = field(default_factory=Election)
     """Leader election."""
+    limits: Limits = field(default_factory=Limits)
+    """Limits of the listeners."""
 
     @property
     def boot_url(self) -> str:
@@ -215,6 +232,10 @@ class Config:
         """Base URL of the event receiver for BMCs, without a trailing slash; empty without a receiver."""
         listening = f"http://{self.listen.events}" if self.listen.events else ""
         return (self.advertise.events or listening).rstrip("/") if listening else ""
+
+    def connection_limits(self) -> ConnectionLimits:
+        """Return the limits of connections."""
+        return ConnectionLimits(connections=self.limits.connections, per_address=self.limits.connections_per_address)
 
     def dns_template(self) -> Template | None:
         """Read the template of DNS records. Raises yamltree.Invalid with file, line and fix."""

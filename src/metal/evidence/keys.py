@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from metal.api.core import CONFIG_MAP, SECRET, ConfigMap, Secret
 from metal.api.kinds import Kinds
+from metal.evidence.chain import Chain, Signer
 from metal.evidence.signing import KeyUnusable, PublicKey, SigningKey, load_private, load_public
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
@@ -24,12 +25,13 @@ class KeyStore:
     ) -> None:  # fmt: skip
         self._client, self._namespace, self._name, self._make = client, namespace, name, make
         self._label = kinds.key(LABEL)
+        self._chain = Chain(client, kinds, namespace)
 
-    async def signing_key(self) -> SigningKey:
-        """The key, after its public half was published. Raises KeyUnusable and ApiError."""
+    async def signing_key(self) -> Signer:
+        """The key with the chain of records, after its public half was published. Raises KeyUnusable and ApiError."""
         key = self._read(await self._secret())
         await self._publish(key.public)
-        return key
+        return Signer(key, self._chain)
 
     async def _secret(self) -> Secret:
         try:

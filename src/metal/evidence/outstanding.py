@@ -25,8 +25,8 @@ from metal.api.sanitization import (
 )
 from metal.api.server import Server
 from metal.evidence import record
+from metal.evidence.chain import MACHINE, Signer, machine
 from metal.evidence.drives import as_erasure, as_known
-from metal.evidence.signing import SigningKey
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
 from metal.kube.meta.permissions import Permission, follows
@@ -50,7 +50,7 @@ async def create(client: Client, kinds: Kinds, server: Server, system: str, poli
         "serverRef": {"name": server.metadata.name}, "systemUUID": system, "claimUID": server.status.tenant,
         "policy": policy,
     }  # fmt: skip
-    meta = {"name": name, "labels": {kinds.key(LABEL): system}}
+    meta = {"name": name, "labels": {kinds.key(LABEL): system, kinds.key(MACHINE): machine(system)}}
     try:
         evidence = await client.create(kinds.evidence, {"metadata": meta, "spec": spec})
     except AlreadyExists:
@@ -88,7 +88,7 @@ def selector(kinds: Kinds) -> str:
 
 async def settle(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, erased: Iterable[KnownDrive], sanitization: str,
-    proof: str, key: SigningKey, now: datetime,
+    proof: str, key: Signer, now: datetime,
 ) -> None:  # fmt: skip
     """Record that another server has erased these drives; closes the record after the last one. Raises ApiError."""
     done = tuple(erased)
@@ -104,7 +104,7 @@ async def settle(
 
 
 async def close(
-    client: Client, kinds: Kinds, evidence: SanitizationEvidence, sanitization: str, proof: str, key: SigningKey,
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, sanitization: str, proof: str, key: Signer,
     now: datetime,
 ) -> None:  # fmt: skip
     """Close a record with the result of the cleanup and the name of its evidence. Raises ApiError."""

@@ -20,8 +20,9 @@ from metal.api.sanitization import (
     SanitizationEvidenceStatus,
 )
 from metal.api.server import Server
+from metal.evidence.chain import MACHINE, Signer, machine
 from metal.evidence.report import SanitizationReport
-from metal.evidence.signing import SigningKey
+from metal.evidence.statement import statement
 from metal.evidence.verdict import Verdict
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
@@ -54,10 +55,11 @@ async def find_or_create(client: Client, kinds: Kinds, server: Server, window: B
         return found
     spec = {
         "serverRef": {"name": server.metadata.name}, "systemUUID": server.uuid, "claimUID": server.status.tenant,
-        "policy": server.status.sanitization_policy, "bootWindow": window.id,
+        "policy": server.status.sanitization_policy, "bootWindow": window.id, "bootTrust": window.trust,
     }  # fmt: skip
+    labels = {kinds.key(MACHINE): machine(server.uuid)}
     try:
-        return await client.create(kinds.evidence, {"metadata": {"name": name}, "spec": spec})
+        return await client.create(kinds.evidence, {"metadata": {"name": name, "labels": labels}, "spec": spec})
     except AlreadyExists:
         return await client.get(kinds.evidence, name)
 
@@ -101,7 +103,7 @@ async def store_volumes(
 
 
 async def conclude(
-    client: Client, kinds: Kinds, evidence: SanitizationEvidence, verdict: Verdict, key: SigningKey, now: datetime,
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, verdict: Verdict, key: Signer, now: datetime,
     firmware: tuple[FirmwareReset, ...] = (),
 ) -> SanitizationEvidence:  # fmt: skip
     """Write the verdict with a signature. Raises ApiError."""
@@ -117,19 +119,24 @@ async def conclude(
 
 
 async def accept(
-    client: Client, kinds: Kinds, evidence: SanitizationEvidence, key: SigningKey, now: datetime
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, key: Signer, now: datetime
 ) -> SanitizationEvidence:
     """Write, with a signature, that an administrator accepted what is owed. Raises ApiError."""
     return await sign(client, kinds, evidence, msgspec.structs.replace(evidence.status, accepted_at=now), key, now)
 
 
 async def sign(
-    client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus, key: SigningKey,
+    client: Client, kinds: Kinds, evidence: SanitizationEvidence, status: SanitizationEvidenceStatus, key: Signer,
     now: datetime,
 ) -> SanitizationEvidence:  # fmt: skip
-    """Write a status with a signature over it. Raises Conflict and ApiError."""
-    signed = key.sign(msgspec.structs.replace(evidence, status=status), now)
-    return await write(client, kinds, evidence, signed.status)
+    """Write a status with a signature over it, as the next record of its machine. Raises Conflict and ApiError."""
+    async with key.chain.lock:
+        linked = await key.chain.link(msgspec.structs.replace(evidence, status=status))
+        proves = msgspec.structs.replace(linked.status, proves=linked.status.proves or statement(linked))
+        signed = key.key.sign(msgspec.structs.replace(linked, status=proves), now)
+        written = await write(client, kinds, evidence, signed.status)
+        await key.chain.advance(written)
+    return written
 
 
 async def write(

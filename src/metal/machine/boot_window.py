@@ -27,7 +27,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from metal.api.boot_window import BootWindow, Phase, Purpose
+from metal.api.boot_window import BootWindow, Phase, Purpose, Trust
 
 CONTEST_PERIOD = timedelta(minutes=5)
 """How long after its script was served a finished boot can still be contested, by default."""
@@ -93,6 +93,7 @@ def serve_script(
     token: str,
     client: str,
     lease_known: bool,
+    trust: Trust = Trust.FIRST_REQUEST,
     contest_period: timedelta = CONTEST_PERIOD,
 ) -> BootWindow:
     """Serve the script to `client` with a new `token`.
@@ -108,7 +109,12 @@ def serve_script(
     if window.phase == Phase.IGNITION_SERVED:
         raise Refused("TokenSpent", "this boot has fetched its Ignition already")
     return msgspec.structs.replace(
-        window, phase=Phase.SCRIPT_SERVED, token_digest=digest(token), client_address=client, script_served_at=now
+        window,
+        phase=Phase.SCRIPT_SERVED,
+        token_digest=digest(token),
+        client_address=client,
+        script_served_at=now,
+        trust=trust.value,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from metal.api.kinds import Kinds
+from metal.evidence.chain import HEAD
 from metal.evidence.keys import LABEL
 from metal.kube.client.protocol import Client
 from metal.move.documents import Doc, Identity, fetch, identity, kinds_in_order
@@ -49,11 +50,11 @@ async def take(client: Client, kinds: Kinds, namespace: str) -> Inventory:
     ours = [doc for kind in kinds.all() for doc in found[kind.kind]]
     needed = {reference for doc in ours for reference in _references(doc, namespace)}
     uids = {doc["metadata"]["uid"] for doc in ours}
-    label = kinds.key(LABEL)
+    labels = {kinds.key(LABEL), kinds.key(HEAD)}
     extra = [
         doc
         for doc in (*found["Secret"], *found["ConfigMap"])
-        if _belongs(doc, uids, needed, namespace) or _is_key(doc, label, namespace)
+        if _belongs(doc, uids, needed, namespace) or _is_of_evidence(doc, labels, namespace)
     ]
     spaces = {doc["metadata"].get("namespace", "") for doc in (*ours, *extra)} - {"", *_GIVEN} | {namespace}
     homes = [doc for doc in found["Namespace"] if doc["metadata"]["name"] in spaces]
@@ -69,10 +70,10 @@ def _belongs(doc: Doc, uids: set[str], needed: set[Identity], namespace: str) ->
     return me in needed or any(owner["uid"] in uids for owner in doc["metadata"].get("ownerReferences", []))
 
 
-def _is_key(doc: Doc, label: str, namespace: str) -> bool:
-    """Whether it is the key that signs evidence, or the public key that verifies it."""
+def _is_of_evidence(doc: Doc, labels: set[str], namespace: str) -> bool:
+    """Whether it is the key that signs evidence, the key that verifies it, or names the last record of a machine."""
     meta = doc["metadata"]
-    return meta.get("namespace") == namespace and label in meta.get("labels", {})
+    return meta.get("namespace") == namespace and not labels.isdisjoint(meta.get("labels", {}))
 
 
 def _references(doc: Doc, namespace: str) -> Iterator[Identity]:

@@ -144,3 +144,28 @@ async def test_a_file_that_is_no_key_is_a_wrong_command_line(live: Live, tmp_pat
     code, _, err = await live.run("evidence", "verify", "--public-key", str(file))
     assert code == 2
     assert "no public key in PEM" in " ".join(err.split())
+
+
+async def test_verify_ends_with_1_when_evidence_is_missing(live: Live) -> None:
+    """Evidence that was deleted is reported under its name: in the middle, the last one, and with --server."""
+    for name in ("s1-a", "s1-b", "s1-c"):
+        await write(live, name, verdict=Verdict())
+    code, out, _ = await live.run("evidence", "verify")
+    assert (code, "3 signatures are valid, and no evidence is missing" in out) == (0, True)
+    await live.client.delete(KINDS.evidence, "s1-b")
+    code, out, err = await live.run("evidence", "verify", "--server", "s1")
+    assert (code, "s1-b: missing: s1-c, number 3 of its machine, names it" in out) == (1, True)
+    assert "or their evidence is missing" in err
+    await live.client.delete(KINDS.evidence, "s1-c")
+    code, out, _ = await live.run("evidence", "verify", "-o", "json")
+    lost = [one for one in json.loads(out) if not one["holds"]]
+    assert (code, [one["name"] for one in lost]) == (1, ["s1-c"])
+    assert "the last record, number 3" in lost[0]["problem"]
+
+
+async def test_show_says_what_the_evidence_proves(live: Live) -> None:
+    """With the trust of its boot."""
+    await write(live, "s1-a", verdict=Verdict())
+    _, out, _ = await live.run("evidence", "show", "s1-a")
+    assert "boot: trust unknown" in out
+    assert "proves: A system with the one-time report token of boot b of server s1 reported these results" in out

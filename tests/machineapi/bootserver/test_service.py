@@ -17,7 +17,7 @@ from metal.machine.boot_window import IGNITION_RETRY_PERIOD
 from metal.machine.boot_window import digest as token_digest
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.http.response import Response
-from tests.machineapi.world import IGNITION, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
+from tests.machineapi.world import IGNITION, MAC, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
 
 pytestmark = pytest.mark.looptime
 
@@ -152,6 +152,43 @@ async def test_leases_of_other_machines_do_not_count(world: World) -> None:
     """An Endpoint with another MAC address is not a lease of this server."""
     await world.open()
     await world.lease(NEIGHBOR, "52:54:00:00:00:99")
+    assert (await world.boot.script(UUID, MACHINE)).status == 200
+
+
+@pytest.mark.behaviour(
+    "Server: network boot",
+    "Each boot records how far it is trusted: a lease of a MAC address that the BMC shows, or not.",
+)
+@pytest.mark.parametrize(
+    ("source", "leased", "trust"),
+    [
+        ("OutOfBand", True, "Lease"),
+        ("OutOfBand", False, "FirstRequest"),
+        ("InBand", True, "FirstRequest"),
+        ("", True, "FirstRequest"),
+    ],
+)
+async def test_each_boot_records_how_far_it_is_trusted(world: World, source: str, leased: bool, trust: str) -> None:
+    """A lease of a MAC address that only a report showed proves nothing more than the first request."""
+    shown = {"networkInterfaces": [{"name": "eth0", "macAddress": MAC, "source": source}]}
+    await world.api.patch_status(world.kinds.server, "s1", {"status": shown})
+    await world.open()
+    if leased:
+        await world.lease()
+    assert (await world.boot.script(UUID, MACHINE)).status == 200
+    assert (await world.window()).trust == trust
+
+
+async def test_a_lease_of_a_reported_interface_does_not_count_where_the_bmc_shows_others(world: World) -> None:
+    """A neighbour that added its own interface to a report is not served."""
+    other = "52:54:00:00:00:99"
+    shown = [{"name": "eth0", "macAddress": MAC, "source": "OutOfBand"},
+             {"name": "eth1", "macAddress": other, "source": "InBand"}]  # fmt: skip
+    await world.api.patch_status(world.kinds.server, "s1", {"status": {"networkInterfaces": shown}})
+    await world.open()
+    await world.lease()
+    await world.lease(NEIGHBOR, other)
+    assert (await world.boot.script(UUID, NEIGHBOR)).status == 403
     assert (await world.boot.script(UUID, MACHINE)).status == 200
 
 

@@ -1,9 +1,8 @@
 """The HTTP front, over sockets on loopback."""
 
 import asyncio
-import resource
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,11 @@ import aiohttp
 import pytest
 
 from metal.kube.client.errors import Unavailable
+from metal.listener.server import RunningServer
 from metal.machine.boot_window_store import Busy
-from metal.machineapi.http.connection_limit import cap_by_descriptors
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import FileRange, Response, text
-from metal.machineapi.http.server import Limits, Request, Route, RunningServer, make_app, serve
+from metal.machineapi.http.server import Limits, Request, Route, make_app, serve
 from tests.machineapi.world import Clock
 
 CONTENT = bytes(range(256)) * 8192
@@ -132,47 +131,6 @@ async def test_what_is_being_received_at_the_same_time_is_bounded(limit: str) ->
         async with asyncio.timeout(5):
             while (await fetch(running, "POST", data=bytes(900)))[0] != 200:
                 pass  # that it was given up is still on its way
-
-
-async def test_a_connection_without_a_request_is_closed() -> None:
-    """Slow clients do not accumulate connections."""
-    async with listening(echo, idle_seconds=0.2) as running:
-        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-        assert await asyncio.wait_for(reader.read(), 5) == b""
-        writer.close()
-        await writer.wait_closed()
-
-
-async def test_connections_are_limited_and_those_that_stand_are_served() -> None:
-    """The process needs its file descriptors for BMCs and the API; new connections are accepted after others closed."""
-    async with listening(echo, connections=3) as running:
-        held = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(3)]
-        held[0][1].write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert b" 200 " in await held[0][0].readline()
-        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
-        with suppress(ConnectionResetError):
-            assert await asyncio.wait_for(reader.read(), 5) == b""
-        for _, one in [*held, (reader, writer)]:
-            one.close()
-            with suppress(ConnectionResetError):
-                await one.wait_closed()
-        async with asyncio.timeout(5):
-            while await _status(running) != 200:
-                pass  # that they are gone is still on its way
-
-
-async def _status(running: RunningServer) -> int:
-    try:
-        return (await fetch(running))[0]
-    except aiohttp.ClientConnectionError:
-        return 0
-
-
-def test_the_process_keeps_files_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most a quarter of the file descriptors, and never fewer than a minimum."""
-    for soft, expected in ((1024, 256), (10, 16), (1_000_000, 8192), (resource.RLIM_INFINITY, 8192)):
-        monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
-        assert cap_by_descriptors(8192) == expected
 
 
 class Files:

@@ -12,7 +12,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from metal.machineapi.http.server import RunningServer, make_app, serve
+from metal.listener.server import RunningServer
+from metal.machineapi.http.server import make_app, serve
 from metal.machineapi.registry.routes import routes
 from metal.probe.registry import Refused, Registry
 from tests.machineapi.world import UUID, World

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from metal.cli.support.connection import connect, connection_options
 from metal.cli.support.durations import spoken
 from metal.cli.support.exits import read_failure
 from metal.cli.support.table import WIDE, age, printable
+from metal.evidence import chain
 from metal.evidence.keys import LABEL, public_keys
 from metal.evidence.signing import KeyUnusable, PublicKey, SignatureInvalid, load_public, verify
 from metal.kube.client.errors import ApiError, NotFound
@@ -87,6 +88,9 @@ def show_command(name: str, output: str, kubeconfig: Path | None, context: str |
             click.echo(f"{title}: {printable(line)}")
     for reset in status.firmware:
         click.echo(f"firmware: {reset.action} {reset.result}")
+    click.echo(f"boot: {one.spec.boot_trust or 'trust unknown'}")
+    if status.proves:
+        click.echo(f"proves: {printable(status.proves)}")
     _print(_drives(one))
 
 
@@ -101,12 +105,16 @@ def verify_command(
     chosen: tuple[str, ...], server: str, public_key: Path | None, namespace: str, output: str,
     kubeconfig: Path | None, context: str | None, api_group: str,
 ) -> None:  # fmt: skip
-    """Verify the signatures of the named evidence, or of all completed evidence.
+    """Verify the signatures of the named evidence, or of all completed evidence, and that none is missing.
+
+    Each signed evidence names the one before it of the same machine with its digest, and a ConfigMap in the namespace
+    of the managers names the last one. Evidence that is missing or was replaced is reported under its name.
 
     Use --public-key FILE where possible: a client that can change evidence in the API can usually change keys too. With
     -o json: a list of objects with name, server, holds, keyID and problem.
 
-    Exit codes: 0 all signatures are valid, 1 a signature is invalid or missing, 2 usage error.
+    Exit codes: 0 all signatures are valid and no evidence is missing, 1 a signature is invalid or evidence is missing,
+    2 usage error.
     """
     names = kinds(api_group)
     given = None if public_key is None else _load(public_key)
@@ -114,7 +122,10 @@ def verify_command(
     async def read(client: Client) -> list["_Checked"]:
         keys = given if given is not None else await _keys(client, names, namespace)
         found = await _evidence(client, names, chosen, server)
-        return [_check(one, keys) for one in found if chosen or one.status.phase != EvidencePhase.RUNNING]
+        checked = [_check(one, keys) for one in found if chosen or one.status.phase != EvidencePhase.RUNNING]
+        before = {one.status.previous.name for one in found if one.status.previous is not None}
+        expected = before if chosen or server else None
+        return _with_chain(checked, await _chain_problems(client, names, namespace), expected)
 
     checked = _ask(kubeconfig, context, api_group, read)
     if output == "json":
@@ -123,9 +134,9 @@ def verify_command(
         for one in checked:
             click.echo(f"{one.name}: {one.problem or f'valid, signed with {one.key}'}")
     if broken := sum(bool(one.problem) for one in checked):
-        raise click.ClickException(f"{broken} of {len(checked)} signatures are not valid")
+        raise click.ClickException(f"{broken} of {len(checked)} signatures are not valid, or their evidence is missing")
     if output == "table":
-        click.echo(f"{len(checked)} signatures are valid")
+        click.echo(f"{len(checked)} signatures are valid, and no evidence is missing")
 
 
 @dataclass(frozen=True)
@@ -151,6 +162,23 @@ def _check(evidence: SanitizationEvidence, keys: dict[str, PublicKey]) -> _Check
     signature = evidence.status.signature
     key = signature.key_id if signature is not None else ""
     return _Checked(evidence.metadata.name, evidence.spec.server_ref.name, printable(key), printable(problem))
+
+
+async def _chain_problems(client: Client, names: Kinds, namespace: str) -> dict[str, list[str]]:
+    """What is wrong with the chains of all machines, by the name of the evidence."""
+    everything = (await client.list(names.evidence)).items
+    maps = (await client.list(CONFIG_MAP, namespace, labels=f"{names.key(chain.HEAD)}=true")).items
+    return chain.problems(everything, chain.heads(maps))
+
+
+def _with_chain(
+    checked: list[_Checked], problems: dict[str, list[str]], expected: set[str] | None
+) -> list[_Checked]:  # fmt: skip
+    """The results with the problems of the chains, and of evidence that is missing: all, or only what is expected."""
+    seen = {one.name for one in checked}
+    results = [replace(one, problem=one.problem or printable("; ".join(problems.get(one.name, ())))) for one in checked]
+    lost = [_Checked(name, "", "", printable("; ".join(texts))) for name, texts in sorted(problems.items())]
+    return results + [one for one in lost if one.name not in seen and (expected is None or one.name in expected)]
 
 
 def _load(path: Path) -> dict[str, PublicKey]:

@@ -17,6 +17,7 @@ from metal.config.check import split_listen
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.cache.informer import Informer
 from metal.kube.meta.clock import system_clock
+from metal.listener.metrics import Metrics as ListenerMetrics
 from metal.manager import Manager, Parts
 from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 
@@ -38,12 +39,16 @@ class Standalone:
         self.simulated = SimulatedFleet(fleet, data, config) if fleet.machines else None
         config = self.simulated.adapt(config) if self.simulated else config
         self.data, self.config = data, config
-        self.api = EmbeddedAPI(data, system_clock)
+        registry = CollectorRegistry()
+        listeners = ListenerMetrics(registry)
+        self.api = EmbeddedAPI(data, system_clock, limits=config.connection_limits(), metrics=listeners)
         file = Path(config.mac_prefixes_file) if config.mac_prefixes_file else None
         prefixes = PrefixFile(file, extra=self.simulated.prefixes() if self.simulated else None)
-        registry = CollectorRegistry()
         pool = RedfishPool(registry=registry)
-        self.manager = Manager(Parts(self.api.client(), pool, config, prefixes, data / "images", registry=registry))
+        client = self.api.client()
+        self.manager = Manager(
+            Parts(client, pool, config, prefixes, data / "images", registry=registry, listeners=listeners)
+        )
 
     @property
     def servers(self) -> Informer[Server]:

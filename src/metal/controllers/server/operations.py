@@ -66,17 +66,9 @@ _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWE
 _TRIES = 3
 """How often a request is sent to a busy BMC."""
 KNOWN = (
-    IGNORE,
-    RETRY,
-    sanitization.ACCEPT,
-    owed_drives.ACCEPT,
-    sanitization_policy.SANITIZE,
-    ACCEPT_HOST_KEY,
-    ACCEPT_INTERFACES,
-    PARK,
-    UNPARK,
-    *RESETS,
-)
+    IGNORE, RETRY, sanitization.ACCEPT, owed_drives.ACCEPT, sanitization_policy.SANITIZE, ACCEPT_HOST_KEY,
+    ACCEPT_INTERFACES, PARK, UNPARK, *RESETS,
+)  # fmt: skip
 """Values of the annotation."""
 
 

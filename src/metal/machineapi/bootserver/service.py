@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from metal.api.boot_window import BootWindow
+from metal.api.boot_window import BootWindow, Trust
 from metal.api.kinds import Kinds
 from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.server import Server
@@ -27,7 +27,7 @@ from metal.machine import boot_window
 from metal.machine.boot_window import BootContested, Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
-from metal.machine.interfaces import identifying
+from metal.machine.interfaces import are_out_of_band, identifying
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
 from metal.machineapi.bootserver.settings import BootSettings
@@ -87,7 +87,8 @@ class BootService:
         leases = await self._leases(server)
         if _is_still_off(server):
             raise Refused("BootWindowClosed", "the machine has not been powered on for this boot")
-        step = self._serve_script(leases, token, client)
+        shown = are_out_of_band(server.status.network_interfaces)
+        step = self._serve_script(leases, token, client, Trust.LEASE if leases and shown else Trust.FIRST_REQUEST)
         window = step(server.status.boot_window)  # refuse before anything else is read
         bootable = await self._bootables.of(window)
         body = bootable.plan.script(self._settings.base_url, uuid, token)
@@ -95,7 +96,7 @@ class BootService:
         return Response(200, body.encode())
 
     def _serve_script(
-        self, leases: frozenset[str], token: str, client: str
+        self, leases: frozenset[str], token: str, client: str, trust: Trust
     ) -> Callable[[BootWindow | None], BootWindow]:
         def step(window: BootWindow | None) -> BootWindow:
             now = self._clock()
@@ -107,7 +108,13 @@ class BootService:
                 )
             known = bool(leases) and (not earlier or earlier in leases)
             return boot_window.serve_script(
-                window, now, token=token, client=client, lease_known=known, contest_period=self._race_window
+                window,
+                now,
+                token=token,
+                client=client,
+                lease_known=known,
+                trust=trust,
+                contest_period=self._race_window,
             )
 
         return step

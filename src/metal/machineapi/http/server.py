@@ -1,6 +1,6 @@
 """The HTTP front of boot server, registry and event receiver.
 
-A connection is accepted up to a limit (`connection_limit`). A request passes the checks of URL length and method, then
+Connections are limited by `metal.listener`. A request passes the checks of URL length and method, then
 its handler runs under a deadline; it reads the body through `request_bodies`, which bounds bytes for each client and in
 total. A handler returns a `Response`; a file is sent by `file_response` at a minimum rate, and a limited number at a
 time. A refused request is recorded (`refusals`), and an overload, a time-out or an error of the API becomes 503, which
@@ -9,15 +9,17 @@ iPXE and Ignition retry. All limits apply before authentication. Query strings h
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from aiohttp import web
 
 from metal.kube.client.errors import ApiError
+from metal.listener.limits import ConnectionLimits
+from metal.listener.metrics import Metrics as ListenerMetrics
+from metal.listener.server import RunningServer, listen
 from metal.machine.boot_window_store import Busy
 from metal.machine.directory import plain_ip
-from metal.machineapi.http.connection_limit import ConnectionLimit, cap_by_descriptors
 from metal.machineapi.http.file_response import FileResponse
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.request_bodies import BodyTooLarge, Overloaded, RequestBodies
@@ -26,8 +28,8 @@ from metal.machineapi.http.response import Response, text, unavailable
 _log = structlog.get_logger(__name__)
 
 
-_BACKLOG = 1024
-"""Connections waiting to be accepted; after a power cut a whole rack connects at once."""
+MACHINE_IDLE_SECONDS = 15.0
+"""Seconds that a machine's connection is kept between requests: firmware and initramfs open few and forget them."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,8 @@ class Limits:
     """Seconds added to the time that the minimum rate allows."""
     streams: int = 256
     """Files sent at the same time; 503 beyond that."""
-    idle_seconds: float = 15.0
-    """Seconds until a connection must have sent its (next) request."""
-    connections: int = 8192
-    """Open connections; at most a quarter of the process' file descriptors."""
+    connection: ConnectionLimits = field(default_factory=lambda: ConnectionLimits(idle_seconds=MACHINE_IDLE_SECONDS))
+    """Limits on connections."""
 
 
 def make_app(routes: Iterable[Route], refusals: Refusals, limits: Limits | None = None) -> web.Application:
@@ -206,36 +206,8 @@ def _typed(headers: dict[str, str], answer: Response) -> dict[str, str]:
     return headers | {"Content-Type": answer.content_type}
 
 
-class RunningServer:
-    """A running server. `port` is the assigned one when 0 was requested."""
-
-    def __init__(self, runner: web.AppRunner, port: int) -> None:
-        self._runner, self.port = runner, port
-
-    async def aclose(self) -> None:
-        """Stop listening; transfers in progress are aborted after a second."""
-        await self._runner.cleanup()
-
-
-async def serve(app: web.Application, host: str, port: int) -> RunningServer:
-    """Listen. Raises OSError when the address is in use or not available."""
-    limits = app[_LIMITS]
-    runner = web.AppRunner(
-        app,
-        handler_cancellation=True,
-        access_log=None,  # it would log tokens
-        shutdown_timeout=1.0,
-        keepalive_timeout=limits.idle_seconds,
-        lingering_time=2.0,
-    )
-    await runner.setup()
-    if (server := runner.server) is not None:
-        connection_limit = ConnectionLimit(server, cap_by_descriptors(limits.connections))
-        server.connection_made = connection_limit.admit  # type: ignore[method-assign]  # aiohttp has no limit of its own, nor a hook
-    site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
-    try:
-        await site.start()
-    except BaseException:
-        await runner.cleanup()
-        raise
-    return RunningServer(runner, runner.addresses[0][1])
+async def serve(
+    app: web.Application, host: str, port: int, *, name: str = "machines", metrics: ListenerMetrics | None = None
+) -> RunningServer:
+    """Listen. `name` labels metrics. Raises OSError when the address is in use or not available."""
+    return await listen(app, host, port, app[_LIMITS].connection, name=name, metrics=metrics)

@@ -45,7 +45,6 @@ async def other_server(w: World, *serials: str) -> FakeBMC:
     bmc = OtherBMC(uuid=OTHER)
     w.pool.bmcs["10.0.0.10"] = bmc
     shows(bmc, *serials)
-    w.macs["s2"] = OTHER_MAC
     await w.add_server("s2", uuid=OTHER, address="10.0.0.10")
     return bmc
 
