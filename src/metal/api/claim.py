@@ -44,8 +44,10 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
     """How the drives of the server are sanitized after the claim is deleted: None, Clear or Purge (categories of NIST
     SP 800-88). Defaults to the label metal.ironcore.dev/sanitization-policy of the server, or else to
-    sanitization.policy in the manager's configuration. A weaker policy than the default is ignored if
-    sanitization.optOut is false in the manager's configuration."""
+    sanitization.policy in the manager's configuration. A weaker policy than the default is not honored
+    (condition SanitizationPolicyHonored), unless sanitization.optOut is true in the manager's configuration and the
+    server has no such label. The field cannot be removed, only set to the empty string; once the server has booted for
+    the claim, a weaker value has no effect."""
 
 
 class ServerClaimStatus(Model, frozen=True, kw_only=True):

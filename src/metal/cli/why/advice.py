@@ -257,6 +257,10 @@ CLAIMS: dict[str, Advice] = {
         "to boot from the disk instead, set spec.bootGeneration of {name} to its status.bootGeneration",
     ),
     "NotBooted": Advice("the image of the claim has not booted yet"),
+    "WeakerThanRequired": Advice(
+        "the sanitizationPolicy of the claim is weaker than the one that applies to its server",
+        "set spec.sanitizationPolicy of {name} to the policy that applies, or to the empty string",
+    ),
     "PowerPending": Advice("the power of the machine is not yet spec.power of the claim"),
 }
 """What a claim reports, by the reason of a condition with status False."""

@@ -18,7 +18,7 @@ from metal.api.claim_boot import booted_generation, has_booted, requests_boot
 from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION, PARK, PARKED
 from metal.api.server import Server, State
-from metal.controllers.claim import boot_config, matching
+from metal.controllers.claim import boot_config, matching, sanitization
 from metal.controllers.claim.candidate_order import CandidateOrder
 from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.claim.scope import ClaimDeps, ClaimScope
@@ -144,6 +144,7 @@ class ServerClaimReconciler:
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.report("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _report_boot(scope, server)
+        sanitization.report(scope, server)
 
 
 def _report_parked(scope: ClaimScope, server: Server) -> None:

@@ -48,7 +48,7 @@ from metal.controllers.server.netboot.progress import has_booted, is_under_way
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, error, parked
-from metal.controllers.server.tenancy import adoption, owed_drives, sanitization
+from metal.controllers.server.tenancy import adoption, owed_drives, sanitization, sanitization_policy
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.client.errors import NotFound
@@ -66,7 +66,8 @@ _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWE
 _TRIES = 3
 """How often a request is sent to a busy BMC."""
 KNOWN = (
-    IGNORE, RETRY, sanitization.ACCEPT, owed_drives.ACCEPT, ACCEPT_HOST_KEY, ACCEPT_INTERFACES, PARK, UNPARK, *RESETS,
+    IGNORE, RETRY, sanitization.ACCEPT, owed_drives.ACCEPT, sanitization_policy.SANITIZE, ACCEPT_HOST_KEY,
+    ACCEPT_INTERFACES, PARK, UNPARK, *RESETS,
 )  # fmt: skip
 """Values of the annotation."""
 
@@ -86,10 +87,12 @@ async def run(scope: Scope) -> Requeue | None:
     result = _retry(scope) if wanted == RETRY else None
     if wanted == sanitization.ACCEPT:
         result = await _accept_owed(scope)
-    if wanted == ACCEPT_INTERFACES:
-        result = await _accept_interfaces(scope)
+    if wanted == sanitization_policy.SANITIZE:
+        result = sanitization_policy.sanitize(scope)
     if wanted == owed_drives.ACCEPT:
         owed_drives.accept(scope)
+    if wanted == ACCEPT_INTERFACES:
+        result = await _accept_interfaces(scope)
     if wanted == ACCEPT_HOST_KEY:
         host_key.accept(scope)
     _refuse(scope, wanted)

@@ -47,8 +47,9 @@ class ServerSettings:
     sanitization_policy: str = "Clear"
     """How a tenant's data is erased when neither claim nor label sets it: None, Clear or Purge. None, which leaves the
     data, must be chosen, so it is not the default."""
-    sanitization_opt_out: bool = True
-    """Whether a claim may require less than label or setting."""
+    sanitization_opt_out: bool = False
+    """Whether a claim may require less than the setting. A claim that leaves its data hands it to the next namespace,
+    so it must be chosen."""
     sanitization_timeout: float = 7200.0
     """How long a sanitization may take besides erasing its largest drive; drives of an unknown size have only this."""
     sanitization_rate: int = 50_000_000

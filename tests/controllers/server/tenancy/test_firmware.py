@@ -177,7 +177,7 @@ def _fields(settings: Any) -> dict[str, Any]:
 
 async def test_nothing_is_asked_where_the_policy_leaves_the_data_or_nothing_is_owed() -> None:
     """No boot would carry it out."""
-    async with world(**REQUIRED) as w:
+    async with world(**REQUIRED, sanitization_opt_out=True) as w:
         disks(w, "sda")
         await claimed_and_booted(w, sanitizationPolicy="None")
         await w.client.delete(KINDS.claim, "c1", "default")

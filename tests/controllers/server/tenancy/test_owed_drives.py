@@ -19,7 +19,7 @@ pytestmark = pytest.mark.looptime
 
 TRUSTED: dict[str, Any] = {**ERASE, "race_window": 1.0}
 """No lease of the second machine is known, so its boots are confirmed by time alone."""
-OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
+OTHER, OTHER_MAC = "4c4c4544-0042-4410-8030-b4c04f4d3132", "52:54:00:77:00:22"
 
 
 class OtherBMC(FakeBMC):
@@ -30,7 +30,7 @@ class OtherBMC(FakeBMC):
 
     async def inventory(self, uri: str) -> Inventory:
         found = await super().inventory(uri)
-        nics = tuple(replace(nic, mac_address="52:54:00:77:00:22") for nic in found.network_interfaces)
+        nics = tuple(replace(nic, mac_address=OTHER_MAC) for nic in found.network_interfaces)
         return replace(found, network_interfaces=nics)
 
 

@@ -321,12 +321,13 @@ async def test_a_label_that_says_nothing_sensible_is_named_and_ignored() -> None
     [
         ("Clear", "", "", True, "Clear"), ("Clear", "Purge", "", True, "Purge"), ("Purge", "None", "", True, "None"),
         ("Clear", "", "None", True, "None"), ("Clear", "", "None", False, "Clear"),
-        ("Clear", "Purge", "Clear", True, "Clear"), ("Clear", "Purge", "Clear", False, "Purge"),
+        ("Clear", "Purge", "Clear", True, "Purge"), ("Purge", "Clear", "None", True, "Clear"),
+        ("Clear", "Purge", "Clear", False, "Purge"),
         ("None", "", "Purge", False, "Purge"), ("Clear", "None", "Clear", False, "Clear"),
     ],
 )  # fmt: skip
 async def test_whose_word_counts(setting: str, label: str, claim: str, opt_out: bool, policy: str) -> None:
-    """The claim's, else the label's, else the setting; without opt-out a claim cannot ask for less."""
+    """The claim's, else the label's, else the setting; less than the label never, than the setting with opt-out."""
     async with world(sanitization_policy=setting, sanitization_opt_out=opt_out) as w:
         labels = {KINDS.key("sanitization-policy"): label} if label else {}
         await w.add_server(labels=labels)

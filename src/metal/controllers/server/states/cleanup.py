@@ -40,8 +40,7 @@ async def _sanitize(scope: Scope) -> Requeue | None:
     if not scope.status.sanitization_policy:
         sanitization_policy.record_policy(scope, None)
     if scope.status.sanitization_policy == Policy.NONE:
-        _decide(scope, "None", "PolicyNone", "the sanitization policy is None: the data of the last tenant "
-                "was left")  # fmt: skip
+        _decide(scope, "None", "PolicyNone", sanitization_policy.left_data(scope))
         return None
     if not sanitization_policy.is_owed(scope):
         _decide(scope, "NotOwed", "NothingServed", "nothing of the last tenant was served to the machine", done=True)
@@ -57,17 +56,20 @@ def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done:
 async def _release(scope: Scope) -> Requeue:
     """A manager that continues after a crash in here finds status.sanitization, and does not erase again."""
     result = scope.status.sanitization
+    changes: dict[str, object] = sanitization_policy.taints(scope)
     await recreated.close_records(scope)
     await owed_drives.settle(scope)
     scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
+        if changes:
+            await scope.patch({"spec": changes})
         return scope.transition(
             State.RELEASED, "released; remove spec.serverClaimRef to make the server available again"
         )
     scope.set(tenant="")
     await scope.commit()
     await probe_boot.drop(scope)
-    await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None}})
+    await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None, **changes}})
     scope.deps.count_cleanup(result)
     if result == _ACCEPTED:
         return scope.transition(State.INITIAL, "sanitization failure accepted; rediscovering the server")

@@ -1,27 +1,42 @@
-"""Decides which sanitization policy applies, and whether an erasure is outstanding."""
+"""Decides which sanitization policy applies, and whether an erasure is outstanding.
+
+The claim's policy applies where it is not weaker than the required one: the server's label, else the setting. With
+opt-out a claim may require less than the setting, never less than the label. Once data of a claim may be on the drives,
+its policy is not lowered any more, whoever changes claim, label or setting.
+
+A server whose claim opted out of the erasure gets the taint `data-not-erased`, so that no claim binds it that does not
+tolerate the data of a former one. An erasure removes the taint: after a later claim, or with operation=sanitize.
+"""
 
 from enum import StrEnum
 
 from metal.api.boot_window import Purpose
 from metal.api.claim import ServerClaim
+from metal.api.common import Taint
+from metal.api.names import OPERATION
 from metal.api.sanitization import Firmware, Policy
+from metal.api.server import State
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.evidence.verdict import is_weaker
+from metal.kube.controller.controller import Requeue
 
 LABEL = "sanitization-policy"
 """Label of a Server (under the API group): the policy, which overrides the setting."""
+NOT_ERASED = "data-not-erased"
+"""Taint of a Server (under the API group): the data of its last claim was left on its drives."""
+SANITIZE = "sanitize"
+"""Operation that erases an Available server."""
 FIRMWARE_LABEL = "sanitization-firmware"
 """Label of a Server: which firmware settings are reset, which overrides the setting."""
 
 
 def policy_for(scope: Scope, claim: ServerClaim | None) -> str:
-    """The claim's policy, else the server's label, else the setting; without opt-out a claim may not require less."""
-    base = _label(scope) or scope.settings.sanitization_policy
+    """The claim's policy, unless it is weaker than what is required; else the server's label, else the setting."""
+    label, setting = _label(scope), scope.settings.sanitization_policy
     asked = claim.spec.sanitization_policy if claim is not None else ""
-    if not asked or (is_weaker(asked, base) and not scope.settings.sanitization_opt_out):
-        return base
-    return asked
+    required = label if scope.settings.sanitization_opt_out else label or setting
+    return asked if asked and not is_weaker(asked, required) else label or setting
 
 
 def firmware_for(scope: Scope) -> str:
@@ -44,7 +59,9 @@ def _value(scope: Scope, label: str) -> str:
 
 def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
     """Record which policy applies after this tenant: once the claim is gone, it cannot be read any more."""
-    scope.set(sanitization_policy=policy_for(scope, claim))
+    policy = policy_for(scope, claim)
+    if not (has_traces(scope) and is_weaker(policy, scope.status.sanitization_policy)):
+        scope.set(sanitization_policy=policy)
     wrong = [
         f"label {scope.context.kinds.key(label)} {_value(scope, label)!r} is ignored: use one of {', '.join(words)}"
         for label, words in ((LABEL, Policy), (FIRMWARE_LABEL, Firmware))
@@ -56,6 +73,43 @@ def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
         scope.condition("SanitizationPolicyValid", True, "Valid", "the label is valid, or was removed")
 
 
+def taints(scope: Scope) -> dict[str, object]:
+    """The change of the spec for a server that leaves Cleanup: the taint for data that a claim's opt-out left."""
+    key, before = scope.context.kinds.key(NOT_ERASED), scope.server.spec.taints
+    after = [taint for taint in before if taint.key != key]
+    if scope.status.sanitization == Policy.NONE and _was_served(scope) and policy_for(scope, None) != Policy.NONE:
+        after.append(Taint(key=key))
+    elif scope.status.sanitization not in (Policy.CLEAR, Policy.PURGE):
+        return {}
+    return (
+        {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in after]} if after != [*before] else {}
+    )
+
+
+def sanitize(scope: Scope) -> Requeue | None:
+    """Execute operation=sanitize: erase an Available server; elsewhere an Event says why not."""
+    if scope.status.state != State.AVAILABLE or scope.server.spec.server_claim_ref is not None:
+        scope.record_event(
+            "OperationRefused", f"{SANITIZE} was not executed: the server is not Available and unclaimed", warning=True
+        )
+        return None
+    policy = policy_for(scope, None)
+    scope.set(
+        tenant_served=True, sanitization="", boot_window=None, boot_attempts=0,
+        sanitization_policy=Policy.CLEAR if policy == Policy.NONE else policy,
+    )  # fmt: skip
+    return scope.transition(State.CLEANUP, "an administrator requested the erasure of the server")
+
+
+def left_data(scope: Scope) -> str:
+    """What the condition says of data that was left, with the way to erase it."""
+    operation = f"{scope.context.kinds.key(OPERATION)}={SANITIZE}"
+    return (
+        f"the sanitization policy is None: the data of the last tenant was left. To erase it: kubectl annotate servers "
+        f"{scope.name} {operation}"
+    )
+
+
 def is_owed(scope: Scope) -> bool:
     """True while a tenant's data may be on the drives, and neither erased nor accepted.
 
@@ -63,14 +117,20 @@ def is_owed(scope: Scope) -> bool:
     """
     if scope.status.sanitization:
         return False
-    return has_traces(scope) or (not scope.status.tenant and scope.find_condition(ConditionType.TAKEN_OVER) is not None)
+    return _was_served(scope) or _is_adopted(scope)
 
 
 def has_traces(scope: Scope) -> bool:
     """True when something of a tenant's boot was served to the machine, and no cleanup has ended since."""
+    return not scope.status.sanitization and _was_served(scope)
+
+
+def _is_adopted(scope: Scope) -> bool:
+    return not scope.status.tenant and scope.find_condition(ConditionType.TAKEN_OVER) is not None
+
+
+def _was_served(scope: Scope) -> bool:
     status, window = scope.status, scope.status.boot_window
-    if status.sanitization:
-        return False
     if status.claim_boot is not None or status.tenant_served:
         return True
     if window is None or window.purpose == Purpose.DISCOVERY:

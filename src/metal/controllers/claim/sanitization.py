@@ -1,0 +1,26 @@
+"""Reports whether the claim's sanitization policy applies to its server."""
+
+from metal.api.server import Server
+from metal.controllers.claim.scope import ClaimScope
+from metal.evidence.verdict import is_weaker
+from metal.kube.meta import conditions
+
+HONORED = "SanitizationPolicyHonored"
+"""Condition of a claim: its sanitizationPolicy applies; absent as long as it always did."""
+
+
+def report(scope: ClaimScope, server: Server) -> None:
+    """Report a policy of the claim that is weaker than the one that applies, and the end of that."""
+    asked, applied = scope.claim.spec.sanitization_policy, server.status.sanitization_policy
+    if server.status.tenant != scope.claim.metadata.uid or not applied:
+        return
+    if asked and is_weaker(asked, applied):
+        label = scope.deps.context.kinds.key("sanitization-policy")
+        message = (
+            f"spec.sanitizationPolicy {asked} is not honored: {applied} applies, which label {label} of server "
+            f"{server.metadata.name} or the manager's configuration (sanitization.policy, sanitization.optOut) "
+            f"requires, or the claim required before; set spec.sanitizationPolicy to {applied}"
+        )
+        scope.report(HONORED, False, "WeakerThanRequired", message)
+    elif conditions.find(scope.status.conditions, HONORED) is not None:
+        scope.report(HONORED, True, "Honored", f"{applied} applies, as spec.sanitizationPolicy allows")
