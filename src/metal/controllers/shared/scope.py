@@ -29,6 +29,9 @@ from metal.kube.meta.conditions import find, set_condition
 from metal.kube.meta.mergepatch import diff
 from metal.kube.meta.objects import key_of
 
+_DUE = 0.1
+"""Seconds before the end of the pause from which a write is due: timers are not exact, and a shorter one only spins."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -136,7 +139,7 @@ class StatusScope(Generic[T]):
         """Whether the write can wait, and is retried in a later pass, because only volatile fields differ."""
         key = key_of(self.obj)
         left = VOLATILE_EVERY - self._own.seconds_since(key)
-        if left <= 0 or not is_volatile(old, new):
+        if left < _DUE or not is_volatile(old, new):
             return False
         self._own.wake_after(key, left)
         return True
