@@ -17,10 +17,10 @@ from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.condition_types import BOOTED, RESET
 from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
-from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
 from metal.evidence import outstanding
 from metal.evidence.keys import KeyStore
+from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of

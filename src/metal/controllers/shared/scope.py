@@ -17,8 +17,8 @@ from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.bmc import calls
 from metal.controllers.shared import transitions
-from metal.controllers.shared.volatile import VOLATILE_EVERY, is_volatile
 from metal.controllers.shared.metrics import Metrics, unregistered
+from metal.controllers.shared.volatile import VOLATILE_EVERY, is_volatile
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
