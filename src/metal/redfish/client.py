@@ -2,9 +2,10 @@
 
 A request passes these steps: during a pause that the BMC asked for (`pause`) it fails at once; its deadline starts;
 `Session` adds a token or basic credentials; a semaphore limits requests in flight; `permit` may forbid a change; the
-transport sends it. A 401 leads to one new login and one repetition, a dropped connection repeats a GET once, and a stale
-ETag repeats a PATCH once. Redirects are followed within the BMC only. The answer becomes a `Resource` or a `Reply`, and
-any failure a BMCError whose text is a sentence with the BMC's own message. Each request is counted through `observer`.
+transport sends it. A 401 leads to one new login and one repetition, a dropped connection repeats a GET once, and a
+stale ETag repeats a PATCH once. Redirects are followed within the BMC only. The answer becomes a `Resource` or a
+`Reply`, and any failure a BMCError whose text is a sentence with the BMC's own message. Each request is counted through
+`observer`.
 """
 
 import asyncio
