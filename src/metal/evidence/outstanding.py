@@ -88,7 +88,7 @@ def selector(kinds: Kinds) -> str:
 
 async def settle(
     client: Client, kinds: Kinds, evidence: SanitizationEvidence, erased: Iterable[KnownDrive], sanitization: str,
-    proof: str, key: SigningKey, now: datetime,
+    proof: str, key: Signer, now: datetime,
 ) -> None:  # fmt: skip
     """Record that another server has erased these drives; closes the record after the last one. Raises ApiError."""
     done = tuple(erased)

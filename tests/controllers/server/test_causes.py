@@ -46,7 +46,7 @@ async def _failing(w: World, failing: type[BMCError], retry_after: float | None 
 
 
 @pytest.mark.behaviour(
-    "Server: requests and writes",
+    "Server: errors and deletion",
     "The controller's own status write causes no pass, and an error text that changes causes no loop.",
 )
 async def test_an_error_text_that_changes_causes_neither_requests_nor_writes() -> None:
@@ -100,7 +100,7 @@ async def test_a_text_that_changes_all_the_time_is_written_every_few_seconds_and
 
 
 @pytest.mark.behaviour(
-    "Server: requests and writes",
+    "Server: errors and deletion",
     "A clock that is set back moves no deadline to a later time, and causes no loop.",
 )
 async def test_a_clock_that_is_set_back_during_an_erasure_causes_no_writes_and_moves_no_deadline_later() -> None:
