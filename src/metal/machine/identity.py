@@ -7,7 +7,7 @@ A machine is identified by what its BMC shows of it. `identity_of` makes typed k
   identify no machine and give no key;
 - manufacturer and serial number of the system. Placeholders such as "To be filled by O.E.M." give no key;
 - an identifier that an administrator gave (annotation `machine-id`), for machines that have neither;
-- serial numbers of drives, and MAC addresses, as far as they are globally unique. Parts move between machines, so they
+- serial numbers of drives, and the MAC addresses that the BMC shows, as far as they are globally unique. Parts move between machines, so they
   never make two machines one; they only raise the question whether a mainboard was replaced.
 
 `compare` judges two identities: SAME, DIFFERENT or AMBIGUOUS, each with the reason.
@@ -37,6 +37,7 @@ from hashlib import sha256
 
 from metal.api.kinds import Kinds
 from metal.api.names import MACHINE_ID
+from metal.api.network import MACSource
 from metal.api.server import Server, ServerStatus, State
 from metal.kube.meta.conditions import find
 from metal.machine.uuids import spellings
@@ -240,7 +241,7 @@ def _drives(status: ServerStatus) -> Iterable[str]:
 
 
 def _macs(status: ServerStatus) -> Iterable[str]:
-    macs = (nic.mac_address.lower() for nic in status.network_interfaces)
+    macs = (nic.mac_address.lower() for nic in status.network_interfaces if nic.source == MACSource.OUT_OF_BAND)
     return (f"mac:{mac}" for mac in macs if _is_global(mac))
 
 

@@ -203,8 +203,8 @@ def _replaced_text(scope: Scope, shown: Shown, gone: Server) -> str:
     return (
         f"system {shown.system.uri} has the UUID {uuid}, in the place of Server {name} with the UUID {gone.uuid}, "
         "which has a tenant; it is neither enrolled nor switched. If its mainboard was replaced, set spec.systemUUID "
-        f"of Server {name} to {uuid}, which keeps its claim; if the address of BMC {scope.name} leads to another machine, "
-        "correct the address"
+        f"of Server {name} to {uuid}, which keeps its claim; if the address of BMC {scope.name} leads to another "
+        "machine, correct the address"
     )
 
 

@@ -3,8 +3,9 @@
 Binding: candidates come from the informer cache in the claim's own order, and `matching` selects the first that
 matches. That server is read again from the API, since the cache may be behind, and the Lease of its machine confirms
 that no other Server acts on it. It is reserved with a single patch of spec.serverClaimRef, guarded by resourceVersion:
-of two claims that select the same server one patch fails with Conflict, and that claim selects again. Then spec.serverRef of the claim names the server. Only the claim's UID in the
-server's status proves who holds it, since a deleted claim may be created again under the same name.
+of two claims that select the same server one patch fails with Conflict, and that claim selects again. Then
+spec.serverRef of the claim names the server. Only the claim's UID in the server's status proves who holds
+it, since a deleted claim may be created again under the same name.
 
 A bound claim stays bound to its server: when the server is taken from it or deleted, the claim is Unbound with reason
 ServerLost and gets no other server, as its data was on the lost one.
