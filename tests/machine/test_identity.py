@@ -125,7 +125,7 @@ def test_a_server_has_the_keys_of_what_its_bmc_shows() -> None:
         server(
             manufacturer="Contoso", serialNumber="S-1",
             storages=[{"name": "1", "drives": [{"name": "a", "serialNumber": "D 1"}]}],
-            networkInterfaces=[{"name": "a", "macAddress": "A0:36:9F:00:00:01"},
+            networkInterfaces=[{"name": "a", "macAddress": "A0:36:9F:00:00:01", "source": "OutOfBand"},
                                {"name": "b", "macAddress": "02:05:e0:00:00:01"}],
         ), KINDS,
     )  # fmt: skip

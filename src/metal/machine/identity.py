@@ -7,8 +7,8 @@ A machine is identified by what its BMC shows of it. `identity_of` makes typed k
   identify no machine and give no key;
 - manufacturer and serial number of the system. Placeholders such as "To be filled by O.E.M." give no key;
 - an identifier that an administrator gave (annotation `machine-id`), for machines that have neither;
-- serial numbers of drives, and the MAC addresses that the BMC shows, as far as they are globally unique. Parts move between machines, so they
-  never make two machines one; they only raise the question whether a mainboard was replaced.
+- serial numbers of drives, and the MAC addresses that the BMC shows, as far as they are globally unique. Parts move
+  between machines, so they never make two machines one; they only raise the question whether a mainboard was replaced.
 
 `compare` judges two identities: SAME, DIFFERENT or AMBIGUOUS, each with the reason.
 

@@ -27,8 +27,8 @@ from metal.machine import boot_window
 from metal.machine.boot_window import BootContested, Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
-from metal.machine.interfaces import are_out_of_band, identifying
 from metal.machine.identity import is_shared
+from metal.machine.interfaces import are_out_of_band, identifying
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
 from metal.machineapi.bootserver.settings import BootSettings
