@@ -134,6 +134,7 @@ async def test_a_server_that_the_cache_does_not_show_yet_is_found_by_the_lease()
     async with world() as w:
         await w.runtime.stop(grace=0.0)
         await w.add_server()
+        await asyncio.sleep(2)
         await w.add_server("s2")
         spec = {"holderIdentity": "s1", "acquireTime": "2026-01-01T00:00:00.000000Z"}
         meta = {"name": f"system-{UUID}", "namespace": NS}

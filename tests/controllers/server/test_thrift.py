@@ -17,10 +17,7 @@ def _forget(w: World) -> None:
 
 @pytest.mark.behaviour("Server: discovery")
 async def test_an_enrolment_costs_few_requests_and_writes() -> None:
-    """From created to Available: eight reads and four writes at the BMC, and ten status writes at most.
-
-    Beside 16 writes to its objects, the Lease of the machine is created once.
-    """
+    """From created to Available: eight reads and four writes at the BMC, ten status writes at most, and one Lease."""
     async with world() as w:
         await w.add_server()
         await w.discover()
