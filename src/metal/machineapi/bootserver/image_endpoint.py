@@ -44,6 +44,8 @@ class ImageEndpoint:
         """One blob of the image that the server's open boot window refers to."""
         try:
             blob, server = Blob.from_query(query), await self._windows.find(query.get("uuid", ""))
+        except Refused as refused:
+            return self._refusals.refuse("image", refused.reason, client, str(refused))
         except ValueError:
             return self._refusals.refuse(
                 "image", "Malformed", client, "imageName, layerDigest, version or uuid is wrong"
