@@ -11,9 +11,9 @@ _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _MISSING: Any = object()
 
 
-def unchanged_paths(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], causes: list[Cause]) -> list[Cause]:
-    """The causes about values that changed."""
-    return [cause for cause in causes if not _was_there(root, obj, old, cause.field)]
+def is_changed(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], cause: Cause) -> bool:
+    """Whether a cause is about a value that changed."""
+    return not _was_there(root, obj, old, cause.field)
 
 
 def _was_there(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], field: str) -> bool:
