@@ -194,6 +194,11 @@ def future_version(asked: int, current: int) -> StatusError:
     return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
 
 
+def request_timeout() -> StatusError:
+    """408: the body did not arrive in time."""
+    return StatusError(408, "Timeout", "the body of the request did not arrive in time")
+
+
 def too_many_requests(message: str, seconds: int = 1) -> StatusError:
     """429: the same request may succeed after some seconds."""
     return StatusError(429, "TooManyRequests", message, {"retryAfterSeconds": seconds})

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
@@ -12,7 +12,7 @@ from metal.apiserver.machinery.causes import BLOCKING, INVALID, MOST, Cause
 from metal.apiserver.machinery.structural import IDENTITY, Node, compile_node
 from metal.apiserver.schema import defaults, prune
 from metal.apiserver.schema.list_types import check_lists
-from metal.apiserver.schema.ratchet import is_changed
+from metal.apiserver.schema.ratchet import Ratchet
 from metal.apiserver.schema.values import Values
 
 __all__ = ["Cause", "Compiled", "compiled"]
@@ -62,7 +62,7 @@ class Compiled:
         lists = check_lists(self.root, {key: value for key, value in obj.items() if key not in IDENTITY})
         if old is None:
             return chain(self._values.check(obj), lists)
-        changed = partial(is_changed, self.root, obj, old)
+        changed = Ratchet(self.root, obj, old).is_changed
         return filter(changed, chain(self._values.check(obj, accepted=lambda cause: not changed(cause)), lists))
 
 

@@ -114,11 +114,11 @@ class ResourceHandler:
         return self._object(request, ctx, await self._backend.update(ctx, await self._sent(request, ctx)))
 
     async def _sent(self, request: web.Request, ctx: RequestContext) -> Any:
-        raw, content_type = await request.read(), request.headers.get("Content-Type", "")
+        raw, content_type = await self._parsing.read(request, request[USER]), request.headers.get("Content-Type", "")
         return await self._parsing.run(request[USER], content_type, raw, partial(_read, ctx, content_type, raw))
 
     async def _patch(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        raw, content_type = await request.read(), request.headers.get("Content-Type", "")
+        raw, content_type = await self._parsing.read(request, request[USER]), request.headers.get("Content-Type", "")
         kind, body = await self._parsing.run(
             request[USER], content_type, raw, partial(_read_patch, ctx, content_type, raw)
         )
@@ -127,7 +127,7 @@ class ResourceHandler:
         return self._object(request, ctx, record, 200 if existed else 201)
 
     async def _delete_options(self, request: web.Request) -> object:
-        body, content_type = await request.read(), request.headers.get("Content-Type", "")
+        body, content_type = await self._parsing.read(request, request[USER]), request.headers.get("Content-Type", "")
         if not body.strip():
             return None
         return await self._parsing.run(request[USER], content_type, body, partial(bodies.read, content_type, body))
