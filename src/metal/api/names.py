@@ -22,6 +22,9 @@ MAINTENANCE_REASON = "reason"
 PARKED = "parked"
 """Annotation of a Server: "true" as long as it is parked. It outlives a lost status."""
 
+APPROVAL = "approval"
+"""Annotation of a BMC that was found by its DHCP lease: pending, serial-number or approved."""
+
 FIELD_MANAGER = "metal-operator"
 """Field manager of what the controllers apply."""
 
