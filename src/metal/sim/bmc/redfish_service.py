@@ -46,6 +46,8 @@ class SimBMC:
         self.machine = machine
         first = machine.identity
         self.board = board or Board(first.bmc_uuid, first.bmc_mac, first.bmc_ip)
+        self.unplugged = False
+        """Whether nothing answers at its address."""
         self._is_first = board is None
         self.sessions = Sessions(machine.site.options, machine.rng)
         self.events = SimEvents(machine)
@@ -59,8 +61,8 @@ class SimBMC:
 
     @property
     def unreachable(self) -> bool:
-        """Whether connections are dropped: dead, or restarting."""
-        return self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
+        """Whether connections are dropped: unplugged, dead, or restarting."""
+        return self.unplugged or self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
 
     def restart(self) -> None:
         """Become unreachable for a while, and lose all sessions."""

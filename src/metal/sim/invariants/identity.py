@@ -16,11 +16,14 @@ _MAY_COUNT = (200, 201, 500, 503)
 def check_one_machine(history: History) -> None:
     """A Server name belongs to one machine, also after deletion, and enrolment makes no second Server of a machine.
 
-    Servers that were applied by hand may describe the same machine. At most one of them has a boot in progress, and at
-    most one has recorded a tenant.
+    Servers that were applied by hand, or enrolled after the mainboard was replaced, may describe the same machine. At
+    most one of them has a boot in progress, and at most one has a claim whose tenant it has recorded.
     """
     owners: dict[str, str] = {}
+    replaced: set[str] = set()
     for entry, world in replay(history):
+        if isinstance(entry, MachineEvent) and entry.what == "mainboard":
+            replaced.add(entry.machine)
         if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is None:
             continue
         server: Server = entry.obj
@@ -31,7 +34,7 @@ def check_one_machine(history: History) -> None:
             continue
         others = [one for one in world.servers.values() if one.uuid == server.uuid and one.metadata.name != entry.name]
         for other in others:
-            if problem := _both(server, other, is_new=entry.name not in world.servers):
+            if problem := _both(server, other, is_new=entry.name not in world.servers and server.uuid not in replaced):
                 text = f"machine {server.uuid} has two servers, {other.metadata.name} and {entry.name}: {problem}"
                 raise violation(history, entry, text, server=entry.name, machine=server.uuid)
 
@@ -42,7 +45,11 @@ def _both(server: Server, other: Server, *, is_new: bool) -> str:
         return "both were enrolled"
     if _is_booting(server) and _is_booting(other):
         return "both have a network boot in progress"
-    return "both have a tenant" if server.status.tenant and other.status.tenant else ""
+    return "both have a tenant" if _has_tenant(server) and _has_tenant(other) else ""
+
+
+def _has_tenant(server: Server) -> bool:
+    return bool(server.status.tenant) and server.spec.server_claim_ref is not None
 
 
 def _is_enrolled(server: Server) -> bool:

@@ -125,6 +125,7 @@ class Fleet:
 
     def remove_bmc(self, bmc: SimBMC) -> None:
         """Unplug a BMC: connections to its address fail from now on, and its lease is not renewed."""
+        bmc.unplugged = True
         self.bmcs.pop(bmc.board.ip, None)
 
     def replace_mainboard(self, machine: Machine, *, keep_serial: bool = False, keep_bmc: bool = True) -> SimBMC:
