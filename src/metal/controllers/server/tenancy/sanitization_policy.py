@@ -1,8 +1,8 @@
 """Decides which sanitization policy applies after a tenant.
 
 The claim's policy applies where it is not weaker than the required one: the server's label, else the setting. With
-opt-out a claim may require less than the setting, never less than the label. During a tenancy the policy is only
-raised, whoever changes claim, label or setting.
+opt-out a claim may require less than the setting, never less than the label. Once data of a claim may be on the
+drives, its policy is only raised, whoever changes claim, label or setting.
 
 A server whose claim opted out of the erasure gets the taint `data-not-erased`, so that no claim binds it that does not
 tolerate the data of a former one. An erasure removes the taint: after a later claim, or with operation=sanitize.
@@ -62,10 +62,10 @@ def _value(scope: Scope, label: str) -> str:
 def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
     """Record which policy applies after this tenant: once the claim is gone, it cannot be read any more.
 
-    During a tenancy the policy is only raised: another client's update may drop the field that required it.
+    Once data may be on the drives it is only raised: another client's update may drop the field that required it.
     """
     known, policy = scope.tenancy, policy_for(scope, claim)
-    if not known.policy or is_weaker(known.policy, policy):
+    if not (tenancy.holds_data(known) and is_weaker(policy, known.policy)):
         scope.set(tenancy=msgspec.structs.replace(known, policy=policy))
     wrong = [
         f"label {scope.context.kinds.key(label)} {_value(scope, label)!r} is ignored: use one of {', '.join(words)}"
