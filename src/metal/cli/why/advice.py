@@ -207,6 +207,7 @@ FAILURES: dict[str, Advice] = {
     "BMCAddressMissing": Advice(
         "the address of the BMC is not known", "set it, or let the DHCP server report the lease of the BMC"
     ),
+    "BMCPortNotSet": Advice("the port of the BMC's management service is 0", "set protocol.port, usually to 443"),
     "BMCProtocolNotSupported": Advice("only Redfish is supported", "set protocol.name to Redfish"),
     "BMCCANotFound": Advice(
         "the Secret with the certificate authority does not exist", "create it with the key ca.crt"

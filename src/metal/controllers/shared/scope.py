@@ -21,6 +21,10 @@ from metal.kube.meta.conditions import find, set_condition
 from metal.kube.meta.mergepatch import diff
 
 
+_LONGEST = 32768
+"""Characters of a condition's message (metav1.Condition); a longer one would make the status write fail."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What every reconciler works with."""
@@ -88,7 +92,7 @@ class StatusScope(Generic[T]):
             type=type,
             status="True" if status else "False",
             reason=reason,
-            message=message,
+            message=message[:_LONGEST],
             observed_generation=self.obj.metadata.generation,
         )
         self.set(conditions=set_condition(self.status.conditions, new, self.now))
