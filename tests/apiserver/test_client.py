@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from metal.api.core import EVENT
+from metal.api.meta import Kind, Model, ObjectMeta
 from metal.apiserver.client import InProcessClient
 from metal.apiserver.machinery.users import User
 from metal.apiserver.server import EmbeddedAPI
@@ -19,12 +21,13 @@ from metal.kube.client.errors import (
     Conflict,
     Expired,
     Invalid,
+    Malformed,
     NotFound,
     ServerError,
 )
 from metal.kube.client.protocol import Client, EventType
+from metal.kube.controller.events import Recorder
 from metal.kube.meta.clock import LoopClock
-from metal.kube.meta.objects import Kind
 from tests.apiserver.widgets import GADGET, START, WIDGET, Api, Widget, crd, running
 
 pytestmark = pytest.mark.looptime
@@ -201,3 +204,75 @@ async def test_kinds_are_found_by_group_and_version() -> None:
     widget = found["Widget"]
     assert (widget.plural, widget.namespaced) == (WIDGET.plural, WIDGET.namespaced)
     assert {"Secret", "ConfigMap"} <= core
+
+
+class Strict(Model, frozen=True, kw_only=True):
+    """A struct that cannot hold any Event."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    reason: int = 0
+
+
+STRICT = Kind("", "v1", "Event", "events", Strict)
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    """An Event about a widget."""
+    return {"metadata": META, "involvedObject": {"kind": "Widget", "name": "a", "namespace": "default"}, **fields}
+
+
+async def first_of_watch(client: Client) -> Any:
+    """The first event of a watch."""
+    return await anext(aiter(client.watch(STRICT, "default", resource_version="0")))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda client: client.get(STRICT, "a", "default"),
+        lambda client: client.list(STRICT),
+        first_of_watch,
+        lambda client: client.patch(STRICT, "a", {"type": "Normal"}, "default"),
+    ],
+)
+async def test_an_object_that_the_struct_cannot_hold_is_malformed(act: Callable[[Client], Any]) -> None:
+    """The error is one of the contract, as over HTTP, and names the object."""
+    async with running() as api:
+        await of(api).create(EVENT, event(reason="Other"))
+        with pytest.raises(Malformed, match=r"cannot read a Event: .*object default/a"):
+            await act(of(api))
+
+
+@pytest.mark.parametrize("value", ["\ud800", object()])
+async def test_a_body_that_json_cannot_hold_is_a_bad_request(value: Any) -> None:
+    """Nothing is written, and the error is one of the contract."""
+    async with running() as api:
+        with pytest.raises(BadRequest, match="cannot be encoded"):
+            await of(api).create(WIDGET, {"metadata": META, "spec": {"note": value}})
+        assert await api.names() == []
+
+
+async def test_the_zero_time_of_go_can_be_read_back() -> None:
+    """0001-01-01T00:00:00Z is stored with four digits; a time out of Python's range is refused as a bad value."""
+    async with running() as api:
+        made = await of(api).create(EVENT, event(firstTimestamp="0001-01-01T00:00:00Z"))
+        assert made.first_timestamp == datetime(1, 1, 1, tzinfo=UTC)
+        with pytest.raises(BadRequest, match="day out of range"):
+            await of(api).create(EVENT, event(firstTimestamp="0001-01-01T00:00:00+05:00"))
+
+
+async def test_one_event_that_cannot_be_read_back_does_not_end_the_others() -> None:
+    """The Recorder drops and counts an Event whose series it cannot continue, and writes the next one."""
+    async with running() as api:
+        client = of(api)
+        recorder = Recorder(client, STRICT, component="t", clock=LoopClock(START))
+        task = asyncio.ensure_future(recorder.run())
+        about = await client.create(WIDGET, {"metadata": META})
+        recorder.event(about, WIDGET, "Normal", "Once", "text")
+        recorder.event(about, WIDGET, "Normal", "Next", "text")
+        async with asyncio.timeout(60):
+            await recorder.flush()
+        assert recorder.dropped == 2
+        assert {event.reason for event in (await client.list(EVENT)).items} == {"Once", "Next"}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -93,6 +93,7 @@ bmc:
         ("listen:\n  boot: 0.0.0.0:8082\n", "f: listen.boot is 0.0.0.0, to which machines cannot connect"),
         ("listen:\n  registry: '[::]:1'\n", "set advertise.registry to the URL"),
         ("listen:\n  events: 0.0.0.0:1\n", "f: listen.events is 0.0.0.0, to which machines cannot connect"),
+        ("advertise:\n  api: http://192.0.2.1:1\n", "api is 'http://192.0.2.1:1': the API serves https only"),
         ("advertise:\n  events: http://192.0.2.1:1\n", "f: advertise.events is set and listen.events is not"),
         ("bmc:\n  eventSlowdown: 0\n", "f line 2: eventSlowdown is 0"),
         ("a: [\n", "this is not YAML"),

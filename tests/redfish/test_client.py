@@ -80,10 +80,39 @@ async def test_503_carries_retry_after(bmc: FakeBMC, client: RedfishClient) -> N
     bmc.fault("GET", THING, answer(503, retry_after="12"), date)
     with pytest.raises(BMCBusy) as seconds:
         await client.get(THING)
+    await asyncio.sleep(12)
     with pytest.raises(BMCBusy) as dated:
         await client.get(THING)
     assert seconds.value.retry_after == 12.0
     assert dated.value.retry_after is None
+
+
+async def test_a_bmc_that_asks_for_a_pause_gets_no_request_until_it_is_over(
+    bmc: FakeBMC, client: RedfishClient
+) -> None:
+    """All callers share the pause, reads and writes alike; the error says how much of it is left."""
+    bmc.resources[THING] = {"@odata.id": THING}
+    bmc.fault("GET", THING, answer(503, complaint("Busy for 30 s"), retry_after="30"))
+    with pytest.raises(BMCBusy):
+        await client.get(THING)
+    asked = len(bmc.requests)
+    await asyncio.sleep(20)
+    with pytest.raises(BMCBusy, match="Busy for 30 s") as refused:
+        await client.patch(THING, {})
+    assert len(bmc.requests) == asked
+    assert refused.value.retry_after == pytest.approx(10)
+    await asyncio.sleep(10)
+    assert (await client.get(THING)).path == THING
+
+
+async def test_no_pause_is_longer_than_five_minutes(bmc: FakeBMC, client: RedfishClient) -> None:
+    """A BMC that asks for a day is asked again after five minutes."""
+    bmc.resources[THING] = {"@odata.id": THING}
+    bmc.fault("GET", THING, answer(503, retry_after="86400"))
+    with pytest.raises(BMCBusy):
+        await client.get(THING)
+    await asyncio.sleep(301)
+    assert (await client.get(THING)).path == THING
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"a":', b"[1]", b"\xff\xfe", b"null", b"[" * 100_000])

@@ -43,12 +43,16 @@ from metal.apiserver.verbs import shaping
 from metal.apiserver.verbs.deletes import Deleter, Deletion
 from metal.apiserver.verbs.reads import Reader
 from metal.apiserver.verbs.writes import Writer
+from metal.kube.controller.health import Health
+from metal.kube.controller.tasks import Tasks
 from metal.kube.meta.clock import Clock
 
 Obj = dict[str, Any]
 
 DELETIONS = 256
 """Objects that deletecollection deletes concurrently."""
+STORAGE_CHECK, STORAGE_RETRY = 30.0, 2.0
+"""Seconds between two checks whether the disk can be written, and while it could not."""
 
 log = structlog.get_logger("metal.apiserver")
 
@@ -58,7 +62,8 @@ class Backend:
 
     Every method raises StatusError for what a Kubernetes API refuses, with the same reason and message, and 403 for
     what the user may not do; `authorizer` gives the same decision in advance. key: file of the key that signs tokens of
-    ServiceAccounts, created when first needed; None for a key in memory.
+    ServiceAccounts, created when first needed; None for a key in memory. `health` has the checks of /livez and /readyz;
+    `tasks` are the background tasks, of which none may end.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class Backend:
         key: Path | None = None,
     ) -> None:
         self.clock = clock
+        self.health, self.tasks = Health(), Tasks("api")
         self.registry = Registry()
         self.store = Store(journal or MemoryJournal(), history=history)
         self.authorizer = Authorizer(self.store)
@@ -82,6 +88,8 @@ class Backend:
         self._deleter = Deleter(self.store, clock)
         self._collector = Collector(self.store, self.registry, self._deleter, clock)
         self._housekeeper = Housekeeper(self.store, clock, lambda: metadata.uid(rng), self._create_default_account)
+        self.health.add("storage", lambda: "the data folder cannot be written" if self.store.failure else "")
+        self.health.add("api-tasks", lambda: self.tasks.failure, live=True)
 
     async def start(self) -> None:
         """Load the stored objects, serve them, and start the background tasks. Raises JournalError."""
@@ -98,12 +106,20 @@ class Backend:
         for name in ("default", "kube-system"):
             await self._ensure_namespace(name)
         await self._housekeeper.start()
+        self.tasks.spawn("garbage collector", self._collector.run)
+        self.tasks.spawn("housekeeping", self._housekeeper.run)
+        self.tasks.spawn("storage check", self._check_storage)
 
     async def stop(self) -> None:
         """End every watch, finish pending writes, and close the journal."""
-        await self._housekeeper.stop()
-        await self._collector.stop()
+        await self.tasks.stop(grace=0.0)
         await self.store.close()
+
+    async def _check_storage(self) -> None:
+        """Without this, a disk that is full or gone would be noticed by the next write only."""
+        while True:
+            await asyncio.sleep(STORAGE_RETRY if self.store.failure else STORAGE_CHECK)
+            await self.store.check()
 
     def _serve(self, record: Record) -> None:
         try:

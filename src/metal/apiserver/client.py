@@ -16,11 +16,12 @@ from metal.apiserver.machinery.options import (
     WatchOptions,
     WriteOptions,
 )
-from metal.apiserver.machinery.records import Record
+from metal.apiserver.machinery.records import Record, encode
 from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.machinery.users import User
 from metal.apiserver.verbs.shaping import at_version
+from metal.kube.client import wire
 from metal.kube.client.errors import ApiError, NotFound, from_status
 from metal.kube.client.protocol import EventType, Page, WatchEvent
 from metal.kube.client.resources import Resource, split_api_version
@@ -28,7 +29,6 @@ from metal.kube.meta.objects import Kind, Object
 
 T = TypeVar("T", bound=Object)
 
-_encode = msgspec.json.Encoder().encode
 _plain = msgspec.json.Decoder().decode
 
 
@@ -38,7 +38,7 @@ class InProcessClient:
     def __init__(self, backend: Backend, user: User) -> None:
         self._backend = backend
         self._user = user
-        self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+        self._codecs: dict[type, wire.Codec[Any]] = {}
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         """Read one object, always the newest version."""
@@ -81,12 +81,12 @@ class InProcessClient:
     async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """JSON merge patch of everything except status."""
         ctx = self._context(kind, namespace, name, options=self._options())
-        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _plain(_encode(patch))))
+        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _copy(patch)))
 
     async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """JSON merge patch of the status subresource."""
         ctx = self._context(kind, namespace, name, "status", self._options())
-        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _plain(_encode(patch))))
+        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _copy(patch)))
 
     async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
         """Server-side apply of the fields in obj, owned by `manager`."""
@@ -143,20 +143,25 @@ class InProcessClient:
             raise _error(refused) from None
 
     def _decode(self, kind: Kind[T], record: Record) -> T:
-        decoder = self._decoders.get(kind.struct)
-        if decoder is None:
-            decoder = self._decoders[kind.struct] = msgspec.json.Decoder(kind.struct)
+        codec = self._codecs.get(kind.struct)
+        if codec is None:
+            codec = self._codecs[kind.struct] = wire.Codec(kind)
         body = record.body
         if kind.group == "events.k8s.io" and kind.api_version != record.api_version:
             resource = self._backend.resource(kind.group, kind.version, kind.plural)
-            body = _encode(at_version(resource, record.decode()))
-        decoded: T = decoder.decode(body)
+            body = encode(at_version(resource, record.decode()))
+        decoded: T = codec.object(body)
         return decoded
 
 
+def _copy(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy for the backend, with times and structs in their JSON form. Raises BadRequest."""
+    copied: dict[str, Any] = _plain(wire.encode(obj))
+    return copied
+
+
 def _body(kind: Kind[T], obj: Mapping[str, Any]) -> dict[str, Any]:
-    # A round trip through JSON: a copy for the backend, with times and structs in their JSON form.
-    body: dict[str, Any] = _plain(_encode(obj))
+    body = _copy(obj)
     return {**body, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": body.get("metadata") or {}}
 
 

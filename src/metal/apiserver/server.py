@@ -5,9 +5,12 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from metal.apiserver.auth import kubeconfig, tls
+from metal.apiserver.auth import kubeconfig
 from metal.apiserver.auth.access import MASTERS
+from metal.apiserver.auth.addresses import EVERYWHERE, reachable_names
+from metal.apiserver.auth.serving import ServingCertificate
 from metal.apiserver.auth.tokens import Tokens
 from metal.apiserver.backend import Backend
 from metal.apiserver.client import InProcessClient
@@ -21,15 +24,16 @@ from metal.listener.metrics import Metrics
 from metal.listener.server import RunningServer, listen
 
 SHUTDOWN_SECONDS = 1.0
-_EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on
 
 
 class EmbeddedAPI:
-    """A Kubernetes API in this process, and over TLS once it listens.
+    """A Kubernetes API in this process, and over TLS once it listens, with the `certificate`.
 
     data_dir: folder for objects, keys and tokens (mode 0700); None stores nothing (tests, virtual time).
     limits: those of connections, which apply before authentication.
     """
+
+    certificate: ServingCertificate
 
     def __init__(
         self, data_dir: Path | None, clock: Clock, *, rng: random.Random | None = None,
@@ -53,21 +57,38 @@ class EmbeddedAPI:
         """Load the stored objects and start to serve in-process clients. Raises JournalError."""
         await self.backend.start()
 
-    async def listen(self, host: str = "127.0.0.1", port: int = 8443) -> int:
-        """Serve over TLS and write the kubeconfig. Port 0 selects a free port; returns the port. Raises TokenError."""
+    async def listen(self, host: str = "127.0.0.1", port: int = 8443, *, advertise: str = "") -> int:
+        """Serve over TLS and write the kubeconfig. Port 0 selects a free port; returns the port. Raises TokenError.
+
+        The certificate has the names of loopback and of `host`, or all of this machine's when that stands for every
+        address, and the host of `advertise`: the URL under which clients elsewhere connect, which the kubeconfig has.
+        """
         folder = self._folder()
         tokens = Tokens.load(folder / "tokens.csv")
-        identity = tls.ensure(folder, () if host in _EVERYWHERE else (host,), self._clock())
+        self.certificate = certificate = self._serving(folder, host, advertise)
         self._running = await listen(
             application(self.backend, tokens, folder), host, port, self._limits,
-            name="api", tls=identity.context(), metrics=self._metrics, shutdown_seconds=SHUTDOWN_SECONDS,
+            name="api", tls=certificate.open(), metrics=self._metrics, shutdown_seconds=SHUTDOWN_SECONDS,
         )  # fmt: skip
         port = self._running.port
-        reached = "127.0.0.1" if host in _EVERYWHERE else host
-        self._url = f"https://[{reached}]:{port}" if ":" in reached else f"https://{reached}:{port}"
-        authority = identity.authority.read_bytes()
-        kubeconfig.write(self.kubeconfig, server=self._url, authority=authority, token=tokens.admin)
+        reached = "127.0.0.1" if host in EVERYWHERE else host
+        self._url = advertise or (f"https://[{reached}]:{port}" if ":" in reached else f"https://{reached}:{port}")
+        certificate.follow_authority(
+            lambda pem: kubeconfig.write(self.kubeconfig, server=self._url, authority=pem, token=tokens.admin)
+        )
+        self.backend.tasks.spawn("serving certificate", certificate.run)
         return port
+
+    def _serving(self, folder: Path, host: str, advertise: str) -> ServingCertificate:
+        hostname = urlsplit(advertise).hostname
+        advertised = (hostname,) if hostname else ()
+        certificate = ServingCertificate(folder, lambda: (*reachable_names(host), *advertised), self._clock)
+        self.backend.health.add("serving-certificate", certificate.failure)
+        return certificate
+
+    async def crash(self) -> None:
+        """Wait for the first background task that ends, and raise Crashed with its name."""
+        await self.backend.tasks.crash()
 
     @property
     def url(self) -> str:

@@ -20,7 +20,8 @@ def problem(section: str, name: str, value: object) -> str:
     if section == "Listen":
         return "" if name in ("metrics", "events") and not text else _listen(text)
     if section == "Advertise":
-        return _url(text)
+        plain = name == "api" and text.startswith("http:")
+        return f"is {text!r}: the API serves https only" if plain else _url(text)
     if section in ("Election", "Sanitization"):
         return _election(name, value) if section == "Election" else _sanitization(name, text)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):

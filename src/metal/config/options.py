@@ -35,8 +35,11 @@ class Listen:
 
 @dataclass(frozen=True)
 class Advertise:
-    """Base URLs under which machines connect to the control plane, if they differ from the listen addresses."""
+    """Base URLs of the control plane for machines and clients elsewhere, if they differ from the listen addresses."""
 
+    api: str = ""
+    """Base URL of the embedded API, such as https://metal.site.example:8443. Its host is in the certificate of the API,
+    beside the names and addresses of this machine, and its kubeconfig has the URL. Not used with a cluster's API."""
     boot: str = ""
     """Base URL of the boot server, such as http://192.0.2.1:8082. Defaults to http:// and listen.boot."""
     registry: str = ""

@@ -1,10 +1,11 @@
 """One BMC's resources as JSON: authenticated, bounded in time, number and size.
 
-A request passes these steps: its deadline starts; `Session` adds a token or basic credentials; a semaphore limits
-requests in flight; `permit` may forbid a change; the transport sends it. A 401 leads to one new login and one
-repetition, a dropped connection repeats a GET once, and a stale ETag repeats a PATCH once. Redirects are followed
-within the BMC only. The answer becomes a `Resource` or a `Reply`, and any failure a BMCError whose text is a sentence
-with the BMC's own message. Each request is counted through `observer`.
+A request passes these steps: during a pause that the BMC asked for (`pause`) it fails at once; its deadline starts;
+`Session` adds a token or basic credentials; a semaphore limits requests in flight; `permit` may forbid a change; the
+transport sends it. A 401 leads to one new login and one repetition, a dropped connection repeats a GET once, and a
+stale ETag repeats a PATCH once. Redirects are followed within the BMC only. The answer becomes a `Resource` or a
+`Reply`, and any failure a BMCError whose text is a sentence with the BMC's own message. Each request is counted through
+`observer`.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from metal.redfish import messages
 from metal.redfish.decode import decode
 from metal.redfish.errors import (
     BMCBadRequest,
+    BMCBusy,
     BMCConflict,
     BMCError,
     BMCProtocolError,
@@ -27,6 +29,7 @@ from metal.redfish.errors import (
     BMCUnreachable,
 )
 from metal.redfish.paths import ROOT, SESSIONS, redirect_path
+from metal.redfish.pause import Pause
 from metal.redfish.resources import ServiceRoot
 from metal.redfish.session import Grant, Session
 from metal.redfish.tasks import Task, parse_task, path_in
@@ -116,6 +119,7 @@ class RedfishClient:
         self._root: ServiceRoot | None = None
         self._root_lock = asyncio.Lock()
         self._closed = False
+        self._pause = Pause()
         self.session = Session(
             self._send,
             self._find_sessions,
@@ -175,9 +179,13 @@ class RedfishClient:
     async def _deadline(self, method: str, path: str) -> AsyncIterator[None]:
         if self._closed:
             raise BMCUnreachable(f"The connection to {self.name} was closed on our side.")
+        self._pause.check()
         try:
             async with asyncio.timeout(self.limits.deadline):
                 yield
+        except BMCBusy as error:
+            self._pause.begin(error)
+            raise
         except TimeoutError:
             text = f"{self.name} did not answer {method} {path} within {self.limits.deadline:g} s."
             raise BMCTimeout(text) from None

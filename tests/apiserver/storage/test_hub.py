@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from metal.apiserver.machinery.records import Change, Event, ObjectKey, Record, ResourceKey
 from metal.apiserver.machinery.status import StatusError
-from metal.apiserver.storage.hub import FEWEST, Log
+from metal.apiserver.storage.hub import FEWEST, STEP, Log
 
 
 def _event(version: int, size: int) -> Event:
@@ -21,7 +21,7 @@ def test_small_objects_are_kept_by_number() -> None:
     for version in range(1, 1001):
         log.publish(_event(version, 10))
     assert log.floor == 0
-    assert len(log.read(0)) == 500  # a bounded number at a time
+    assert len(log.read(0)) == STEP  # a bounded number at a time
 
 
 def test_large_objects_are_kept_by_bytes() -> None:

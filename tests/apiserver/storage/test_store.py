@@ -29,6 +29,9 @@ class HeldJournal:
     def append(self, done: Done, *changes: Change) -> None:
         self.waiting.append((changes, done))
 
+    async def check(self) -> None:
+        """Always possible."""
+
     async def close(self) -> None:
         self.closed = True
 

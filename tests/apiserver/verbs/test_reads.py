@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from itertools import count
 
 import pytest
 
@@ -198,6 +199,31 @@ async def test_an_idle_watch_tells_how_far_it_has_come() -> None:
         assert first.type is second.type is ItemType.BOOKMARK
         assert second.resource_version == api.backend.store.version
         assert asyncio.get_running_loop().time() >= 2 * BOOKMARK_SECONDS
+
+
+async def changing(api: Api, every: float) -> None:
+    """Change an object that no selector of these tests matches, for ever."""
+    for number in count():
+        await asyncio.sleep(every)
+        await api.patch("w00", {"spec": {"size": number}})
+
+
+@pytest.mark.parametrize(("every", "timeout"), [(0.01, 100), (1.0, 700), (40.0, 700)])
+async def test_a_filtered_watch_gets_bookmarks_although_other_objects_change(every: float, timeout: int) -> None:
+    """In 700 seconds it gets fifteen, each as new as the last change that it has passed; it ends at its timeout."""
+    async with running(history=100) as api:
+        await fill(api, 1)
+        other = asyncio.ensure_future(changing(api, every))
+        begun, start = asyncio.get_running_loop().time(), api.backend.store.version
+        items = api.watch(fields="metadata.name=w99", resource_version=str(start), bookmarks=True, timeout=timeout)
+        got = [(item.type, item.resource_version) async for item in items]
+        other.cancel()
+        assert {kind for kind, _ in got} == {ItemType.BOOKMARK}
+        assert len(got) == timeout // BOOKMARK_SECONDS
+        versions = [version for _, version in got]
+        assert versions == sorted(versions)
+        passed = (asyncio.get_running_loop().time() - begun - 2 * BOOKMARK_SECONDS) / every
+        assert versions[-1] >= start + int(passed)
 
 
 async def test_a_watch_ends_at_its_timeout_and_with_the_server() -> None:

@@ -159,6 +159,19 @@ async def test_what_cannot_be_written_is_dropped_and_the_next_one_is_tried(error
     assert [entry["log_level"] for entry in logs] == ["warning", "info"]
 
 
+async def test_an_unexpected_error_costs_that_event_only() -> None:
+    """An error that is none of the API's is dropped and counted too; later Events are written."""
+    api = FakeAPI()
+    api.faults.next("create", ValueError("a defect of a client"))  # type: ignore[arg-type]  # no error of the contract
+    async with recording(api, LoopClock(START)) as recorder:
+        recorder.event(thing("a"), THING, "Normal", "Lost", "text")
+        recorder.event(thing("a"), THING, "Normal", "Found", "text")
+        async with asyncio.timeout(60):
+            await recorder.flush()
+
+    assert ([event["reason"] for event in stored(api)], recorder.dropped) == (["Found"], 1)
+
+
 async def test_long_texts_and_names_are_cut_to_what_the_api_takes() -> None:
     """Messages end at 1024 characters, names at 253."""
     api = FakeAPI()

@@ -17,7 +17,7 @@ from metal.apiserver.auth.tokens import check_private, write_private
 CA_LIFE = timedelta(days=3650)
 CERTIFICATE_LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=60)
-"""A certificate that expires within this time is replaced at the next start."""
+"""A certificate that expires within this time is replaced."""
 _SKEW = timedelta(hours=1)
 ALWAYS = ("localhost", "127.0.0.1", "::1")
 
@@ -42,11 +42,11 @@ def ensure(folder: Path, hosts: Iterable[str], now: datetime) -> Identity:
     """Create or renew files that are missing, expire soon or lack a host. Their mode is 0600. Raises TokenError."""
     authority, authority_key = folder / "ca.crt", folder / "ca.key"
     found = Identity(authority, folder / "apiserver.crt", folder / "apiserver.key")
-    names = sorted({*ALWAYS, *hosts})
+    names = sorted({*ALWAYS, *map(_spelled, hosts)})
     if not _lasts(authority, authority_key, now, RENEW_BEFORE):
         _write(*_authority(now), authority, authority_key)
         found.certificate.unlink(missing_ok=True)
-    if not _lasts(found.certificate, found.key, now, RENEW_BEFORE) or _named(found.certificate) != names:
+    if not _lasts(found.certificate, found.key, now, RENEW_BEFORE) or set(names) - _named(found.certificate):
         issuer = x509.load_pem_x509_certificate(authority.read_bytes())
         signer = serialization.load_pem_private_key(authority_key.read_bytes(), None)
         if not isinstance(signer, ec.EllipticCurvePrivateKey):
@@ -70,11 +70,25 @@ def _belong_together(certificate: x509.Certificate, key: Path) -> bool:
     return private.public_key() == certificate.public_key()
 
 
-def _named(certificate: Path) -> list[str]:
+def validity(certificate: Path) -> tuple[datetime, datetime]:
+    """From when and until when a certificate is valid."""
+    loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
+    return loaded.not_valid_before_utc, loaded.not_valid_after_utc
+
+
+def _named(certificate: Path) -> set[str]:
     loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
     names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     addresses = [str(address) for address in names.get_values_for_type(x509.IPAddress)]
-    return sorted([*names.get_values_for_type(x509.DNSName), *addresses])
+    return {*names.get_values_for_type(x509.DNSName), *addresses}
+
+
+def _spelled(host: str) -> str:
+    """A name or an address in the spelling of the certificate."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.lower()
 
 
 def _general(host: str) -> x509.GeneralName:

@@ -45,7 +45,7 @@ log = structlog.get_logger("metal.apiserver")
 
 
 class Collector:
-    """Runs from `start` to `stop` in one task."""
+    """`start` follows the store, `run` does the work in one task."""
 
     def __init__(self, store: Store, registry: Registry, deleter: Deleter, clock: Clock) -> None:
         self._store = store
@@ -54,20 +54,12 @@ class Collector:
         self._clock = clock
         self._queue: dict[ObjectKey, None] = {}
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Queue every object that needs work, then follow the events of the store."""
         self._store.listen(self._on_event)
         for record in self._store.records():
             self._enqueue_if_needed(record)
-        self._task = asyncio.create_task(self._run(), name="apiserver-collector")
-
-    async def stop(self) -> None:
-        """End the task."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     def _on_event(self, event: Event) -> None:
         record = event.record
@@ -102,7 +94,8 @@ class Collector:
         self._queue[key] = None
         self._wake.set()
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Reconcile what is queued, until cancelled."""
         loop = asyncio.get_running_loop()
         sweep = loop.time() + SWEEP_SECONDS
         while True:

@@ -27,7 +27,7 @@ log = structlog.get_logger("metal.apiserver")
 
 
 class Housekeeper:
-    """Runs from `start` to `stop` in one task. account: creates the default ServiceAccount of a namespace."""
+    """`start` creates what must exist, `run` keeps it. account: creates the default ServiceAccount of a namespace."""
 
     def __init__(
         self, store: Store, clock: Clock, uid: Callable[[], str], account: Callable[[str], Awaitable[object]]
@@ -36,22 +36,14 @@ class Housekeeper:
         self._spaces: dict[str, None] = {}
         self._roles = False
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Create what must exist, then keep it. Returns when roles and accounts exist."""
+        """Create roles and accounts that must exist, and follow the store from then on."""
         await asyncio.gather(*(self._ensure(key, obj) for key, obj in bootstrap()))
         self._store.listen(self._on_event)
         self._roles = True
         self._spaces = {record.key.name: None for record in self._store.collection(NAMESPACES)}
         await self._once()
-        self._task = asyncio.create_task(self._run(), name="apiserver-housekeeping")
-
-    async def stop(self) -> None:
-        """End the task."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     def _on_event(self, event: Event) -> None:
         key = event.record.key
@@ -65,7 +57,8 @@ class Housekeeper:
             self._spaces[key.namespace] = None
         self._wake.set()
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Keep what must exist, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -41,8 +41,8 @@ def fault(text: str, *, micro: bool) -> str:
         if not low <= int(text[begin : begin + 2]) <= high:
             return f"parsing time {shown}: {name} out of range"
     try:
-        _read(text)
-    except ValueError:
+        _read(text).astimezone(UTC)
+    except (ValueError, OverflowError):
         return f"parsing time {shown}: day out of range"
     return ""
 
@@ -50,7 +50,8 @@ def fault(text: str, *, micro: bool) -> str:
 def written(text: str, *, micro: bool) -> str:
     """A valid time as Go encodes it: in UTC, with the digits of its type."""
     moment = _read(text).astimezone(UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime: its %Y writes the year 1 with one digit.
+    return moment.isoformat(timespec="microseconds" if micro else "seconds").replace("+00:00", "Z")
 
 
 def _read(text: str) -> datetime:

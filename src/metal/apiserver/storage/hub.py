@@ -3,9 +3,9 @@
 Each collection has a log: the last events, up to a number (`history` of the store) and a size in bytes. `floor` is the
 version up to which events are gone. The store publishes an event once for all watchers and wakes them.
 
-A watcher is a cursor, a position in the log, not a queue: a slow watcher costs no memory. It reads up to 500 events at
-a time and then waits. When the log has dropped events that a watcher has not read, its next read raises 410, and the
-client lists again. The same holds for a watch that starts at a version below `floor`.
+A watcher is a cursor, a position in the log, not a queue: a slow watcher costs no memory. It reads up to STEP events at
+a time, and lets other tasks run in between. When the log has dropped events that a watcher has not read, its next read
+raises 410, and the client lists again. The same holds for a watch that starts at a version below `floor`.
 
 The log is the history for reads, too: the store rebuilds an older state of a collection by undoing the events since
 that version, each of which holds the object before and after it.
@@ -22,6 +22,10 @@ LOG_BYTES = 32 * 1024 * 1024
 """Maximum of bytes of the events of one collection; it limits the history of large objects."""
 FEWEST = 500
 """Minimum of events that are kept, independent of size, so that watches of large objects work too."""
+
+
+STEP = 100
+"""Events that a watcher reads before other tasks run: each is filtered, decoded and encoded."""
 
 
 class Log:
@@ -94,7 +98,7 @@ class Log:
         start = position - self._dropped
         if start < 0:
             raise expired("too old resource version: the watcher was slower than the changes")
-        return self._events[start : start + 500]
+        return self._events[start : start + STEP]
 
     def __repr__(self) -> str:
         return f"<Log events={len(self._events)} floor={self.floor} watchers={len(self._watchers)}>"
@@ -109,7 +113,7 @@ class Cursor:
         self.changed = asyncio.Event()
 
     def take(self) -> list[Event]:
-        """Unread events, at most 500 at a time; empty when there are none."""
+        """Unread events, at most STEP at a time; empty when there are none."""
         events = self._log.read(self._position)
         self._position += len(events)
         return events

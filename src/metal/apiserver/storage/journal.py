@@ -44,6 +44,10 @@ class Journal(Protocol):
         """Make the changes durable, all of them or none, then call done."""
         ...
 
+    async def check(self) -> None:
+        """Make sure that changes can be made durable now. Raises JournalError."""
+        ...
+
     async def close(self) -> None:
         """Finish what was appended and release the file."""
         ...
@@ -59,6 +63,9 @@ class MemoryJournal:
     def append(self, done: Done, *changes: Change) -> None:
         """Call `done` at once; nothing is stored."""
         done(None)
+
+    async def check(self) -> None:
+        """Always possible."""
 
     async def close(self) -> None:
         """Nothing to release."""

@@ -67,6 +67,8 @@ class Store:
         self._dependents: dict[str, set[ObjectKey]] = {}
         self._listeners: list[Listener] = []
         self._version = self._next = FIRST
+        self.failure = ""
+        """Why the last write could not be made durable; empty when it was."""
 
     async def open(self) -> None:
         """Load the content of the journal. Raises JournalError."""
@@ -76,6 +78,22 @@ class Store:
                 self._index(Record.parse(ResourceKey(change.group, change.plural), change.body))
         self._version = self._next = max(FIRST, loaded.resource_version)
         self.hub.start(self._version)
+
+    async def check(self) -> None:
+        """Find out whether writes can be made durable now; `failure` says so."""
+        try:
+            await self._journal.check()
+        except JournalError as error:
+            self._note(str(error))
+        else:
+            self._note("")
+
+    def _note(self, failure: str) -> None:
+        if failure and not self.failure:
+            log.error("store.not_writable", error=failure)
+        elif self.failure and not failure:
+            log.info("store.writable_again")
+        self.failure = failure
 
     async def close(self) -> None:
         """End every watch and close the journal."""
@@ -216,7 +234,9 @@ class Store:
         try:
             await done
         except JournalError as lost:
+            self._note(str(lost))
             raise unavailable(str(lost)) from lost
+        self._note("")
 
     def _commit(self, change: _Staged) -> None:
         if self._staged.get(change.key, (0, None))[0] == change.version:

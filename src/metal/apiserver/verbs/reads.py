@@ -8,11 +8,13 @@ version, the answer is 410 with a token that continues at the newest version.
 
 A watch is a cursor into the hub. It starts after a version that the client names, or with the existing objects as ADDED
 events, then follows the log of the collection. An object that stops matching the selector is sent as DELETED, one that
-starts matching as ADDED. After BOOKMARK_SECONDS without a change it sends a bookmark if the client asked for them. It
-ends after the timeout, when the server stops, or with 410 when it falls behind the log.
+starts matching as ADDED. When it has sent nothing for BOOKMARK_SECONDS, although other objects may have changed, it
+sends a bookmark if the client asked for them. It ends after the timeout, when the server stops, or with 410 when it
+falls behind the log.
 """
 
 import asyncio
+import contextlib
 import random
 from bisect import bisect_left
 from collections.abc import AsyncGenerator
@@ -122,29 +124,30 @@ class Reader:
     async def _follow(self, cursor: Cursor, options: WatchOptions, accepted: Filter) -> AsyncGenerator[WatchItem, None]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (options.timeout or self._rng.uniform(1800, 3600))
-        while True:
+        bookmark = loop.time() + BOOKMARK_SECONDS
+        while loop.time() < deadline:
             cursor.changed.clear()
-            if events := cursor.take():
-                for event in events:
-                    if item := _seen(event, accepted):
-                        yield item
-                continue
-            remaining = deadline - loop.time()
-            if cursor.ended or remaining <= 0:
+            events = cursor.take()
+            reached = events[-1].resource_version if events else self._store.version
+            for event in events:
+                if item := _seen(event, accepted):
+                    yield item
+                    bookmark = loop.time() + BOOKMARK_SECONDS
+            if cursor.ended and not events:
                 return
-            version = self._store.version
-            if await _idle(cursor.changed, min(remaining, BOOKMARK_SECONDS)) and options.bookmarks:
-                yield WatchItem(ItemType.BOOKMARK, None, version)
+            if loop.time() >= bookmark:
+                bookmark = loop.time() + BOOKMARK_SECONDS
+                if options.bookmarks:
+                    yield WatchItem(ItemType.BOOKMARK, None, reached)
+            # A collection that changes all the time must not keep the loop from other tasks.
+            await (asyncio.sleep(0) if events else _changed(cursor.changed, min(bookmark, deadline)))
 
 
-async def _idle(changed: asyncio.Event, seconds: float) -> bool:
-    """Wait for a change; True when none came in time."""
-    try:
-        async with asyncio.timeout(seconds):
+async def _changed(changed: asyncio.Event, until: float) -> None:
+    """Wait for a change, at most until a time of the loop."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(until):
             await changed.wait()
-    except TimeoutError:
-        return True
-    return False
 
 
 def _seen(event: Event, accepted: Filter) -> WatchItem | None:

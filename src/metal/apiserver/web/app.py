@@ -70,7 +70,7 @@ class Dispatcher:
         request[USER] = user
         if target is not None:
             return await self._resources.handle(request, target)
-        if request.path in HEALTH | VERSION:
+        if request.path in VERSION or f"/{parts[0] if parts else ''}" in HEALTH:
             return self._public(request)
         if request.path == backup.PATH:
             return await self._copies.handle(request)
@@ -106,7 +106,7 @@ class Dispatcher:
         if request.path in VERSION:
             form = choose(request.headers.get("Accept", ""))
             return answer(render.encode(documents.version(), form), form)
-        return documents.health(request.path, request.query)
+        return documents.probe(self._backend.health, request.path, request.query)
 
 
 def _page_not_found() -> web.Response:

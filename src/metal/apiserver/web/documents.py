@@ -14,6 +14,7 @@ from metal.apiserver.openapi import documents, v2
 from metal.apiserver.web import discovery, render
 from metal.apiserver.web.handler import answer
 from metal.apiserver.web.negotiate import Form, Shape, choose
+from metal.kube.controller.health import Health
 
 _YEAR = timedelta(days=365)
 
@@ -107,10 +108,16 @@ def _cached(request: web.Request, response: web.Response, digest: str) -> web.Re
     return response
 
 
-def health(path: str, query: Mapping[str, str]) -> web.Response:
-    """`ok` for /healthz, /livez and /readyz, or with ?verbose each check in a line."""
-    text = f"[+]ping ok\n{path.strip('/')} check passed\n" if "verbose" in query else "ok"
-    return web.Response(text=text, headers={"Cache-Control": "no-cache, private"})
+def probe(health: Health, path: str, query: Mapping[str, str]) -> web.Response:
+    """The answer to /healthz, /livez or /readyz, or to one check such as /readyz/storage; 500 when a check fails.
+
+    Raises StatusError 404 for an unknown check.
+    """
+    found = health.answer(path, query)
+    if found is None:
+        raise status.no_such_path()
+    headers = {"Cache-Control": "no-cache, private"}
+    return web.Response(status=200 if found.passed else 500, text=found.text, headers=headers)
 
 
 def version() -> dict[str, str]:

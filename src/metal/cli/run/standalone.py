@@ -59,7 +59,7 @@ class Standalone:
         """Start the parts in the order of their dependencies. Raises OSError if an address is in use."""
         await self.api.start()
         await self.api.install_crds(crds(kinds(self.config.api_group, self.config.boot_group)))
-        await self.api.listen(*split_listen(self.config.listen.api))
+        await self.api.listen(*split_listen(self.config.listen.api), advertise=self.config.advertise.api)
         if self.simulated is not None:
             await self.simulated.start()
         await self.manager.listen()

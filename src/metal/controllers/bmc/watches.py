@@ -13,10 +13,10 @@ from metal.controllers.bmc.reconciler import BMCReconciler
 from metal.controllers.bmc.scope import BY_ENDPOINT, BY_SECRET, BY_UUID, Deps
 from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
-from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
 from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import owner_keys
+from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of
 

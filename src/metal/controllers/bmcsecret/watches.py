@@ -1,8 +1,8 @@
 """Adds the BMCSecret controller to a runtime."""
 
 from metal.controllers.bmcsecret.reconciler import BMCSecretReconciler
-from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
+from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
 
 

@@ -227,6 +227,7 @@ class BootConfigurationReconciler:
             return
         body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
         fresh = await deps.client.patch_status(deps.kinds.boot_config, meta.name, body, meta.namespace)
+        deps.own_writes.note(fresh)
         deps.configs.observe(fresh)
         transitions.record(deps.metrics, deps.kinds.boot_config, fresh, config.status, status)
         if status.state != config.status.state:

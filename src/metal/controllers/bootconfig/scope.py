@@ -13,6 +13,7 @@ from metal.controllers.shared.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
+from metal.kube.controller.own_writes import OwnWrites
 from metal.kube.meta.clock import Clock
 from metal.machineapi.bootserver.settings import BootSettings
 
@@ -35,6 +36,8 @@ class Deps:
     rng: random.Random
     recorder: Recorder
     metrics: Metrics = field(default_factory=unregistered)
+    own_writes: OwnWrites = field(default_factory=OwnWrites)
+    """Status writes of the reconciler, which cause no pass."""
 
 
 @dataclass

@@ -32,7 +32,7 @@ def setup_boot_configs(
     def of_server(server: Server) -> Iterable[Key]:
         return map(key_of, deps.configs.by_index(BY_SERVER, server.metadata.name))
 
-    controller.watches(deps.configs)
+    controller.watches_own(deps.configs, deps.own_writes)
     controller.watches(deps.servers, of_server, _boot_parameters_changed)
     controller.watches(deps.children, owner_keys(kinds.boot_config))
     return reconciler

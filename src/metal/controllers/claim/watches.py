@@ -37,7 +37,7 @@ def setup_claims(
     deps.claims.add_index(UNBOUND, unbound_index)
     reconciler = ServerClaimReconciler(deps)
     controller = runtime.controller("serverclaim", reconciler.reconcile, workers=workers)
-    controller.watches(deps.claims)
+    controller.watches_own(deps.claims, context.own_writes(kinds.claim))
     controller.watches_changes(deps.servers, lambda old, new: _claims_of(deps, old, new))
     controller.watches(deps.configs, _claim_of_config, _content_changed)
     return reconciler

@@ -11,9 +11,9 @@ from metal.controllers.endpoint.reconciler import EndpointReconciler
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps
 from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
-from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
 from metal.kube.controller.controller import Controller
+from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of
 

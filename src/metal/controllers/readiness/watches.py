@@ -3,9 +3,9 @@
 from metal.api.readiness import ServerReadinessRule
 from metal.api.server import Server
 from metal.controllers.readiness.reconciler import ServerReadinessReconciler
-from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
 from metal.kube.cache.informer import Informer
+from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import key_of
 

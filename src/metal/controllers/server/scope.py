@@ -20,7 +20,7 @@ from metal.bmc.boot import BootOverride
 from metal.bmc.pool import BMC, Pool
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
-from metal.controllers.server import identity
+from metal.controllers.server import clock_jump, identity
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.traits import WAITS, traits_of
@@ -80,6 +80,7 @@ class Scope(StatusScope[Server]):
         super().__init__(deps.context, deps.context.kinds.server, deps.servers, server, ServerStatus())
         now = deps.context.clock()
         self.now: datetime = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        self.status = clock_jump.corrected(self.status, self.now)
         self.deps = deps
         self.memo = deps.memos.setdefault(key_of(server), Memo())
         self.bmc: BMC | None = None

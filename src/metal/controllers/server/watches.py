@@ -17,10 +17,10 @@ from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.condition_types import BOOTED, RESET
 from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
-from metal.controllers.shared.predicates import spec_or_metadata_changed
 from metal.controllers.shared.scope import Context
 from metal.evidence import outstanding
 from metal.evidence.keys import KeyStore
+from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
@@ -64,7 +64,7 @@ def setup_servers(
     reconciler = ServerReconciler(deps)
     runtime.on_resume(deps.memos.clear)
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
-    controller.watches(deps.servers)
+    controller.watches_own(deps.servers, context.own_writes(kinds.server))
     controller.watches(deps.configs, _server_of_config)
     controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim), _is_order)
     controller.watches(deps.maintenances, lambda one: (Key(one.spec.server_ref.name),), spec_or_metadata_changed)

@@ -1,4 +1,10 @@
-"""One pass over one object: collects changes of its status, and writes their difference once as a merge patch."""
+"""One pass over one object: collects changes of its status, and writes their difference once as a merge patch.
+
+Nothing is written before `commit`. A change that only touches volatile fields (texts for people and percentages, see
+`volatile`) is written at most every `VOLATILE_EVERY` seconds; the object is then looked at again when it is due. All
+other changes are written at once. `Context.own_writes` remembers each version that was written, so that the controller
+is not woken by it.
+"""
 
 import random
 from dataclasses import dataclass, field
@@ -12,13 +18,19 @@ from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.bmc import calls
 from metal.controllers.shared import transitions
 from metal.controllers.shared.metrics import Metrics, unregistered
+from metal.controllers.shared.volatile import VOLATILE_EVERY, is_volatile
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
+from metal.kube.controller.own_writes import OwnWrites
 from metal.kube.controller.transitions import state_of
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.conditions import find, set_condition
 from metal.kube.meta.mergepatch import diff
+from metal.kube.meta.objects import key_of
+
+_DUE = 0.1
+"""Seconds before the end of the pause from which a write is due: timers are not exact, and a shorter one only spins."""
 
 
 _LONGEST = 32768
@@ -35,6 +47,11 @@ class Context:
     rng: random.Random
     recorder: Recorder
     metrics: Metrics = field(default_factory=unregistered)
+    _own_writes: dict[str, OwnWrites] = field(default_factory=dict)
+
+    def own_writes(self, kind: Kind[Any]) -> OwnWrites:
+        """The status writes of the controller of this kind."""
+        return self._own_writes.setdefault(kind.kind, OwnWrites())
 
     def jitter(self, seconds: float) -> float:
         """The duration give or take a fifth, so that a fleet does not move in step."""
@@ -59,6 +76,7 @@ class StatusScope(Generic[T]):
     def __init__(self, context: Context, kind: Kind[T], informer: Informer[T], obj: T, empty: msgspec.Struct) -> None:
         self.context, self.kind, self.informer, self.obj = context, kind, informer, obj
         self.now = context.clock().replace(microsecond=0)
+        self._own = context.own_writes(kind)
         self._empty = empty
         self.status: Any = obj.status or empty
         calls.set_reason(self._why)
@@ -113,11 +131,22 @@ class StatusScope(Generic[T]):
             self.set(observed_generation=self.obj.metadata.generation)
         old, new = self.obj.status or self._empty, self.status
         changes = _changes(old, new)
-        if not changes:
+        if not changes or self._is_too_soon(old, new):
             return
         body = {"metadata": {"resourceVersion": self.obj.metadata.resource_version}, "status": changes}
-        self.adopt(await self.context.client.patch_status(self.kind, self.name, body, self.obj.metadata.namespace))
+        fresh = await self.context.client.patch_status(self.kind, self.name, body, self.obj.metadata.namespace)
+        self._own.note(fresh)
+        self.adopt(fresh)
         transitions.record(self.context.metrics, self.kind, self.obj, old, new)
+
+    def _is_too_soon(self, old: msgspec.Struct, new: msgspec.Struct) -> bool:
+        """Whether the write can wait, and is retried in a later pass, because only volatile fields differ."""
+        key = key_of(self.obj)
+        left = VOLATILE_EVERY - self._own.seconds_since(key)
+        if left < _DUE or not is_volatile(old, new):
+            return False
+        self._own.wake_after(key, left)
+        return True
 
     async def patch(self, changes: dict[str, Any]) -> None:
         """Change metadata, spec or data now, guarded by resourceVersion; the pending status stays pending."""

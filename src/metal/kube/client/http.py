@@ -7,7 +7,6 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 
 import aiohttp
-import msgspec
 import yarl
 
 from metal.kube.client import wire
@@ -180,7 +179,7 @@ class HTTPClient:
         accept: str = _JSON,
     ) -> bytes:
         """One request and its answer, for what no `Kind` describes: discovery, tables, dry runs. Raises ApiError."""
-        data = None if body is None else msgspec.json.encode(body)
+        data = None if body is None else wire.encode(body)
         limits = aiohttp.ClientTimeout(total=self._total, sock_connect=self._connect)
         send = self._send(
             "request", method, path, query=query or {}, data=data, content_type=content_type, timeout=limits,

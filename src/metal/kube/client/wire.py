@@ -15,6 +15,8 @@ from metal.kube.client.resources import Resource, from_list
 from metal.kube.meta.objects import Kind, Object
 
 T = TypeVar("T", bound=Object)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for JSON that is not what was expected, not UTF-8, or nested too deeply."""
 _MAX_LINE = 64 * 1024 * 1024
 """Bytes of one watch event that are buffered before giving up; etcd stores at most a few MiB."""
 
@@ -58,14 +60,14 @@ class Codec(Generic[T]):
         """Decode one object."""
         try:
             return self._object.decode(body)
-        except msgspec.DecodeError as exc:
+        except _UNREADABLE as exc:
             raise Malformed(f"cannot read a {self._kind.kind}: {exc}{_culprit(bytes(body))}") from None
 
     def page(self, body: bytes) -> ObjectList[T]:
         """Decode one page of a list."""
         try:
             page: ObjectList[T] = self._page.decode(body)
-        except msgspec.DecodeError as exc:
+        except _UNREADABLE as exc:
             raise Malformed(f"cannot read a list of {self._kind.kind}: {exc}{_culprit_in_list(body, exc)}") from None
         return page
 
@@ -80,24 +82,32 @@ class Codec(Generic[T]):
             if event.type == "ERROR":
                 raise from_status(msgspec.json.decode(event.object))
             type = EventType(event.type)
-        except (msgspec.DecodeError, ValueError) as exc:
+        except (*_UNREADABLE, ValueError) as exc:
             raise Malformed(f"cannot read a watch event of {self._kind.kind}: {exc}") from None
         obj = self.object(event.object)
         return WatchEvent(type, obj, obj.metadata.resource_version)
+
+
+def encode(body: Any) -> bytes:
+    """JSON of a request body. Raises BadRequest for a value that JSON cannot hold, such as a lone surrogate."""
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+        raise BadRequest(f"the body of the request cannot be encoded: {exc}") from None
 
 
 def resources(api_version: str, body: bytes) -> tuple[Resource, ...]:
     """The kinds in an APIResourceList. Raises Malformed."""
     try:
         return from_list(api_version, msgspec.json.decode(body)["resources"])
-    except (msgspec.DecodeError, KeyError, TypeError) as exc:
+    except (*_UNREADABLE, KeyError, TypeError) as exc:
         raise Malformed(f"cannot read the list of kinds of {api_version}: {exc!r}") from None
 
 
 def _culprit(body: bytes) -> str:
     try:
         return _describe(msgspec.json.decode(body))
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return ""
 
 
@@ -163,7 +173,7 @@ def typed(kind: Kind[Any], obj: Mapping[str, Any]) -> dict[str, Any]:
 def error(code: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     """The exception for an answer that is not a success."""
     status: Any = None
-    with suppress(msgspec.DecodeError):  # proxies answer in HTML: its first words become the message
+    with suppress(*_UNREADABLE):  # proxies answer in HTML: its first words become the message
         status = msgspec.json.decode(body)
     if not isinstance(status, dict) or status.get("kind") != "Status":
         status = {"message": f"HTTP {code}: {body[:200].decode(errors='replace').strip() or 'no body'}"}

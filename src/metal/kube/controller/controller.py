@@ -2,7 +2,8 @@
 
 In come changes: `watches` maps each change that an informer reports to keys of the reconciled kind (the object itself,
 its owner, an object that it names), and the queue holds every key once. A fixed number of workers take keys. Each calls
-reconcile(key), which reads the present state from caches, acts, and returns Done or Requeue(after).
+reconcile(key), which reads the present state from caches, acts, and returns Done or Requeue(after). A status write of
+the controller itself causes no pass (`watches_own`).
 
 Nothing is remembered about a change, only that there was one: reconcile is level-triggered and must come to the same
 result whether it saw every change or the last alone. After an exception the key returns with a backoff that doubles,
@@ -25,6 +26,8 @@ from prometheus_client import CollectorRegistry
 from metal.kube.cache.informer import Informer
 from metal.kube.client.errors import ApiError, Conflict, ServerError, TooManyRequests, Unavailable
 from metal.kube.controller.metrics import Metrics
+from metal.kube.controller.own_writes import OwnWrites
+from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.queue import QueueShutDown, WorkQueue
 from metal.kube.meta.objects import Key, Kind, Object, key_of
 
@@ -101,6 +104,7 @@ class Controller:
         self.name = name
         self.informers: list[Informer[Object]] = []
         self._mappings: list[Callable[[], None]] = []
+        self._ended: list[Callable[[Key], None]] = []
         self.queue: WorkQueue[Key] = WorkQueue(rng=rng)
         self._reconcile, self._workers, self._deadline = reconcile, workers, deadline
         self._log = _log.bind(controller=name)
@@ -125,6 +129,37 @@ class Controller:
                 return ()
             return [key for obj in (old, new) if obj is not None for key in mapper(obj)]
 
+        self.watches_changes(informer, keys)
+
+    def watches_own(self, informer: Informer[T], own: OwnWrites, map: Mapper[T] | None = None) -> None:
+        """As `watches`, for the reconciled kind itself, whose status the controller writes: own writes queue nothing.
+
+        A change of the status alone that arrives during the object's own pass may be the write of that pass; it is
+        judged when the pass has ended.
+        """
+        mapper: Mapper[T] = map or own_key
+        undecided: dict[Key, list[T]] = {}
+
+        def keys(old: T | None, new: T | None) -> Iterable[Key]:
+            if new is None and old is not None:
+                own.forget(key_of(old))
+            if old is None or new is None or spec_or_metadata_changed(old, new):
+                return [key for obj in (old, new) if obj is not None for key in mapper(obj)]
+            if own.wrote(new):
+                return ()
+            if self.queue.is_processing(key_of(new)):
+                undecided.setdefault(key_of(new), []).append(new)
+                return ()
+            return mapper(new)
+
+        def decide(key: Key) -> None:
+            for obj in undecided.pop(key, ()):
+                if not own.wrote(obj):
+                    for found in mapper(obj):
+                        self.queue.add(found)
+
+        own.serve(self.queue.add_after)
+        self._ended.append(decide)
         self.watches_changes(informer, keys)
 
     def watches_changes(self, informer: Informer[T], map: ChangeMapper[T]) -> None:
@@ -169,6 +204,8 @@ class Controller:
             try:
                 await self._handle(key)
             finally:
+                for ended in self._ended:
+                    ended(key)
                 self.queue.done(key)
 
     async def _handle(self, key: Key) -> None:

@@ -134,6 +134,9 @@ class Recorder:
             except ApiError as exc:
                 self._drop(str(exc))
                 return
+            except Exception as exc:  # one Event that cannot be written must not end all others
+                self._drop(f"{type(exc).__name__}: {exc}")
+                return
             else:
                 self._written()
                 return

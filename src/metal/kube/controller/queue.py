@@ -84,6 +84,10 @@ class WorkQueue(Generic[K]):
         """Keys that workers hold right now."""
         return frozenset(self._processing)
 
+    def is_processing(self, key: K) -> bool:
+        """Whether a worker holds this key right now."""
+        return key in self._processing
+
     @property
     def idle(self) -> bool:
         """Whether nothing is ready or held; delayed keys may still come."""

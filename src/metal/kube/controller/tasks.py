@@ -48,6 +48,11 @@ class Tasks:
         """Whether a task has crashed."""
         return self._crash is not None
 
+    @property
+    def failure(self) -> str:
+        """Which task has crashed and why; empty when none has."""
+        return "" if self._crash is None else str(self._crash)
+
     def expect_end(self) -> None:
         """From now on a task that ends is no crash."""
         self._stopping = True

@@ -35,3 +35,7 @@ class LoopClock:
         if self._origin is None:
             self._origin = now
         return self._start + timedelta(seconds=now - self._origin)
+
+    def adjust(self, seconds: float) -> None:
+        """Set the clock forward, or back with a negative number, as an administrator or NTP does."""
+        self._start += timedelta(seconds=seconds)
