@@ -1,4 +1,4 @@
-"""What the CRDs demand of a status: nothing that a value from outside could violate, so that it can always be written."""
+"""What the CRDs demand of a status: nothing that a value from outside could violate, so each can be written."""
 
 from collections.abc import Iterator
 from typing import Any
