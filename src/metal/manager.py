@@ -252,7 +252,6 @@ class Manager:
     async def listen(self) -> None:
         """Answer machines, and Prometheus. Raises OSError with the address when one is taken."""
         metrics = self.parts.listeners or ListenerMetrics(self.parts.registry)
-        limits = self.config.connection_limits()
         for name, routes, address in (
             ("boot", boot_routes(self.boot), self.config.listen.boot),
             ("registry", registry_routes(self.registry), self.config.listen.registry),
@@ -260,12 +259,17 @@ class Manager:
         ):
             if not address:
                 continue
-            app = make_app(
-                routes, self._refusals, Limits(connection=replace(limits, idle_seconds=MACHINE_IDLE_SECONDS))
-            )
+            app = make_app(routes, self._refusals, self._machine_limits())
             self._listening.append(await serve(app, *split_listen(address), name=name, metrics=metrics))
         if self.config.listen.metrics:
             await self._listen_metrics(metrics)
+
+    def _machine_limits(self) -> Limits:
+        connection, options = self.config.connection_limits(), self.config.limits
+        return Limits(
+            connection=replace(connection, idle_seconds=MACHINE_IDLE_SECONDS),
+            streams=options.image_streams, address_streams=options.image_streams_per_address,
+        )  # fmt: skip
 
     async def _listen_metrics(self, metrics: ListenerMetrics) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and of no use to a rate

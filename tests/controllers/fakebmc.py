@@ -23,6 +23,7 @@ class FakeBMC(BMC):
     """One system. Power follows a request after `delay` seconds of loop time."""
 
     uuid: str = UUID
+    serial: str = "S1"
     delay: float = 3.0
     power: PowerState = PowerState.OFF
     boot: BootOverride = field(default_factory=lambda: BootOverride("Disabled", "None"))
@@ -87,9 +88,9 @@ class FakeBMC(BMC):
 
     def _info(self) -> SystemInfo:
         return SystemInfo(
-            uri=URI, uuid=self.uuid, manufacturer="Contoso", model="3500", serial_number="S1", bios_version="P79",
-            power_state=self.shows or self.power, indicator_led=self.led, total_memory_bytes=self.memory,
-            boot=self.boot, boot_order=self.order,
+            uri=URI, uuid=self.uuid, manufacturer="Contoso", model="3500", serial_number=self.serial,
+            bios_version="P79", power_state=self.shows or self.power, indicator_led=self.led,
+            total_memory_bytes=self.memory, boot=self.boot, boot_order=self.order,
         )  # fmt: skip
 
     async def systems(self) -> tuple[SystemInfo, ...]:

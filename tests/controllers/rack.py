@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from metal.api.bmc import BMC, BMCSecret
-from metal.api.core import EVENT, NAMESPACE
+from metal.api.core import EVENT, LEASE, NAMESPACE
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.api.meta import Condition, Kind
@@ -252,6 +252,11 @@ class Rack:
         except NotFound:
             return False
         return True
+
+    async def exists_lease(self, uuid: str) -> bool:
+        """Whether the Lease of the machine with this canonical UUID exists."""
+        leases = (await self.client.list(LEASE, NS)).items
+        return f"system-{uuid}" in {lease.metadata.name for lease in leases}
 
     async def events(self) -> list[tuple[str, str]]:
         """(name of the object, reason) of every Event."""

@@ -1,7 +1,8 @@
 """A client that counts what the controllers write, and can hold a write up: before it happens, or after."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, TypeVar, cast
 
 from metal.api.server import Server, State
 from metal.controllers.server.traits import EVERY_STATE, TRAITS, WITHOUT_STATE
@@ -30,6 +31,8 @@ class Tap(Client):
         self.inner = inner
         self.writes: list[str] = []
         self.trap: Trap | None = None
+        self.hidden: set[str] = set()
+        """Names of objects that lists and watches do not show yet."""
         self.undeclared: set[tuple[str, str]] = set()
         """States of Servers with a wait that is not among the traits of the state."""
 
@@ -52,10 +55,15 @@ class Tap(Client):
         return await self.inner.get(kind, name, namespace)
 
     async def list(self, kind: Kind[T], namespace: str = "", **options: Any) -> Page[T]:
-        return await self.inner.list(kind, namespace, **options)
+        page = await self.inner.list(kind, namespace, **options)
+        return Page(tuple(one for one in page.items if one.metadata.name not in self.hidden), page.resource_version)
 
-    def watch(self, kind: Kind[T], namespace: str = "", **options: Any) -> AsyncIterator[WatchEvent[T]]:
-        return self.inner.watch(kind, namespace, **options)
+    async def watch(self, kind: Kind[T], namespace: str = "", **options: Any) -> AsyncIterator[WatchEvent[T]]:
+        stream = cast("AsyncGenerator[WatchEvent[T], None]", self.inner.watch(kind, namespace, **options))
+        async with aclosing(stream) as events:
+            async for event in events:
+                if event.object is None or event.object.metadata.name not in self.hidden:
+                    yield event
 
     async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
         name = obj["metadata"].get("name", "")

@@ -10,6 +10,7 @@ from metal.bmc.metrics import Metrics as BMCMetrics
 from metal.boot.metrics import CacheMetrics
 from metal.codegen import metrics
 from metal.kube.controller.metrics import ClientMetrics
+from metal.listener.metrics import Metrics as ListenerMetrics
 from tests.sim.plane import KINDS, PASSWORD, Plane, is_ready, plane
 
 pytestmark = pytest.mark.looptime
@@ -59,11 +60,11 @@ async def test_each_bmc_write_is_one_line_that_says_why() -> None:
 
 
 async def test_every_metric_of_a_manager_is_documented_and_the_reverse() -> None:
-    """docs/metrics.md has what /metrics has. A simulated site replaces BMC pool, image cache and API client."""
+    """docs/metrics.md has what /metrics has. A simulated site replaces BMC pool, image cache, API client and listeners."""
     documented = {row.name for rows in metrics.sections().values() for row in rows}
     async with plane(1) as world:
         registry = world.manager.parts.registry
-        for replaced in (BMCMetrics, CacheMetrics, ClientMetrics):
+        for replaced in (BMCMetrics, CacheMetrics, ClientMetrics, ListenerMetrics):
             replaced(registry)
         families = list(registry.collect())
     exported = {f"{one.name}_total" if one.type == "counter" else one.name for one in families}

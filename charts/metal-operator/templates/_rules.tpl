@@ -127,6 +127,9 @@
   - leases
   verbs:
   - create
+  - delete
+  - get
+  - patch
 - apiGroups:
   - coordination.k8s.io
   resources:
@@ -134,9 +137,7 @@
   resourceNames:
   - metal-operator
   verbs:
-  - get
   - list
-  - patch
   - watch
 {{- end }}
 {{- define "metal.rules.tenants" }}

@@ -22,6 +22,10 @@ MAINTENANCE_REASON = "reason"
 PARKED = "parked"
 """Annotation of a Server: "true" as long as it is parked. It outlives a lost status."""
 
+MACHINE_ID = "machine-id"
+"""Annotation of a Server: identifier of its machine that an administrator gave, where the UUID is that of a whole
+series of boards and there is no serial number."""
+
 FIELD_MANAGER = "metal-operator"
 """Field manager of what the controllers apply."""
 

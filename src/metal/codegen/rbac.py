@@ -35,7 +35,7 @@ from metal.controllers.server.tenancy import tenancy
 from metal.evidence import chain, keys, outstanding, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules
-from metal.machine import boot_window_store, directory
+from metal.machine import boot_window_store, directory, system_lease
 from metal.machineapi.bmcevents import receiver
 from metal.machineapi.bootserver import bootable
 from metal.machineapi.registry import boot_state
@@ -71,6 +71,7 @@ _OF_KINDS: tuple[Callable[[Kinds], Sequence[Permission]], ...] = tuple(
         bootable,
         boot_window_store,
         directory,
+        system_lease,
         receiver,
         boot_state,
         record,

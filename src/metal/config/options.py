@@ -178,6 +178,10 @@ class Limits:
     connections_per_address: int = _CONNECTIONS.per_address
     """Maximum number of open connections of one IPv4 address or IPv6 /64 network, for each listener. Increase it where
     many machines or clients share an address (NAT, a load balancer)."""
+    image_streams: int = 256
+    """Maximum number of kernels and RAM disks that the boot server sends at the same time; 503 beyond that."""
+    image_streams_per_address: int = 32
+    """Maximum number of those that it sends to one address. One machine gets at most 4. Increase it with NAT."""
 
 
 @dataclass(frozen=True)

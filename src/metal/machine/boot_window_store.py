@@ -22,8 +22,10 @@ from metal.kube.client.retrying import UNCERTAIN
 from metal.kube.meta import mergepatch
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import Permission
-from metal.machine.boot_window import is_open
+from metal.machine.boot_window import Refused, is_open
+from metal.machine.charge import in_charge
 from metal.machine.directory import Directory
+from metal.machine.identity import is_shared
 
 Step = Callable[[BootWindow | None], BootWindow]
 """A transition of metal.machine.boot_window, bound to its arguments. Raises Refused."""
@@ -47,15 +49,25 @@ class BootWindowStore:
         self._rng = rng or random.Random()
 
     async def find(self, uuid: str) -> Server | None:
-        """The newest version of the Server with this UUID; of several the one whose window is open, else None.
+        """The newest version of the Server with this UUID, of several the one that acts on the machine; None without.
 
-        Raises ValueError when `uuid` is not a UUID, ApiError when the API does not answer.
+        Machines that share the UUID of a series of boards are told apart by the open window, if there is only one.
+        Raises Refused when it is ambiguous, ValueError when `uuid` is not a UUID, and ApiError.
         """
         found = [server for name in await self._directory.servers(uuid) if (server := await self._get(name))]
-        if len(found) > 1:
-            now = self._clock()
-            found = [server for server in found if is_open(server.status.boot_window, now)]
-        return found[0] if len(found) == 1 else None
+        if len(found) < 2:
+            return found[0] if found else None
+        now = self._clock()
+        opened = [server for server in found if is_open(server.status.boot_window, now)]
+        if is_shared(uuid):
+            if len(opened) != 1:
+                text = f"{len(opened)} boots are in progress for the machines with this UUID: {_names(found)}"
+                raise Refused("IdentityAmbiguous", text)
+            return opened[0]
+        chosen = in_charge(found)
+        if chosen is None or len(opened) > 1:
+            raise Refused("DuplicateSystem", f"Servers {_names(found)} describe this machine, and none is in charge")
+        return chosen
 
     async def reread(self, server: Server) -> Server:
         """The newest version of the same Server. Raises ApiError."""
@@ -96,6 +108,10 @@ class BootWindowStore:
             "status": {"bootWindow": window_patch(server.status.boot_window, window)},
         }
         return await self._client.patch_status(self._kinds.server, server.metadata.name, body)
+
+
+def _names(servers: list[Server]) -> str:
+    return ", ".join(server.metadata.name for server in servers)
 
 
 def window_patch(old: BootWindow | None, new: BootWindow) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from metal.apiserver.machinery.causes import Cause
@@ -180,3 +181,38 @@ def test_items_of_a_map_list_are_matched_by_key_when_ratcheting() -> None:
     old = obj({"a": [{"port": 1, "name": "bad"}]})
     assert thing.validate(obj({"a": [{"port": 2, "name": "On"}, {"port": 1, "name": "bad"}]}), old) == []
     assert thing.validate(obj({"a": [{"port": 2, "name": "bad"}]}), old) != []
+
+
+def test_a_list_of_many_wrong_items_is_not_searched_to_its_end() -> None:
+    """A million violations are neither collected nor listed; the first one is named."""
+    schema = {"type": "array", "items": {"type": "object", "properties": {"b": {"type": "string"}}}}
+    found = causes({"a": schema}, {"a": [1] * 1_000_000})
+    assert [cause.field for cause in found] == ["spec.a[0]"]
+
+
+def test_of_many_violations_some_more_than_a_hundred_are_collected() -> None:
+    """The Status cuts them to a hundred and says so."""
+    found = causes({"a": {"type": "array", "items": {"type": "object"}}}, {"a": [1] * 4000})
+    assert [cause.field for cause in found] == [f"spec.a[{number}]" for number in range(101)]
+
+
+def test_a_new_violation_behind_many_old_ones_is_found() -> None:
+    """An update may keep a thousand invalid values, and not add one; also where the value is large."""
+    schema = compiled({"l": {"type": "array", "items": {"type": "integer"}}, "z": STRING})
+    for size in (1000, 10_000):
+        before, after = obj({"l": ["x"] * size, "z": "x"}), obj({"l": ["x"] * size, "z": 1})
+        assert schema.validate(obj({"l": ["x"] * size, "z": "y"}), before) == []
+        assert [cause.field for cause in schema.validate(after, before)] == ["spec.z"]
+
+
+@pytest.mark.parametrize("pattern", ["^(?=a)a", r"^(a)\1$", "a(?!b)"])
+def test_patterns_need_linear_time(pattern: str) -> None:
+    """Lookaround and backreferences, which need backtracking, do not compile; Kubernetes refuses them, too."""
+    with pytest.raises((ValueError, jsonschema_rs.ValidationError)):
+        compiled({"a": {"type": "string", "pattern": pattern}})
+
+
+def test_a_value_in_a_message_is_cut() -> None:
+    """A wrong text of megabytes is repeated in part."""
+    [found] = causes({"a": {"type": "string", "enum": ["x"]}}, {"a": "y" * 3_000_000})
+    assert len(found.message) < 5000

@@ -149,7 +149,7 @@ async def test_a_uuid_that_two_bmcs_report_is_given_to_one() -> None:
         await asyncio.sleep(5)
         servers, second = await r.servers(), await r.bmc("b2")
     assert list(servers) == ["b1-system-0"]
-    assert condition(second, "Enrolled").reason == "UUIDNotUnique"
+    assert condition(second, "Enrolled").reason == "DuplicateSystem"
     assert "Server b1-system-0" in condition(second, "Enrolled").message
 
 

@@ -36,6 +36,9 @@ class Frozen:
     def observe(self, server: Server) -> None:
         self.server = server
 
+    def by_index(self, _name: str, _value: str) -> list[Server]:
+        return [self.server]
+
 
 def _old_leader(w: World, server: Server) -> ServerReconciler:
     """Another process whose view of the server is this one; of everything else it knows as much as the leader."""

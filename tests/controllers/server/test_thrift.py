@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.controllers.fakebmc import UUID
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -16,16 +17,18 @@ def _forget(w: World) -> None:
 
 @pytest.mark.behaviour("Server: discovery")
 async def test_an_enrolment_costs_few_requests_and_writes() -> None:
-    """From created to Available: eight reads and four writes at the BMC, and ten status writes at most."""
+    """From created to Available: eight reads and four writes at the BMC, ten status writes at most, and one Lease."""
     async with world() as w:
         await w.add_server()
         await w.discover()
         await asyncio.sleep(5)
+    leases = [write for write in w.tap.writes if " Lease " in write]
+    assert leases == [f"create Lease system-{UUID}"]
     assert w.bmc.calls.count("inventory") == 1
     assert w.bmc.reads() <= 8
     assert w.bmc.writes() == ["set_network_boot", "power_on", "graceful_off"]
     assert w.tap.count("status Server s1") <= 10
-    assert len(w.tap.writes) <= 16
+    assert len(w.tap.writes) - len(leases) <= 16
 
 
 @pytest.mark.behaviour("Server: network boot", "Between Bound and power-on the BMC is read once.")

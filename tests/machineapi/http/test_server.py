@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,43 @@ async def test_more_transfers_than_allowed_are_told_to_wait(tmp_path: Path) -> N
         await reader.readexactly(100)
         status, _, headers = await fetch(running)
         assert (status, "Retry-After" in headers) == (503, True)
+        writer.transport.abort()
+
+
+async def test_one_machine_does_not_hold_all_transfers(tmp_path: Path) -> None:
+    """Beyond its part the holder of a token gets 503 from any address, while another machine is sent its image."""
+    files = Files(tmp_path)
+    files.path.write_bytes(CONTENT * 8)
+    files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
+
+    async def image(request: Request) -> Response:
+        return replace(await files(request), holder=request.path_parameters["part"])
+
+    async with listening(image, streams=8, holder_streams=2, address_streams=3) as running:
+        held = [await _stalled(running, f"127.0.0.{number}", "greedy") for number in (3, 4)]
+        assert (await fetch(running, path="/x/greedy"))[0] == 503
+        assert (await fetch(running, path="/x/honest"))[0] == 200
+        held += [await _stalled(running, "127.0.0.5", f"machine-{number}") for number in range(3)]
+        assert await _first_line("127.0.0.5", running.port, "another") == b"HTTP/1.1 503 Service Unavailable\r\n"
+        assert (await fetch(running, path="/x/another"))[0] == 200
+        for writer in held:
+            writer.transport.abort()
+
+
+async def _stalled(running: RunningServer, source: str, part: str) -> asyncio.StreamWriter:
+    """A client that receives the beginning of a file and no more."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.port, local_addr=(source, 0))
+    writer.write(f"GET /x/{part} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    await reader.readexactly(100)
+    return writer
+
+
+async def _first_line(source: str, port: int, part: str) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+    writer.write(f"GET /x/{part} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    try:
+        return await reader.readline()
+    finally:
         writer.transport.abort()
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from metal.apiserver.cel.search import find, find_all
+
 
 def is_url(text: str) -> bool:
     """Whether text is an absolute URL or an absolute path (Kubernetes' isURL)."""
@@ -44,18 +46,6 @@ def is_cidr(text: str) -> bool:
     except ValueError:
         return False
     return "/" in text
-
-
-def find(text: str, pattern: str) -> str:
-    """The first match, or an empty string."""
-    match = re.search(pattern, text)
-    return match[0] if match else ""
-
-
-def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    """Matches in order, at most `limit` of them."""
-    found = [match[0] for match in re.finditer(pattern, text)]
-    return found if limit < 0 else found[:limit]
 
 
 def is_sorted(values: list[Any]) -> bool:

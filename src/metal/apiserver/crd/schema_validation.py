@@ -13,7 +13,7 @@ from metal.apiserver.machinery.causes import Cause
 from metal.apiserver.machinery.structural import Node, compile_node
 from metal.apiserver.schema.defaults import default as fill
 from metal.apiserver.schema.prune import unknown_below
-from metal.apiserver.schema.values import Values, translate
+from metal.apiserver.schema.values import LINEAR, Values, translate
 
 Obj = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ def _check(schema: Obj, path: str) -> Iterator[Cause]:
 
 def _compiles(schema: Obj, path: str) -> Iterator[Cause]:
     try:
-        jsonschema_rs.Draft4Validator(translate(schema))
+        jsonschema_rs.Draft4Validator(translate(schema), pattern_options=LINEAR)
     except (jsonschema_rs.ValidationError, ValueError) as error:
         yield causes.invalid(path, "object", f"is not a valid schema: {str(error).splitlines()[0]}")
 

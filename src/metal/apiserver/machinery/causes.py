@@ -17,6 +17,11 @@ BLOCKING = frozenset({REQUIRED, NOT_SUPPORTED, TYPE_INVALID, TOO_LONG, TOO_MANY}
 """Reasons after which rules in CEL are not evaluated, because the shape of the object may be wrong."""
 
 
+MOST = 100
+"""Causes in one Status. Each costs time and memory, and an object of 3 MB can have a million."""
+_LONGEST = 4096
+"""Characters of a value that a message repeats."""
+
 OMITTED: Any = object()
 """Stands for a value that the message does not repeat."""
 
@@ -33,8 +38,12 @@ class Cause(NamedTuple):
 
 
 def show(value: Any) -> str:
-    """A value as it appears in a message: strings quoted, everything else as compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    """A value as it appears in a message: strings quoted, everything else as compact JSON; long ones are cut."""
+    if isinstance(value, str):
+        text = json.dumps(value[: _LONGEST + 1], ensure_ascii=False)
+    else:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 class Key(str):

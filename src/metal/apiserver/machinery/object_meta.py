@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from metal.apiserver.machinery.causes import Cause, forbidden, invalid, required, show, too_long
+from metal.apiserver.machinery.causes import MOST, Cause, forbidden, invalid, required, show, too_long
 from metal.apiserver.machinery.structural import Node, compile_node
 from metal.kube.meta.names import LABEL_RULE, SUBDOMAIN_RULE, is_label, is_subdomain, key_fault, label_value_fault
 
@@ -115,8 +115,10 @@ def _key(field: str, key: str) -> list[Cause]:
 
 
 def _labels(labels: Mapping[str, str]) -> list[Cause]:
-    causes = []
+    causes: list[Cause] = []
     for key, value in labels.items():
+        if len(causes) > MOST:
+            break
         causes += _key("metadata.labels", key)
         if fault := label_value_fault(value):
             causes.append(invalid("metadata.labels", value, fault))
@@ -126,6 +128,8 @@ def _labels(labels: Mapping[str, str]) -> list[Cause]:
 def _annotations(annotations: Mapping[str, str]) -> list[Cause]:
     causes: list[Cause] = []
     for key in annotations:
+        if len(causes) > MOST:
+            break
         causes += _key("metadata.annotations", key.lower())
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > _MAX_ANNOTATIONS:
         causes.append(too_long("metadata.annotations", _MAX_ANNOTATIONS))
@@ -135,6 +139,8 @@ def _annotations(annotations: Mapping[str, str]) -> list[Cause]:
 def _finalizers(finalizers: Any) -> list[Cause]:
     causes: list[Cause] = []
     for name in finalizers:
+        if len(causes) > MOST:
+            break
         causes += _key("metadata.finalizers", name)
     return causes
 
@@ -143,9 +149,11 @@ _EMPTY = {"apiVersion": "version must not be empty"}
 
 
 def _owners(owners: Any) -> list[Cause]:
-    causes = []
+    causes: list[Cause] = []
     controllers = 0
     for owner in owners:
+        if len(causes) > MOST:
+            break
         causes += [
             invalid(f"metadata.ownerReferences.{key}", owner.get(key, ""), _EMPTY.get(key, "must not be empty"))
             for key in ("apiVersion", "kind", "name", "uid")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from metal.apiserver.machinery.causes import Cause
+from metal.apiserver.machinery.causes import MOST, Cause
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,17 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def apply_conflict(message: str, causes: Sequence[Mapping[str, str]]) -> StatusError:
-    """409: other managers own fields that an apply wants to change."""
-    return StatusError(409, "Conflict", message, {"causes": list(causes)})
+    """409: other managers own fields that an apply wants to change. At most MOST of them are listed."""
+    return StatusError(409, "Conflict", message, {"causes": list(causes[:MOST])})
 
 
 def invalid(who: Who, causes: Sequence[Cause]) -> StatusError:
-    """422: the object breaks rules; each cause names a field."""
+    """422: the object breaks rules; each cause names a field. At most MOST causes are listed."""
+    cut = len(causes) > MOST
+    causes = causes[:MOST]
     distinct = list(dict.fromkeys(str(cause) for cause in causes))
+    if cut:
+        distinct.append("further causes are not listed")
     text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
     subject = f"{who.kind}.{who.group}" if who.group else who.kind
     message = f'{subject} "{who.name}" is invalid: {text}'
@@ -188,6 +192,16 @@ def future_version(asked: int, current: int) -> StatusError:
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
+
+
+def request_timeout() -> StatusError:
+    """408: the body did not arrive in time."""
+    return StatusError(408, "Timeout", "the body of the request did not arrive in time")
+
+
+def too_many_requests(message: str, seconds: int = 1) -> StatusError:
+    """429: the same request may succeed after some seconds."""
+    return StatusError(429, "TooManyRequests", message, {"retryAfterSeconds": seconds})
 
 
 def unavailable(message: str) -> StatusError:

@@ -11,25 +11,38 @@ _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 _MISSING: Any = object()
 
 
-def unchanged_paths(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], causes: list[Cause]) -> list[Cause]:
-    """The causes about values that changed."""
-    return [cause for cause in causes if not _was_there(root, obj, old, cause.field)]
+class Ratchet:
+    """Compares an object with its previous version. Each part is compared once, however many causes are below it."""
 
+    def __init__(self, root: Node, obj: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+        self._root, self._obj, self._old = root, obj, old
+        self._equal: dict[str, bool] = {}
 
-def _was_there(root: Node, obj: Mapping[str, Any], old: Mapping[str, Any], field: str) -> bool:
-    node: Node | None = root
-    new_value: Any = obj
-    old_value: Any = old
-    parts = _PART.findall(field)
-    for index, name in parts:
-        if isinstance(new_value, dict) and name not in new_value:
-            break
-        if new_value == old_value:
-            return True
-        old_value, new_value, node = _step(node, old_value, new_value, int(index) if index else name)
-        if old_value is _MISSING or new_value is _MISSING:
-            return False
-    return bool(new_value == old_value)
+    def is_changed(self, cause: Cause) -> bool:
+        """Whether a cause is about a value that changed."""
+        return not self._was_there(cause.field)
+
+    def _was_there(self, field: str) -> bool:
+        node: Node | None = self._root
+        new_value: Any = self._obj
+        old_value: Any = self._old
+        end = 0
+        for match in _PART.finditer(field):
+            index, name = match.groups()
+            if isinstance(new_value, dict) and name not in new_value:
+                break
+            if self._are_equal(field[:end], new_value, old_value):
+                return True
+            old_value, new_value, node = _step(node, old_value, new_value, int(index) if index else name)
+            if old_value is _MISSING or new_value is _MISSING:
+                return False
+            end = match.end()
+        return self._are_equal(field[:end], new_value, old_value)
+
+    def _are_equal(self, path: str, new: Any, old: Any) -> bool:
+        if path not in self._equal:
+            self._equal[path] = bool(new == old)
+        return self._equal[path]
 
 
 def _step(node: Node | None, old: Any, new: Any, part: str | int) -> tuple[Any, Any, Node | None]:

@@ -1,17 +1,18 @@
 """A CRD version's schema, compiled: pruning, defaulting, validation."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
 from metal.apiserver.cel.rules import check_rules
 from metal.apiserver.machinery import object_meta
-from metal.apiserver.machinery.causes import BLOCKING, INVALID, Cause
+from metal.apiserver.machinery.causes import BLOCKING, INVALID, MOST, Cause
 from metal.apiserver.machinery.structural import IDENTITY, Node, compile_node
 from metal.apiserver.schema import defaults, prune
 from metal.apiserver.schema.list_types import check_lists
-from metal.apiserver.schema.ratchet import unchanged_paths
+from metal.apiserver.schema.ratchet import Ratchet
 from metal.apiserver.schema.values import Values
 
 __all__ = ["Cause", "Compiled", "compiled"]
@@ -45,16 +46,24 @@ class Compiled:
         return defaults.default(self.root, obj, applied=applied)
 
     def validate(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Cause]:
-        """Violations of the schema. With `old`, transition rules run too, and unchanged invalid values are accepted."""
-        causes = self._values.check(obj)
-        causes += check_lists(self.root, {key: value for key, value in obj.items() if key not in IDENTITY})
-        if causes and old is not None:
-            causes = unchanged_paths(self.root, obj, old, causes)
-        if any(cause.reason in BLOCKING for cause in causes):
+        """Violations of the schema, a few more than MOST when there are many.
+
+        With `old`, transition rules run too, and unchanged invalid values are accepted.
+        """
+        causes = list(islice(self._violations(obj, old), MOST + 1))
+        if len(causes) > MOST or any(cause.reason in BLOCKING for cause in causes):
             return [*causes, _UNCHECKED] if self.root.any_rules else causes
         if self.root.any_rules:
-            causes += check_rules(self.root, obj) if old is None else check_rules(self.root, obj, old)
+            rules = check_rules(self.root, obj) if old is None else check_rules(self.root, obj, old)
+            causes += islice(rules, MOST + 1)
         return causes
+
+    def _violations(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+        lists = check_lists(self.root, {key: value for key, value in obj.items() if key not in IDENTITY})
+        if old is None:
+            return chain(self._values.check(obj), lists)
+        changed = Ratchet(self.root, obj, old).is_changed
+        return filter(changed, chain(self._values.check(obj, accepted=lambda cause: not changed(cause)), lists))
 
 
 def compiled(openapi_schema: Mapping[str, Any]) -> Compiled:

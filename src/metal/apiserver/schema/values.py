@@ -23,19 +23,59 @@ _KEYWORDS = (
 )  # fmt: skip
 
 
+LINEAR = jsonschema_rs.RegexOptions()
+"""The engine of patterns; a schema whose patterns it does not know does not compile."""
+SMALL = 5_000
+"""Parts of a value (members and items at all levels) of which all violations are collected."""
+
+
 class Values:
-    """The compiled validator of one schema."""
+    """The compiled validator of one schema.
+
+    Patterns are matched by an engine that needs linear time and knows no lookaround and no backreferences, as in
+    Kubernetes. The validator makes a list of all its errors, a million for a list of a million wrong items, so it is
+    asked for all of them only where the value is small; otherwise for the first.
+    """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator = jsonschema_rs.Draft4Validator(
-            translate(schema), formats=FORMATS, validate_formats=True, offline=True
+            translate(schema), formats=FORMATS, validate_formats=True, offline=True, pattern_options=LINEAR
         )
 
-    def check(self, value: Any, root: str = "") -> list[Cause]:
-        """Every violation in the value; `root` is prefixed to the paths."""
+    def check(self, value: Any, root: str = "", *, accepted: Callable[[Cause], bool] = lambda _: False) -> list[Cause]:
+        """Every violation in the value; `root` is prefixed to the paths.
+
+        Of a value with more than SMALL parts, one violation that is not `accepted`, where there is one.
+        """
         if self._validator.is_valid(value):
             return []
+        if not _is_small(value):
+            return self._first(value, root, accepted)
         return [_cause(error, root) for error in self._validator.iter_errors(value)]
+
+    def _first(self, value: Any, root: str, accepted: Callable[[Cause], bool]) -> list[Cause]:
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            cause = _cause(error, root)
+        else:
+            return []
+        if not accepted(cause):
+            return [cause]
+        return [_cause(error, root) for error in self._validator.iter_errors(value)]
+
+
+def _is_small(value: Any) -> bool:
+    """Whether a value has no more parts than SMALL."""
+    left, level = SMALL, [value]
+    while level:
+        nested = level.pop()
+        left -= len(nested) if isinstance(nested, dict | list) else 0
+        if left < 0:
+            return False
+        below = nested.values() if isinstance(nested, dict) else nested if isinstance(nested, list) else ()
+        level.extend(item for item in below if isinstance(item, dict | list))
+    return True
 
 
 def translate(schema: Mapping[str, Any]) -> dict[str, Any]:

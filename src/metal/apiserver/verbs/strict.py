@@ -1,8 +1,10 @@
 """Unknown and duplicate fields (fieldValidation), and warnings about finalizer names."""
 
+from itertools import islice
 from typing import Any
 
 from metal.apiserver.machinery import status
+from metal.apiserver.machinery.causes import MOST
 from metal.apiserver.machinery.options import FieldValidation
 from metal.apiserver.machinery.resources import RequestContext
 from metal.apiserver.verbs import decoding
@@ -20,7 +22,8 @@ def check(ctx: RequestContext, obj: Obj, *, patch: bool = False) -> None:
     if mode is FieldValidation.IGNORE:
         return
     names = resource.schema.unknown_fields(obj)
-    found = [*ctx.duplicates, *(f'unknown field "{name}"' for name in (sorted(names) if resource.custom else names))]
+    unknown = (f'unknown field "{name}"' for name in (sorted(names) if resource.custom else names))
+    found = [*ctx.duplicates, *islice(unknown, MOST)]
     if found and mode is FieldValidation.STRICT:
         if patch:
             why = f"strict decoding error: {', '.join(found)}"

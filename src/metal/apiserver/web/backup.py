@@ -21,6 +21,7 @@ from metal.apiserver.storage.store import Store
 from metal.apiserver.web import render
 from metal.apiserver.web.handler import USER, answer
 from metal.apiserver.web.negotiate import Form
+from metal.listener.shares import Exhausted, Shares
 
 PATH = "/snapshot"
 MEDIA_TYPE = "application/vnd.sqlite3"
@@ -30,20 +31,33 @@ _NEEDED = {"GET": "list", "PUT": "*"}
 KEEP_FREE = 64 << 20
 """Bytes of the disk that an upload leaves free, because the API must be able to write."""
 
+COPIES, COPIES_OF_ONE = 4, 2
+"""Copies sent or received at the same time, in all and of one user. Each is a file in the data folder meanwhile."""
+_SECONDS, _RATE = 60.0, 64 * 1024
+"""Seconds, and those of its bytes at a minimum rate, until a copy must have been received by its client."""
+
 
 class Snapshots:
     """Answers /snapshot. folder: a private folder for backups during upload and download."""
 
     def __init__(self, store: Store, authorizer: Authorizer, folder: Path) -> None:
         self._store, self._authorizer, self._folder = store, authorizer, folder
+        self._streams = Shares(COPIES, {"user": COPIES_OF_ONE})
         for left in folder.glob(".snapshot-*"):  # left by a process that was killed; it contains every Secret
             left.unlink(missing_ok=True)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Raises StatusError 400, 403, 405, 503 and 507."""
+        """Raises StatusError 400, 403, 405, 429, 503 and 507."""
         if request.method not in _NEEDED:
             raise status.method_not_allowed()
         self._authorizer.check(Attributes(request[USER], _NEEDED[request.method], "*", "*"))
+        try:
+            with self._streams.take(user=request[USER].name):
+                return await self._exchange(request)
+        except Exhausted as exc:
+            raise status.too_many_requests(f"copies: {exc}; try again when they are complete", 5) from None
+
+    async def _exchange(self, request: web.Request) -> web.StreamResponse:
         path = self._folder / f".snapshot-{secrets.token_hex(8)}"
         try:
             return await (self._send(request, path) if request.method == "GET" else self._take(request, path))
@@ -60,11 +74,12 @@ class Snapshots:
             raise status.unavailable(str(full).replace(str(path), "the copy")) from full
         response = web.StreamResponse(headers={"Content-Type": MEDIA_TYPE, "X-Resource-Version": str(version)})
         with path.open("rb") as copy:
-            response.content_length = os.fstat(copy.fileno()).st_size
-            await response.prepare(request)
-            while chunk := await asyncio.to_thread(copy.read, CHUNK):
-                await response.write(chunk)
-        await response.write_eof()
+            response.content_length = size = os.fstat(copy.fileno()).st_size
+            async with asyncio.timeout(_SECONDS + size / _RATE):
+                await response.prepare(request)
+                while chunk := await asyncio.to_thread(copy.read, CHUNK):
+                    await response.write(chunk)
+                await response.write_eof()
         return response
 
     async def _take(self, request: web.Request, path: Path) -> web.StreamResponse:

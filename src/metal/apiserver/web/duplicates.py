@@ -1,14 +1,17 @@
-"""Duplicate members of a body: decoders keep the last one, fieldValidation reports them."""
+"""Duplicate members of a body: decoders keep the last one, fieldValidation reports them, up to a number."""
 
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import yaml
 
 from metal.apiserver.machinery import status
+from metal.apiserver.machinery.causes import MOST
 from metal.apiserver.machinery.options import FieldValidation
+from metal.apiserver.web import bodies
 
 _MEMBER = re.compile(rb'"\s*:')
 _OPERATION = frozenset({"op", "path", "from", "value"})
@@ -24,23 +27,23 @@ def messages(body: bytes, value: Any, *, json_patch: bool = False) -> list[str]:
     if len(_MEMBER.findall(body)) != _members(value):
         prefix = "json patch " if json_patch else ""
         pairs = json.loads(body, object_pairs_hook=_Pairs)
-        found = [f'{prefix}duplicate field "{path}"' for path in _twice(pairs, "")]
+        found = [f'{prefix}duplicate field "{path}"' for path in islice(_twice(pairs, ""), MOST)]
     return found + (_strange(value) if json_patch else [])
 
 
 def posted_yaml(body: bytes, mode: FieldValidation) -> list[str]:
     """Messages about a YAML body: one for each member, or one for all when the request is refused."""
-    found = [] if mode is FieldValidation.IGNORE else list(_keys_again(body))
+    found = [] if mode is FieldValidation.IGNORE else list(islice(_keys_again(body), MOST))
     return [_unmarshal(found)] if found and mode is FieldValidation.STRICT else found
 
 
 def applied(body: bytes, value: Any, mode: FieldValidation) -> list[str]:
     """Warnings about an applied configuration, in YAML or JSON. Raises StatusError 400 when the mode is strict."""
     if mode is FieldValidation.IGNORE or (
-        body.lstrip().startswith(b"{") and len(_MEMBER.findall(body)) == _members(value)
+        bodies.looks_like_json(body) and len(_MEMBER.findall(body)) == _members(value)
     ):
         return []
-    found = list(_keys_again(body))
+    found = list(islice(_keys_again(body), MOST))
     if found and mode is FieldValidation.STRICT:
         raise status.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {_unmarshal(found)}")
     return found

@@ -19,6 +19,7 @@ from metal.apiserver.machinery.users import User
 from metal.apiserver.verbs.deletes import Deletion
 from metal.apiserver.web import bodies, duplicates, options, render
 from metal.apiserver.web.negotiate import JSON, Form, Shape, choose
+from metal.apiserver.web.parsing import Parsing
 from metal.apiserver.web.paths import Target
 
 STALL_SECONDS = 60.0
@@ -36,6 +37,7 @@ class ResourceHandler:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._parsing = Parsing()
 
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
         """Answer a request for a resource, by its method and subresource. Raises StatusError."""
@@ -106,25 +108,29 @@ class ResourceHandler:
         return answer(self._renderer(request, ctx.resource, form).many(listing), form, 200, ctx.warnings)
 
     async def _create(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        return self._object(request, ctx, await self._backend.create(ctx, await _sent(request, ctx)), 201)
+        return self._object(request, ctx, await self._backend.create(ctx, await self._sent(request, ctx)), 201)
 
     async def _update(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        return self._object(request, ctx, await self._backend.update(ctx, await _sent(request, ctx)))
+        return self._object(request, ctx, await self._backend.update(ctx, await self._sent(request, ctx)))
+
+    async def _sent(self, request: web.Request, ctx: RequestContext) -> Any:
+        raw, content_type = await self._parsing.read(request, request[USER]), request.headers.get("Content-Type", "")
+        return await self._parsing.run(request[USER], content_type, raw, partial(_read, ctx, content_type, raw))
 
     async def _patch(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
-        raw = await request.read()
-        kind, body = bodies.read_patch(request.headers.get("Content-Type", ""), raw, custom=ctx.resource.custom)
-        if kind is PatchType.APPLY:
-            ctx.warnings.extend(duplicates.applied(raw, body, ctx.options.field_validation))
-        else:
-            ctx.duplicates.extend(duplicates.messages(raw, body, json_patch=kind is PatchType.JSON))
+        raw, content_type = await self._parsing.read(request, request[USER]), request.headers.get("Content-Type", "")
+        kind, body = await self._parsing.run(
+            request[USER], content_type, raw, partial(_read_patch, ctx, content_type, raw)
+        )
         existed = self._backend.store.newest(ObjectKey(ctx.resource.key, ctx.namespace, ctx.name)) is not None
         record = await self._backend.patch(ctx, kind, body)
         return self._object(request, ctx, record, 200 if existed else 201)
 
     async def _delete_options(self, request: web.Request) -> object:
-        body = await request.read()
-        return bodies.read(request.headers.get("Content-Type", ""), body) if body.strip() else None
+        body, content_type = await self._parsing.read(request, request[USER]), request.headers.get("Content-Type", "")
+        if not body.strip():
+            return None
+        return await self._parsing.run(request[USER], content_type, body, partial(bodies.read, content_type, body))
 
     async def _delete(self, request: web.Request, ctx: RequestContext) -> web.StreamResponse:
         wanted = options.deleting(request.query, await self._delete_options(request))
@@ -186,9 +192,18 @@ def _choose(request: web.Request, ctx: RequestContext) -> Form:
     return choose(request.headers.get("Accept", ""), shapes)
 
 
-async def _sent(request: web.Request, ctx: RequestContext) -> Any:
+def _read_patch(ctx: RequestContext, content_type: str, raw: bytes) -> tuple[PatchType, Any]:
+    """Kind and value of a patch."""
+    kind, body = bodies.read_patch(content_type, raw, custom=ctx.resource.custom)
+    if kind is PatchType.APPLY:
+        ctx.warnings.extend(duplicates.applied(raw, body, ctx.options.field_validation))
+    else:
+        ctx.duplicates.extend(duplicates.messages(raw, body, json_patch=kind is PatchType.JSON))
+    return kind, body
+
+
+def _read(ctx: RequestContext, content_type: str, raw: bytes) -> Any:
     """The body of a create or an update."""
-    raw, content_type = await request.read(), request.headers.get("Content-Type", "")
     obj = bodies.read(content_type, raw, ctx.resource.kind)
     media = bodies.media_type(content_type)
     if media == JSON:

@@ -97,6 +97,15 @@ WAITS: dict[str, Advice] = {
         "if the mainboard was replaced, correct spec.systemUUID of the former Server and delete this one; else return "
         "the drive, or delete the claim. To accept: metal.ironcore.dev/operation=accept-owed-drives",
     ),
+    "DuplicateSystem": Advice(
+        "another Server describes the same physical machine; only one of them acts on it, this one sends nothing to "
+        "the BMC",
+        "where the BMC was replaced, move spec.bmcRef; then delete the Server that is not in charge",
+    ),
+    "MachineIdentity": Advice(
+        "which physical machine this is cannot be told, or it may be the machine of another Server with a tenant",
+        "follow the message: correct spec.systemUUID, or annotate the Server with metal.ironcore.dev/machine-id=NAME",
+    ),
     "CustomResourceDefinitions": Advice(
         "the API server drops fields that the operator writes, because the CRDs are those of another operator",
         "metalctl apply -f config/crd --force-conflicts",

@@ -9,7 +9,10 @@ from metal.api.server import PowerRequest, Server, State
 from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import FAILURES, WAITS, Advice
 from metal.cli.why.explanation import Explanation, ago, deadline, stamp
+from metal.cli.why.remedies import remedies
+from metal.controllers.server.duplicates import IN_CHARGE
 from metal.controllers.server.finalize import IGNORE
+from metal.controllers.server.reasons import ConditionType
 
 _EXPLAINED_ELSEWHERE = ("Ready", "Sanitized", "DriveOwed")
 """Conditions whose content other sentences have."""
@@ -134,6 +137,9 @@ def _conditions(explanation: Explanation, server: Server) -> None:
     for condition in server.status.conditions:
         if (condition.type, condition.status) == ("DriveOwed", "True") and not server.status.waiting_for:
             explanation.doing.append(f"DriveOwed ({condition.reason}): {condition.message}.")
+        if condition.type == ConditionType.DUPLICATE_SYSTEM and condition.reason == IN_CHARGE:
+            explanation.doing.append(f"{condition.message}.")
+            explanation.advice.extend(remedies(condition.message))
         explained = server.status.waiting_for and condition.message in server.status.waiting_for
         if condition.status == "False" and condition.type not in _EXPLAINED_ELSEWHERE and not explained:
             explanation.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")

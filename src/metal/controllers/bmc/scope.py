@@ -24,9 +24,8 @@ from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
 from metal.kube.client.discovery import Discovery
 from metal.kube.meta.objects import Key, key_of
+from metal.machine.system_lease import SystemLeases
 
-BY_UUID = "system-uuid"
-"""Index of Servers by the UUID of their system."""
 BY_SECRET = "bmc-secret"  # noqa: S105  an index
 """Index of BMCs by the name of their BMCSecret."""
 BY_ENDPOINT = "bmc-endpoint"
@@ -69,6 +68,11 @@ class Deps:
     new_token: Callable[[], str] = lambda: secrets.token_urlsafe(32)
     """Makes the unguessable part of the path that a BMC sends its events to."""
     memos: dict[Key, Memo] = field(default_factory=dict)
+    leases: SystemLeases = field(init=False)
+
+    def __post_init__(self) -> None:
+        context = self.context
+        self.leases = SystemLeases(context.client, context.kinds, self.settings.namespace, context.clock)
 
     def memo(self, key: Key) -> Memo:
         """What is remembered about this BMC."""

@@ -10,9 +10,10 @@ from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.reconciler import BMCReconciler
-from metal.controllers.bmc.scope import BY_ENDPOINT, BY_SECRET, BY_UUID, Deps
+from metal.controllers.bmc.scope import BY_ENDPOINT, BY_SECRET, Deps
 from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.indexes import BY_BMC, BY_IDENTITY, bmc_index, identity_index
 from metal.controllers.shared.scope import Context
 from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import owner_keys
@@ -40,7 +41,8 @@ def setup_bmcs(
     )  # fmt: skip
     deps.bmcs.add_index(BY_SECRET, _secret_name)
     deps.bmcs.add_index(BY_ENDPOINT, _endpoint_name)
-    deps.servers.add_index(BY_UUID, _system_uuid)
+    deps.servers.add_index(BY_BMC, bmc_index)
+    deps.servers.add_index(BY_IDENTITY, identity_index(kinds))
     reconciler = BMCReconciler(deps)
     controller = runtime.controller(
         "bmc", reconciler.reconcile, workers=settings.workers, deadline=settings.contact_timeout * 2 + 20
@@ -58,10 +60,6 @@ def _secret_name(bmc: BMC) -> Iterable[str]:
 
 def _endpoint_name(bmc: BMC) -> Iterable[str]:
     return (bmc.spec.endpoint_ref.name,) if bmc.spec.endpoint_ref else ()
-
-
-def _system_uuid(server: Server) -> Iterable[str]:
-    return (server.uuid,) if server.uuid else ()
 
 
 def _bmcs_of_secret(deps: Deps, secret: BMCSecret) -> list[Key]:

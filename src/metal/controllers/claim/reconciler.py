@@ -1,10 +1,11 @@
 """One pass over one ServerClaim: binds it to a Server, writes its boot configuration, and reports its progress.
 
 Binding: candidates come from the informer cache in the claim's own order, and `matching` selects the first that
-matches. That server is read again from the API, since the cache may be behind, and reserved with a single patch of
-spec.serverClaimRef, guarded by resourceVersion: of two claims that select the same server one patch fails with
-Conflict, and that claim selects again. Then spec.serverRef of the claim names the server. Only the claim's UID in the
-server's status proves who holds it, since a deleted claim may be created again under the same name.
+matches. That server is read again from the API, since the cache may be behind, and the Lease of its machine confirms
+that no other Server acts on it. It is reserved with a single patch of spec.serverClaimRef, guarded by resourceVersion:
+of two claims that select the same server one patch fails with Conflict, and that claim selects again. Then
+spec.serverRef of the claim names the server. Only the claim's UID in the server's status proves who holds
+it, since a deleted claim may be created again under the same name.
 
 A bound claim stays bound to its server: when the server is taken from it or deleted, the claim is Unbound with reason
 ServerLost and gets no other server, as its data was on the lost one.
@@ -31,6 +32,7 @@ from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.permissions import Permission, follows
+from metal.machine.system_lease import NotInCharge, Unidentified
 
 _ATTEMPTS = 4
 """How many servers are read from the API in one pass; the cache is seldom behind for more."""
@@ -117,7 +119,7 @@ class ServerClaimReconciler:
         if _is_held_by(claim, server):
             self.deps.servers.observe(server)
             return server  # an earlier patch succeeded although its response was lost
-        if matching.mismatch(claim, server) is not None:
+        if matching.mismatch(claim, server) is not None or not await self._is_in_charge(server):
             self.deps.servers.observe(server)
             return None
         ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
@@ -128,6 +130,14 @@ class ServerClaimReconciler:
         server = await self.deps.context.client.patch(kinds.server, name, body)
         self.deps.servers.observe(server)
         return server
+
+    async def _is_in_charge(self, server: Server) -> bool:
+        """Whether the API confirms that this Server, and no other one of the same machine, acts on it."""
+        try:
+            await self.deps.leases.require(server)
+        except (NotInCharge, Unidentified):
+            return False
+        return True
 
     def _is_parking(self, server: Server) -> bool:
         key, notes = self.deps.context.kinds.key, server.metadata.annotations

@@ -1,6 +1,6 @@
 """The state of one pass over one ServerClaim, and the dependencies that all passes share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim, ServerClaimStatus
 from metal.api.server import Server
@@ -8,6 +8,7 @@ from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
+from metal.machine.system_lease import SystemLeases
 
 
 @dataclass
@@ -19,6 +20,11 @@ class ClaimDeps:
     claims: Informer[ServerClaim]
     servers: Informer[Server]
     configs: Informer[ServerBootConfiguration]
+    leases: SystemLeases = field(init=False)
+
+    def __post_init__(self) -> None:
+        context = self.context
+        self.leases = SystemLeases(context.client, context.kinds, self.settings.namespace, context.clock)
 
 
 class ClaimScope(StatusScope[ServerClaim]):

@@ -6,6 +6,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import recreated, sanitization
 from metal.controllers.shared.sessions import log_out
 from metal.kube.controller.controller import Done, Requeue
+from metal.machine.identity import identity_of
 
 _LOGOUT = 5.0
 """Seconds that closing the session may take; a BMC that does not answer must not delay the deletion."""
@@ -23,6 +24,8 @@ async def run(scope: Scope) -> Done | Requeue | None:
         await sanitization.abandon(scope)
         await recreated.record_outstanding(scope)
         await probe_boot.drop(scope)
+        key = identity_of(scope.server, scope.context.kinds).key
+        await scope.deps.leases.release(key, scope.name)
         if scope.server.spec.bmc_ref is None:  # only this server uses the session of an inline BMC
             await log_out(scope.deps.pool, f"server/{scope.name}", _LOGOUT)
         await scope.patch({"metadata": {"finalizers": [f for f in finalizers if f != finalizer]}})

@@ -5,7 +5,7 @@ import re
 from metal.api.server import Server
 from metal.bmc.errors import BMCError
 from metal.bmc.systems import SystemInfo
-from metal.machine.uuids import spellings
+from metal.machine.identity import canonical_uuid, is_shared, system_serial
 
 _FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -24,16 +24,21 @@ def problem(server: Server) -> str:
 
 
 def matches(server: Server, system: SystemInfo) -> bool:
-    """True when the UUIDs are the same, also where one has its first three groups byte-swapped (SMBIOS before 2.6)."""
-    found, wanted = system.uuid.lower(), server.uuid
-    return found == wanted or (bool(_FORM.fullmatch(found)) and wanted in spellings(found))
+    """True when the UUIDs are the same in either byte order; the serial numbers, where the UUID is that of many."""
+    if not is_shared(server.uuid):
+        found = canonical_uuid(system.uuid)
+        return found == canonical_uuid(server.uuid) if found else system.uuid.lower() == server.uuid
+    known = system_serial(server.status.manufacturer, server.status.serial_number)
+    shown = system_serial(system.manufacturer, system.serial_number)
+    return (is_shared(system.uuid) or not system.uuid) and (not known or known == shown)
 
 
 def require(server: Server, system: SystemInfo) -> SystemInfo:
     """The system, if it is this Server's; a system without a UUID is accepted. Raises WrongSystem."""
-    if not system.uuid or matches(server, system):
+    if matches(server, system) or (not system.uuid and not is_shared(server.uuid)):
         return system
+    found = system.uuid if not is_shared(server.uuid) else f"{system.uuid} and serial number {system.serial_number}"
     raise WrongSystem(
-        f"the BMC's system {system.uri} has the UUID {system.uuid}, not {server.uuid}: the machine was replaced, or "
+        f"the BMC's system {system.uri} has the UUID {found}, not {server.uuid}: the machine was replaced, or "
         "the address belongs to another BMC; correct the BMC's address or spec.systemUUID"
     )

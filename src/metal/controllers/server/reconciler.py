@@ -8,7 +8,7 @@ from types import ModuleType
 from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
-from metal.controllers.server import finalize, operations
+from metal.controllers.server import duplicates, finalize, operations
 from metal.controllers.server.bmc import bmc_errors, connect, host_key
 from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.scope import Deps, Scope
@@ -28,6 +28,7 @@ from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
+from metal.machine.system_lease import NotInCharge, Unidentified
 
 Step = Callable[[Scope], Awaitable[Requeue]]
 
@@ -51,6 +52,7 @@ async def _remove_power(scope: Scope) -> None:
 
 
 _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
+    duplicates.hold,
     _remove_power,
     recreated.enter,
     adoption.adopt,
@@ -64,7 +66,8 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
 """Steps that need no BMC, so they work while the BMC does not answer. The first that returns a result ends the pass.
 
 The order matters:
-- `recreated.enter` is the first that reads the state, because every later step relies on there being one.
+- `duplicates.hold` is the first: nothing is decided for a Server while another one acts on its machine.
+- `recreated.enter` is the first of the others that reads the state, because every later step relies on there being one.
 - `adoption.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
 - `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server
   whose BMC restarts can be retried, parked or ignored.
@@ -96,13 +99,21 @@ class ServerReconciler:
             return Done()
         scope = Scope(self.deps, server)
         try:
-            result = await self._walk(scope)
+            result = await self._decide(scope)
             await scope.commit()
         except NotFound:
             if self.deps.servers.get(key) is None:  # deleted during this pass
                 return Done()
             raise
         return result
+
+    async def _decide(self, scope: Scope) -> Result:
+        try:
+            return await self._walk(scope)
+        except NotInCharge as exc:
+            return duplicates.not_in_charge(scope, exc)
+        except Unidentified:
+            return duplicates.unidentified(scope)
 
     async def _walk(self, scope: Scope) -> Result:
         result: Result | None = await finalize.run(scope)
@@ -127,6 +138,8 @@ class ServerReconciler:
         if result is None:
             step: Step = STATES[State(scope.status.state)].run
             result = await step(scope)
+        if scope.status.state == State.AVAILABLE and scope.server.status.state != State.AVAILABLE:
+            await scope.require_in_charge()
         bmc_errors.bmc_answered(scope)
         return result
 

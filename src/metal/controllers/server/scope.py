@@ -33,6 +33,7 @@ from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import boot_window
+from metal.machine.system_lease import SystemLeases
 
 
 @dataclass
@@ -65,6 +66,11 @@ class Deps:
     keys: KeyStore
     endpoint_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
+    leases: SystemLeases = field(init=False)
+
+    def __post_init__(self) -> None:
+        context = self.context
+        self.leases = SystemLeases(context.client, context.kinds, self.settings.namespace, context.clock)
 
     def count_cleanup(self, sanitization: str) -> None:
         """Count a server that left Cleanup, by its status.sanitization."""
@@ -86,6 +92,7 @@ class Scope(StatusScope[Server]):
         self.bmc: BMC | None = None
         self._events: list[tuple[str, str, str]] = []
         self._is_latest = False
+        self._is_in_charge = False
         self._settings = _slower(deps, server, self.now)
 
     @property
@@ -232,13 +239,25 @@ class Scope(StatusScope[Server]):
         self._is_latest = True
 
     async def require_latest(self) -> None:
-        """Have the API confirm, once in a pass, that this is the newest version of the server. Raises Conflict.
+        """Have the API confirm, once in a pass, that this is the newest version of the server, and in charge.
+
+        Raises Conflict, NotInCharge and Unidentified.
 
         Required before anything that could harm a tenant: a process that lost its leadership may act on an old cache.
         """
         await self.commit()
         if not self._is_latest:
             await self.patch({})
+        await self.require_in_charge()
+
+    async def require_in_charge(self) -> None:
+        """Have the API confirm, once in a pass, that this Server acts on its machine, and no other Server.
+
+        Raises NotInCharge, Unidentified, Conflict and ApiError.
+        """
+        if not self._is_in_charge:
+            await self.deps.leases.require(self.server, self.status)
+            self._is_in_charge = True
 
     def boot_config(self) -> ServerBootConfiguration | None:
         """The boot configuration that spec.bootConfigurationRef names."""

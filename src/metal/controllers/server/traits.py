@@ -139,6 +139,7 @@ class Awaited:
 
 EVERY_STATE = (
     WaitFor.BMC, WaitFor.BMC_RESTART, WaitFor.TAKEOVER_GO_AHEAD, WaitFor.CUSTOM_RESOURCE_DEFINITIONS,
+    WaitFor.DUPLICATE_SYSTEM, WaitFor.MACHINE_IDENTITY,
 )  # fmt: skip
 """Waits that any state may name."""
 WITHOUT_STATE = (WaitFor.FORMER_TENANT,)
@@ -149,6 +150,8 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.BMC_RESTART: Awaited("the BMC to answer after its restart", poll="bmc_retry"),
     WaitFor.TAKEOVER_GO_AHEAD: Awaited("operation=retry, for a server that another operator managed"),
     WaitFor.CUSTOM_RESOURCE_DEFINITIONS: Awaited("CRDs with the fields of this operator"),
+    WaitFor.DUPLICATE_SYSTEM: Awaited("the removal of a duplicate: another Server is in charge of the same machine"),
+    WaitFor.MACHINE_IDENTITY: Awaited("a decision by an administrator: which machine this is cannot be told"),
     WaitFor.FORMER_TENANT: Awaited(
         "a decision by an administrator: a Server was deleted and created again, and its tenant is ambiguous"
     ),

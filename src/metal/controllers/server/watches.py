@@ -16,7 +16,16 @@ from metal.controllers.server.tenancy import owed_drives
 from metal.controllers.shared import bmc_events
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.condition_types import BOOTED, RESET
-from metal.controllers.shared.indexes import BY_CLAIM, BY_SERVER, claim_index, server_index
+from metal.controllers.shared.indexes import (
+    BY_BMC,
+    BY_CLAIM,
+    BY_IDENTITY,
+    BY_SERVER,
+    bmc_index,
+    claim_index,
+    identity_index,
+    server_index,
+)
 from metal.controllers.shared.scope import Context
 from metal.evidence import outstanding
 from metal.evidence.keys import KeyStore
@@ -25,13 +34,8 @@ from metal.kube.controller.runtime import Runtime
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import directory
-
-BY_BMC = "bmc"
-
-
-def bmc_index(server: Server) -> Iterable[str]:
-    """Index of Servers by their BMC's name."""
-    return () if server.spec.bmc_ref is None else (server.spec.bmc_ref.name,)
+from metal.machine.charge import tenancy_of
+from metal.machine.identity import identity_of
 
 
 def setup_servers(
@@ -56,6 +60,7 @@ def setup_servers(
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
+    deps.servers.add_index(BY_IDENTITY, identity_index(kinds))
     deps.claims.add_index(BY_SERVER, server_index)
     deps.servers.add_index(outstanding.BY_DRIVE, owed_drives.server_index)
     deps.owed.add_index(outstanding.BY_DRIVE, outstanding.drive_index)
@@ -65,12 +70,29 @@ def setup_servers(
     runtime.on_resume(deps.memos.clear)
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
     controller.watches_own(deps.servers, context.own_writes(kinds.server))
+    controller.watches_changes(deps.servers, lambda old, new: _servers_of_machine(deps, old, new))
     controller.watches(deps.configs, _server_of_config)
     controller.watches(deps.claims, lambda claim: _servers_of_claim(deps, claim), _is_order)
     controller.watches(deps.maintenances, lambda one: (Key(one.spec.server_ref.name),), spec_or_metadata_changed)
     controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
     controller.watches_changes(deps.bmcs, lambda old, new: _servers_of_bmc(deps, old, new))
     return reconciler
+
+
+def _servers_of_machine(deps: Deps, old: Server | None, new: Server | None) -> Iterable[Key]:
+    """The other Servers of a machine, when what decides between them has changed in one of them."""
+    kinds, changed = deps.context.kinds, new or old
+    if changed is None or (old is not None and new is not None and _deciding(deps, old) == _deciding(deps, new)):
+        return
+    keys = {key for server in (old, new) if server is not None for key in identity_of(server, kinds).keys}
+    for key in keys:
+        for server in deps.servers.by_index(BY_IDENTITY, key):
+            if server.metadata.name != changed.metadata.name:
+                yield key_of(server)
+
+
+def _deciding(deps: Deps, server: Server) -> tuple[object, ...]:
+    return identity_of(server, deps.context.kinds), tenancy_of(server), server.metadata.deletion_timestamp
 
 
 def _server_of_config(config: ServerBootConfiguration) -> Iterable[Key]:

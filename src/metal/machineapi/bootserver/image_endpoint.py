@@ -44,6 +44,8 @@ class ImageEndpoint:
         """One blob of the image that the server's open boot window refers to."""
         try:
             blob, server = Blob.from_query(query), await self._windows.find(query.get("uuid", ""))
+        except Refused as refused:
+            return self._refusals.refuse("image", refused.reason, client, str(refused))
         except ValueError:
             return self._refusals.refuse(
                 "image", "Malformed", client, "imageName, layerDigest, version or uuid is wrong"
@@ -67,7 +69,7 @@ class ImageEndpoint:
             raise Refused("ImageForbidden", "the blob is not part of this boot's image")
         path = await self._file(blob)
         size = (await asyncio.to_thread(path.stat)).st_size
-        answer = _answer(path, size, blob, headers, self._images)
+        answer = replace(_answer(path, size, blob, headers, self._images), holder=server.metadata.name)
         if blob == plan.initramfs and not plan.ignition and method == "GET" and _reaches_end(answer, size):
             return replace(answer, on_sent=partial(self._done, server, token))
         return answer

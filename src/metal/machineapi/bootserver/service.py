@@ -27,6 +27,7 @@ from metal.machine import boot_window
 from metal.machine.boot_window import BootContested, Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machine.directory import Directory, plain_ip
+from metal.machine.identity import is_shared
 from metal.machine.interfaces import are_out_of_band, identifying
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
@@ -70,13 +71,12 @@ class BootService:
 
         Where a lease of the server's MAC addresses is known, only the leased address gets it; else the first requester.
         """
-        server = await self._find(uuid)
-        if server is None:
-            return self._refuse("script", "UnknownMachine", client, "no server has this UUID")
+        server: Server | None = None
         try:
+            server = await self._find(uuid)
             return await self._script(server, uuid.lower(), client)
         except Refused as refused:
-            if isinstance(refused, BootContested):
+            if isinstance(refused, BootContested) and server is not None:
                 await self._contest(server)
             return self._refuse("script", refused.reason, client, str(refused), server)
         except (NotReady, ScriptError) as exc:
@@ -87,6 +87,8 @@ class BootService:
         leases = await self._leases(server)
         if _is_still_off(server):
             raise Refused("BootWindowClosed", "the machine has not been powered on for this boot")
+        if is_shared(uuid) and not leases:
+            raise Refused("IdentityAmbiguous", "many machines have this UUID, and no lease shows which of them asks")
         shown = are_out_of_band(server.status.network_interfaces)
         step = self._serve_script(leases, token, client, Trust.LEASE if leases and shown else Trust.FIRST_REQUEST)
         window = step(server.status.boot_window)  # refuse before anything else is read
@@ -121,10 +123,9 @@ class BootService:
 
     async def ignition(self, uuid: str, token: str, client: str) -> Response:
         """The Ignition, once, to the holder of the script's token; a lost answer may be repeated for a short time."""
-        server = await self._find(uuid)
-        if server is None:
-            return self._refuse("ignition", "UnknownMachine", client, "no server has this UUID")
+        server: Server | None = None
         try:
+            server = await self._find(uuid)
             return await self._ignition(server, token, client)
         except Refused as refused:
             return self._refuse("ignition", refused.reason, client, str(refused), server)
@@ -147,11 +148,14 @@ class BootService:
         await self._windows.change(server, step)
         return Response(200, body, IGNITION_TYPE)
 
-    async def _find(self, uuid: str) -> Server | None:
+    async def _find(self, uuid: str) -> Server:
         try:
-            return await self._windows.find(uuid)
+            server = await self._windows.find(uuid)
         except ValueError:
-            return None
+            server = None
+        if server is None:
+            raise Refused("UnknownMachine", "no server has this UUID")
+        return server
 
     async def _leases(self, server: Server) -> frozenset[str]:
         macs = identifying(server.status.network_interfaces) - {""}
@@ -171,7 +175,7 @@ class BootService:
     def _refuse(self, endpoint: str, reason: str, client: str, why: str, server: Server | None = None) -> Response:
         return self._refusals.refuse(endpoint, reason, client, why, server)
 
-    def _unready(self, endpoint: str, client: str, problem: Exception, server: Server) -> Response:
+    def _unready(self, endpoint: str, client: str, problem: Exception, server: Server | None) -> Response:
         self._refusals.note(endpoint, "NotReady", client, str(problem), server)
         return unavailable("not ready yet, try again later")
 

@@ -19,7 +19,7 @@ _log = structlog.get_logger(__name__)
 _EVENT_INTERVAL = timedelta(minutes=1)
 _MAX_REMEMBERED = 4096
 _PER_SERVER = 12
-_STATUS = {"UnknownMachine": 404, "Malformed": 400, "TooLarge": 413}
+_STATUS = {"UnknownMachine": 404, "DuplicateSystem": 404, "IdentityAmbiguous": 404, "Malformed": 400, "TooLarge": 413}
 _BODY = {400: "bad request", 401: "a token is needed", 404: "not found", 413: "too large"}
 
 

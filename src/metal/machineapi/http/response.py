@@ -29,6 +29,8 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     file: FileRange | None = None
     on_sent: Callable[[], Awaitable[None]] | None = None
+    holder: str = ""
+    """For whom a file is sent, of which only some are sent at the same time; empty when that is not limited."""
 
 
 def text(status: int, body: str, **headers: str) -> Response:

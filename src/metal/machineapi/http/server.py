@@ -1,10 +1,11 @@
 """The HTTP front of boot server, registry and event receiver.
 
-Connections are limited by `metal.listener`. A request passes the checks of URL length and method, then
-its handler runs under a deadline; it reads the body through `request_bodies`, which bounds bytes for each client and in
-total. A handler returns a `Response`; a file is sent by `file_response` at a minimum rate, and a limited number at a
-time. A refused request is recorded (`refusals`), and an overload, a time-out or an error of the API becomes 503, which
-iPXE and Ignition retry. All limits apply before authentication. Query strings hold tokens and are never logged.
+Connections are limited by `metal.listener`. A request passes the checks of URL length and method, then its handler runs
+under a deadline; it reads the body within the limits of `listener.request_bodies`. A handler returns a `Response`;
+a file is sent by `file_response` at a minimum rate, and a limited number at a time: in all, to one address and to one
+machine, so that one boot token cannot hold all of them. A refused request is recorded (`refusals`), and an overload, a
+time-out or an error of the API becomes 503, which iPXE and Ignition retry. All limits apply before authentication.
+Query strings hold tokens and are never logged.
 """
 
 import asyncio
@@ -17,12 +18,14 @@ from aiohttp import web
 from metal.kube.client.errors import ApiError
 from metal.listener.limits import ConnectionLimits
 from metal.listener.metrics import Metrics as ListenerMetrics
+from metal.listener.request_bodies import BodyTooLarge, Overloaded, RequestBodies
 from metal.listener.server import RunningServer, listen
+from metal.listener.shares import Exhausted, Shares
+from metal.listener.table import group_of
 from metal.machine.boot_window_store import Busy
 from metal.machine.directory import plain_ip
 from metal.machineapi.http.file_response import FileResponse
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.request_bodies import BodyTooLarge, Overloaded, RequestBodies
 from metal.machineapi.http.response import Response, text, unavailable
 
 _log = structlog.get_logger(__name__)
@@ -78,6 +81,10 @@ class Limits:
     """Seconds added to the time that the minimum rate allows."""
     streams: int = 256
     """Files sent at the same time; 503 beyond that."""
+    address_streams: int = 32
+    """Files sent to one address at the same time; 503 beyond that."""
+    holder_streams: int = 4
+    """Files sent to one machine, which is the holder of a token, at the same time. Firmware fetches one or two."""
     connection: ConnectionLimits = field(default_factory=lambda: ConnectionLimits(idle_seconds=MACHINE_IDLE_SECONDS))
     """Limits on connections."""
 
@@ -112,14 +119,15 @@ class _Dispatcher:
     def __init__(self, refusals: Refusals, limits: Limits) -> None:
         self._refusals, self._limits = refusals, limits
         self._bodies = RequestBodies(limits.client_bodies, limits.all_bodies, limits.body_seconds)
-        self._streams = 0
+        each = {"address": limits.address_streams, "holder": limits.holder_streams}
+        self._streams = Shares(limits.streams, each)
         self._callbacks: set[asyncio.Task[None]] = set()
 
     def handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             answer = await self._answer(route, request)
             if answer.file is not None:
-                return await self._send(request, answer)
+                return await self._send(route, request, answer)
             headers = dict(answer.headers)
             return web.Response(status=answer.status, body=answer.body, headers=_typed(headers, answer))
 
@@ -171,11 +179,17 @@ class _Dispatcher:
         query = dict(reversed(list(request.query.items())))
         return Request(request.method, client, dict(request.match_info), query, request.headers, read)
 
-    async def _send(self, request: web.Request, answer: Response) -> web.StreamResponse:
-        if self._streams >= self._limits.streams:
+    async def _send(self, route: Route, request: web.Request, answer: Response) -> web.StreamResponse:
+        client = plain_ip(request.remote or "::")
+        try:
+            with self._streams.take(address=group_of(client), holder=answer.holder):
+                return await self._transfer(request, answer)
+        except Exhausted as exc:
+            self._refusals.note(route.name, "Overloaded", client, f"transfers: {exc}")
             return web.Response(status=503, text="busy\n", headers={"Retry-After": "2"})
+
+    async def _transfer(self, request: web.Request, answer: Response) -> web.StreamResponse:
         response = FileResponse(answer, self._limits.least_seconds, self._limits.least_rate)
-        self._streams += 1
         try:
             await response.transfer(request)
         except (OSError, TimeoutError) as exc:
@@ -183,7 +197,6 @@ class _Dispatcher:
             if request.transport is not None:
                 request.transport.abort()
         finally:
-            self._streams -= 1
             if answer.on_sent is not None and response.complete:
                 self._follow_up(answer.on_sent)
         return response

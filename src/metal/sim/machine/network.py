@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 import aiohttp
 
 from metal.kube.client.errors import ApiError
+from metal.listener.request_bodies import BodyTooLarge
 from metal.machine.boot_window_store import Busy
-from metal.machineapi.http.request_bodies import BodyTooLarge
 from metal.machineapi.http.response import Response
 from metal.machineapi.http.server import Request, Route
 

@@ -1,7 +1,7 @@
 """Initial: reads the BMC's inventory of the machine and prepares the discovery boot."""
 
 from metal.api.server import State
-from metal.controllers.server import identity
+from metal.controllers.server import duplicates, identity
 from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.netboot import ignition, probe_boot
 from metal.controllers.server.reasons import ConditionType, Reason
@@ -19,6 +19,10 @@ async def run(scope: Scope) -> Requeue:
         scope.condition(ConditionType.INVENTORY_COMPLETE, False, "PartlyRead", "; ".join(inventory.problems)[:1000])
     else:
         scope.condition(ConditionType.INVENTORY_COMPLETE, True, "Read", "the BMC's inventory was read")
+    unclear = duplicates.before_discovery(scope)
+    if unclear is not None:
+        return unclear
+    await scope.require_in_charge()
     if (busy := await owed_drives.before_boot(scope)) is not None:
         return busy
     try:
