@@ -60,7 +60,8 @@ async def test_each_bmc_write_is_one_line_that_says_why() -> None:
 
 
 async def test_every_metric_of_a_manager_is_documented_and_the_reverse() -> None:
-    """docs/metrics.md has what /metrics has. A simulated site replaces BMC pool, image cache, API client and listeners."""
+    """docs/metrics.md has what /metrics has. A simulated site replaces BMC pool, image cache,
+    API client and listeners."""
     documented = {row.name for rows in metrics.sections().values() for row in rows}
     async with plane(1) as world:
         registry = world.manager.parts.registry

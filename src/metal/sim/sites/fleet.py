@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.history import History
 from metal.sim.machine import store
 from metal.sim.machine.host import Site
-from metal.sim.machine.identity import BMC_OUI, identity
+from metal.sim.machine.identity import BMC_OUI, MOST, board, identity
 from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Network, SocketNetwork
 from metal.sim.options import Options
@@ -67,8 +68,10 @@ class Fleet:
         self.machines = [Machine(identity(k, seed), site, random.Random(f"{seed}/{k}")) for k in numbers]
         for machine, other in zip(self.machines, self.machines[1:], strict=False):
             machine.neighbour, other.neighbour = other.identity.uuid, machine.identity.uuid
-        self.bmcs: Mapping[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}
+        self.bmcs: dict[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}
+        self._seed, self._boards = seed, MOST
         self.ca_pem = ""
+        self._tls: ssl.SSLContext | None = None
         self._leases: Leases | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._server: BMCServer | None = None
@@ -97,8 +100,7 @@ class Fleet:
             f"    protocolScheme: {options.scheme}\n"
             f"    port: {options.port}\n"
             "    type: bmc\n"
-            + ("    insecureSkipVerify: true\n" if options.scheme == "https" else "")
-            + "    defaultCredentials:\n"
+            "    defaultCredentials:\n"
             f"      - username: {msgspec.json.encode(options.username).decode()}\n"
             f"        password: {msgspec.json.encode(options.password).decode()}\n"
         )
@@ -111,6 +113,35 @@ class Fleet:
         for machine in healthy[len(healthy) - count :]:
             machine.faults.switch(fault)
 
+    def add_bmc(self, machine: Machine) -> SimBMC:
+        """One more BMC, at an address of its own, that shows this machine; `announce` gives it a lease.
+
+        It has its own UUID, MAC address and sessions; its requests and faults are those of the machine. Not over
+        sockets after `serve`.
+        """
+        self._boards -= 1
+        made = SimBMC(machine, board(self._boards, self._seed))
+        self.bmcs[made.board.ip] = made
+        return made
+
+    def remove_bmc(self, bmc: SimBMC) -> None:
+        """Unplug a BMC: connections to its address fail from now on, and its lease is not renewed."""
+        bmc.unplugged = True
+        self.bmcs.pop(bmc.board.ip, None)
+
+    def replace_mainboard(self, machine: Machine, *, keep_serial: bool = False, keep_bmc: bool = True) -> SimBMC:
+        """Replace a mainboard (`Host.replace_mainboard`), and with it the BMC unless `keep_bmc`; returns the BMC.
+
+        A new BMC has another UUID, MAC address and address; those that showed the machine are gone.
+        """
+        shown_by = [bmc for bmc in self.bmcs.values() if bmc.machine is machine]
+        machine.replace_mainboard(keep_serial=keep_serial)
+        if keep_bmc and shown_by:
+            return shown_by[0]
+        for bmc in shown_by:
+            self.remove_bmc(bmc)
+        return self.add_bmc(machine)
+
     def save(self, path: Path) -> None:
         """Save the state of all machines. Raises OSError."""
         store.save(path, self.machines)
@@ -119,12 +150,21 @@ class Fleet:
         """Load the state of all machines; call before `start`. Raises store.Unreadable."""
         store.load(path, self.machines)
 
+    def certify(self, file: Path | None = None) -> str:
+        """Create the BMCs' certificate, or take it from the file that keeps it; returns that of its CA (PEM).
+
+        Raises OSError.
+        """
+        now = self.settings.clock()
+        made = tls.context(self.bmcs, now) if file is None else tls.kept_context(file, self.bmcs, now)
+        self._tls, self.ca_pem = made
+        return self.ca_pem
+
     async def serve(self) -> None:
         """Listen for Redfish on every BMC's address. Raises OSError."""
-        context = None
-        if self.options.scheme == "https":
-            context, self.ca_pem = tls.context(self.bmcs, self.settings.clock())
-        self._server = BMCServer(self.bmcs, self.options.port, tls=context)
+        if self.options.scheme == "https" and self._tls is None:
+            self.certify()
+        self._server = BMCServer(self.bmcs, self.options.port, tls=self._tls)
         await self._server.start()
 
     async def start(self) -> None:
@@ -155,7 +195,7 @@ class Fleet:
             await self._leases.give(mac, ip)
 
     def _bmc_leases(self) -> list[tuple[str, str]]:
-        return [(machine.identity.bmc_mac, machine.identity.bmc_ip) for machine in self.machines]
+        return [(bmc.board.mac, bmc.board.ip) for bmc in self.bmcs.values()]
 
     async def _renew(self, leases: Leases) -> None:
         while True:
