@@ -39,8 +39,8 @@ MOVED = Fault(
 )  # fmt: skip
 
 ROWS = (
-    Row("the drives are in another machine", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, Event UnexpectedPower", inject=MOVED,
-        also=_keeps_its_data, machines=2, message="may have data of claim … The machine is not changed"),
+    Row("the drives are in another machine", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, Event UnexpectedPower",
+        inject=MOVED, also=_keeps_its_data, machines=2, message="may have data of claim … The machine is not changed"),
 )  # fmt: skip
 
 
