@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from metal.api.bmc import ConsoleProtocol, Pin, Protocol, TLSPolicy
+from metal.api.bmc import TLS_KEPT, ConsoleProtocol, Pin, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.interruption import Interruption, OperationRequest
@@ -42,6 +42,7 @@ class InlineBMC(Model, frozen=True, kw_only=True):
                 "(has(self.address) && size(self.address) > 0) != has(self.endpointRef)",
                 "exactly one of address and endpointRef must be set",
             ),
+            TLS_KEPT,
         )
     )
 
@@ -89,7 +90,7 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
             Rule(
-                f"{_given('systemUUID')} || {_given('uuid')}",
+                f"has(self.systemUUID) || {_given('uuid')}",
                 "systemUUID is required: the SMBIOS UUID of the system (uuid is deprecated)",
             ),
             Rule(
@@ -101,7 +102,8 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     )
 
     system_uuid: str = msgspec.field(name="systemUUID", default="")
-    """SMBIOS UUID of the system. One of systemUUID and uuid is required."""
+    """SMBIOS UUID of the system. One of systemUUID and uuid is required. The server is not managed while the value is
+    empty or is not a UUID (reason InvalidSpec)."""
     uuid: str = msgspec.field(name="uuid", default="")
     """Deprecated. Use systemUUID."""
     system_uri: str = msgspec.field(name="systemURI", default="")

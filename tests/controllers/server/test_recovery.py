@@ -86,10 +86,11 @@ async def test_an_unknown_uuid_is_a_named_wait_and_then_error() -> None:
 @pytest.mark.behaviour(
     "Server: identity and inventory", "An invalid UUID in the spec is an Error at once until the spec is corrected."
 )
-async def test_a_uuid_that_is_none_is_an_error_at_once_until_it_is_corrected() -> None:
-    """Retrying does not help an invalid spec; changing it does, without any annotation."""
+@pytest.mark.parametrize("uuid", ["not-a-uuid", ""])
+async def test_a_uuid_that_is_none_is_an_error_at_once_until_it_is_corrected(uuid: str) -> None:
+    """Retrying does not help an invalid spec, or the empty one of a program in Go; changing it does."""
     async with world() as w:
-        await w.add_server(uuid="not-a-uuid")
+        await w.add_server(uuid=uuid)
         failed = await w.until("Error", within=5)
         calls = list(w.bmc.calls)
         await w.client.patch(KINDS.server, "s1", {"spec": {"systemUUID": UUID}})

@@ -64,7 +64,7 @@ async def find(ctx: CommandContext, found: Target) -> ConsoleTarget:
     login = credentials(spec.secret, await _read(ctx, ctx.kinds.bmc_secret, spec.secret, BMCSecret))
     if isinstance(login, Problem):
         raise click.ClickException(login.message)
-    port = protocol.port if protocol is not None else SSH_PORT
+    port = (protocol.port if protocol is not None else 0) or SSH_PORT
     command = _command(protocol, spec.manufacturer)
     return ConsoleTarget(
         address, port, login.username, login.password, spec.secret, command, spec.keeper_kind, spec.keeper

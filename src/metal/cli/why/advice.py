@@ -216,6 +216,7 @@ FAILURES: dict[str, Advice] = {
     "BMCAddressMissing": Advice(
         "the address of the BMC is not known", "set it, or let the DHCP server report the lease of the BMC"
     ),
+    "BMCPortNotSet": Advice("the port of the BMC's management service is 0", "set protocol.port, usually to 443"),
     "BMCAddressNotAllowed": Advice(
         "the address of the BMC is in no network that the configuration allows for BMCs, so it is not contacted",
         "correct the address, or add its network to enrolment.networks of the configuration",

@@ -14,6 +14,10 @@ from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta import permissions
 from metal.kube.meta.conditions import find, is_true
+from metal.machine.report import normal_mac
+
+MAC_VALID = "MACAddressValid"
+"""Condition of a BMC whose spec has, or had, a malformed MAC address."""
 
 
 async def resolve_endpoint(scope: Scope) -> Result | None:
@@ -77,7 +81,16 @@ def _show_address(scope: Scope) -> None:
         return
     if scope.status.ip is not None and source.ip != scope.status.ip:
         scope.set(refused=None)  # another device may have this address
-    scope.set(mac_address=source.mac_address, ip=source.ip or None)
+    mac = source.mac_address if normal_mac(source.mac_address) else ""
+    scope.set(mac_address=mac, ip=source.ip or None)
+    if source.mac_address and not mac:
+        text = (
+            f"macAddress {source.mac_address[:64]!r} is not a MAC address (six pairs of hexadecimal digits), and is not"
+            " used: spec.access cannot be changed, so create the BMC again with the correct address, or without one"
+        )
+        scope.report(MAC_VALID, False, "Malformed", text)
+    elif find(scope.status.conditions, MAC_VALID) is not None:
+        scope.report(MAC_VALID, True, "Valid", "the MAC address is valid, or is not set")
 
 
 async def _read_ca(scope: Scope) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
-from metal.api.boot_window import Phase
+from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.common import ObjectRef
 from metal.api.endpoint import Endpoint
@@ -147,7 +147,7 @@ class Scope(StatusScope[Server]):
 
     def transition(self, state: State, message: str, *, warning: bool = False) -> Requeue:
         """Enter a state; the next pass begins at once."""
-        if traits_of(state).closes_boot_window:
+        if traits_of(state).closes_boot_window and not self._is_erasing(state):
             self.close_window()
         self.set(
             state=state.value, since=self.now, wait=None, waiting_for="", power_request=None,
@@ -156,6 +156,11 @@ class Scope(StatusScope[Server]):
         self.condition(ConditionType.READY, False, state.value, message)
         self.record_event(state.value, message, warning=warning)
         return Requeue(0)
+
+    def _is_erasing(self, state: State) -> bool:
+        """True for the boot of an erasure that Cleanup continues, after an outage of the BMC."""
+        window = self.status.boot_window
+        return state is State.CLEANUP and window is not None and window.purpose == Purpose.SANITIZATION
 
     def fail(self, reason: str, message: str) -> Requeue:
         """Enter Error: `message` says what failed, what was awaited, and what to do; the retry command is added."""

@@ -134,6 +134,8 @@ def _resolve(
     if protocol.name not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         return Problem("ProtocolNotSupported", f"protocol.name is {protocol.name!r}; it must be one of {known}")
+    if not protocol.port:
+        return Problem("PortNotSet", "protocol.port is 0: set the port of the management service, usually 443")
     if isinstance(address, Problem):
         return address
     if outside := defaults.policy.outside(address):

@@ -33,6 +33,10 @@ _DUE = 0.1
 """Seconds before the end of the pause from which a write is due: timers are not exact, and a shorter one only spins."""
 
 
+_LONGEST = 32768
+"""Characters of a condition's message (metav1.Condition); a longer one would make the status write fail."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What every reconciler works with."""
@@ -107,7 +111,7 @@ class StatusScope(Generic[T]):
             type=type,
             status="True" if status else "False",
             reason=reason,
-            message=message,
+            message=message[:_LONGEST],
             observed_generation=self.obj.metadata.generation,
         )
         self.set(conditions=set_condition(self.status.conditions, new, self.now))

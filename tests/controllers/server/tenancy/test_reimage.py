@@ -122,7 +122,7 @@ async def test_nothing_but_a_higher_number_boots_the_network_again() -> None:
             changes: list[dict[str, Any]] = [
                 {"spec": {"image": "reg/os:9"}}, {"metadata": {"labels": {"a": "b"}}},
                 {"spec": {"power": "Off"}}, {"spec": {"power": "On"}}, {"spec": {"bootGeneration": 2}},
-                {"spec": {"bootGeneration": 3}}, {"spec": {"bootGeneration": None}}, {"spec": {"bootGeneration": 1}},
+                {"spec": {"bootGeneration": 3}}, {"spec": {"bootGeneration": 0}}, {"spec": {"bootGeneration": 1}},
             ]  # fmt: skip
             for change in changes:
                 await w.client.patch(KINDS.claim, "c1", change, "default")

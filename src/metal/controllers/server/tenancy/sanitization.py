@@ -8,7 +8,8 @@ In: a machine that is off, and the policy in `status.tenancy.policy`. Nothing st
    window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot was interrupted is
    concluded with the verdict that it proves nothing.
 3. The time limit grows with the largest drive that was reported. A probe that has its Ignition and reports nothing for
-   `discovery_timeout` has failed, independent of the size of the drives.
+   `discovery_timeout` has failed, independent of the size of the drives. A limit that passed during an outage of
+   manager, API or BMC is extended, because the report may wait to be accepted.
 4. After the final report, or when the time is over, the volumes that contain drives which no report names are read once
    from the BMC; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written
    (`_conclude`).
@@ -48,6 +49,8 @@ from metal.machine.report import drives_in
 
 ACCEPT = "accept-owed-sanitization"
 """Operation that releases such a server without the erasure."""
+_MISSED = timedelta(minutes=1)
+"""How long after a deadline a pass shows that there was an outage; a manager that works makes one at the deadline."""
 _UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
 
 
@@ -65,7 +68,7 @@ async def run(scope: Scope) -> Requeue | None:
         return _begin_again(scope)
     evidence = await _follow(scope)
     if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
-        window = _extend_window(scope, window, evidence)
+        window = _after_outage(scope, _extend_window(scope, window, evidence))
         if scope.now >= window.expires_at:
             return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not sufficient")
     if window is not None and evidence is None and _is_silent(scope, window):
@@ -188,6 +191,16 @@ def _extend_window(scope: Scope, window: BootWindow, evidence: SanitizationEvide
     until = window.opened_at + timedelta(seconds=timeout(scope, evidence))
     if until > window.expires_at:
         window = msgspec.structs.replace(window, expires_at=until)
+        scope.set(boot_window=window)
+    return window
+
+
+def _after_outage(scope: Scope, window: BootWindow) -> BootWindow:
+    """Extend the time limit if nothing was done when it was reached: a report may be waiting to be accepted."""
+    if scope.now - window.expires_at > _MISSED:
+        window = msgspec.structs.replace(
+            window, expires_at=scope.now + timedelta(seconds=scope.settings.sanitization_grace)
+        )
         scope.set(boot_window=window)
     return window
 
