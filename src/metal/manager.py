@@ -213,7 +213,11 @@ class Manager:
         options = self.config.bmc
         pem = Path(options.ca_file).read_text() if options.ca_file else ""
         return BMCEndpointDefaults(
-            scheme=options.scheme, verify=options.verify, trust_on_first_use=options.trust_on_first_use, ca_pem=pem
+            scheme=options.scheme,
+            verify=options.verify,
+            trust_on_first_use=options.trust_on_first_use,
+            ca_pem=pem,
+            policy=self.config.enrolment_policy(),
         )
 
     def _event(self, server: Server, kind: str, reason: str, message: str) -> None:

@@ -52,4 +52,4 @@ def test_the_sample_of_the_mac_prefix_file_is_read() -> None:
     prefixes = mac_prefixes.parse((SAMPLES / "mac-prefixes.yaml").read_text())
     found = prefixes.lookup("A0-B1-C2-FF-00-01")
     assert found is not None
-    assert found.insecure_skip_verify
+    assert not found.insecure_skip_verify

@@ -181,8 +181,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     firmware_version: str = ""
     """Firmware version of the BMC."""
     state: str = ""
-    """State of the BMC: Pending, Error (it cannot be reached or used), or the Redfish state that it reports, usually
-    Enabled."""
+    """State of the BMC: Pending, PendingApproval (it was found by its DHCP lease and waits for an administrator), Error
+    (it cannot be reached or used), or the Redfish state that it reports, usually Enabled."""
     power_state: str = ""
     """Redfish power state of the BMC itself, not of its servers: On, Off, Paused, PoweringOn, PoweringOff or
     Unknown."""

@@ -22,6 +22,8 @@ def problem(section: str, name: str, value: object) -> str:
     if section == "Advertise":
         plain = name == "api" and text.startswith("http:")
         return f"is {text!r}: the API serves https only" if plain else _url(text)
+    if section == "Enrolment":
+        return _enrolment(name, value)
     if section in ("Election", "Sanitization"):
         return _election(name, value) if section == "Election" else _sanitization(name, text)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
@@ -81,6 +83,19 @@ def _list(name: str, values: tuple[str, ...]) -> str:
     if name in ("insecure", "allowed"):
         return _registries(values)
     return _namespaces(values) if name == "enforced_namespaces" else ""
+
+
+def _enrolment(name: str, value: object) -> str:
+    if name == "approval" and value not in ("Automatic", "Manual"):
+        return f"is {str(value)!r}: write Automatic or Manual"
+    for text in value if name == "networks" and isinstance(value, tuple) else ():
+        try:
+            ipaddress.ip_network(text)
+        except ValueError as exc:
+            return f"has {text!r}: write a network such as 192.0.2.0/24 ({exc})"
+    if name == "expected" and isinstance(value, tuple) and not all(text.strip() for text in value):
+        return "has an empty entry: write MAC addresses and serial numbers"
+    return ""
 
 
 def _registries(names: tuple[str, ...]) -> str:

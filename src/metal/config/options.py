@@ -1,14 +1,17 @@
 """The options. The docstring below each option has its meaning, its unit and the reason of its default."""
 
+import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
+from metal.api.names import APPROVAL
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.server.settings import ServerSettings
+from metal.controllers.shared.enrolment_policy import EnrolmentPolicy, plain
 from metal.listener.limits import ConnectionLimits
 
 _SERVER = ServerSettings()
@@ -55,7 +58,8 @@ class BMCOptions:
     scheme: str = "https"
     """URL scheme: https or http. http sends passwords in plain text and is therefore not the default."""
     verify: bool = True
-    """If true, the TLS certificate of a BMC must be trusted. If false, any certificate is accepted."""
+    """If true, the certificate of a BMC without spec.tls must be trusted. If false, the first one is pinned, as with
+    trustOnFirstUse. Only spec.tls of a BMC, or its entry in the MAC prefix file, can accept any certificate."""
     ca_file: str = ""
     """File with certificate authorities (PEM) of BMCs, in addition to those of the system."""
     check_interval: float = 60.0
@@ -69,6 +73,21 @@ class BMCOptions:
     event_slowdown: int = int(_BMC.event_slowdown)
     """Factor by which the polling of BMCs and idle servers is reduced while events of the BMC are received. 1 disables
     it."""
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """Which BMCs are enrolled."""
+
+    networks: tuple[str, ...] = ()
+    """Networks (CIDR) in which BMCs may be. A BMC at another address is not contacted, and a condition says so. Empty
+    allows any address. Set it to the management networks: the address of a BMC comes from DHCP or from its object."""
+    approval: str = "Automatic"
+    """Automatic: a BMC that a DHCP lease shows is enrolled. Manual: it waits in state PendingApproval, nothing is sent
+    to its address, until `metalctl approve bmc/NAME`. BMCs that an administrator creates need no approval."""
+    expected: tuple[str, ...] = ()
+    """MAC addresses of BMCs, and serial numbers of BMCs or servers. If set, other BMCs wait for an approval. With
+    Manual only MAC addresses count, since the serial number is read from the BMC."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +226,8 @@ class Config:
     """Base URLs for machines."""
     bmc: BMCOptions = field(default_factory=BMCOptions)
     """Connections to BMCs."""
+    enrolment: Enrolment = field(default_factory=Enrolment)
+    """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
     sanitization: Sanitization = field(default_factory=Sanitization)
@@ -243,6 +264,14 @@ class Config:
     def dns_template(self) -> Template | None:
         """Read the template of DNS records. Raises yamltree.Invalid with file, line and fix."""
         return load_template(Path(self.dns_record_template)) if self.dns_record_template else None
+
+    def enrolment_policy(self) -> EnrolmentPolicy:
+        """Return where BMCs may be, and which need an approval."""
+        e = self.enrolment
+        return EnrolmentPolicy(
+            networks=tuple(map(ipaddress.ip_network, e.networks)), manual=e.approval == "Manual",
+            expected=frozenset(map(plain, e.expected)), annotation=f"{self.api_group}/{APPROVAL}",
+        )  # fmt: skip
 
     def bmc_settings(self) -> BMCSettings:
         """Return the settings of the BMC reconciler."""

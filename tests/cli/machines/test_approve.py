@@ -29,3 +29,23 @@ async def test_an_owner_approves_a_pending_maintenance(tmp_path: Path) -> None:
     assert "which is approved." in answered.out
     assert "metalctl approve" not in answered.out
     assert missing.code == 3
+
+
+@pytest.mark.behaviour("Endpoint", "`metalctl approve bmc/NAME` approves the enrolment of a BMC.")
+@pytest.mark.parametrize("value", ["pending", "serial-number"])
+async def test_a_bmc_that_waits_is_approved(value: str, tmp_path: Path) -> None:
+    """Once; another BMC needs no approval."""
+    annotation = KINDS.key("approval")
+    async with bench(tmp_path) as b:
+        spec = {
+            "access": {"ip": "192.0.2.1", "macAddress": "a0:b1:c2:00:00:01"}, "bmcSecretRef": {"name": "b1"},
+            "protocol": {"name": "Redfish", "port": 443},
+        }  # fmt: skip
+        meta = {"name": "b1", "annotations": {annotation: value}}
+        await b.live.client.create(KINDS.bmc, {"metadata": meta, "spec": spec})
+        done, again = await b.run("approve", "bmc/b1"), await b.run("approve", "bmc/b1")
+        found = await b.live.client.get(KINDS.bmc, "b1")
+        missing = await b.run("approve", "bmc/other")
+    assert (done.out, again.out) == ("bmc/b1 approved\n", "bmc/b1 needs no approval\n")
+    assert found.metadata.annotations[annotation] == "approved"
+    assert missing.code == 3

@@ -65,6 +65,10 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 @click.option("--state", type=click.Path(path_type=Path, dir_okay=False), help="File with the state of the machines.")
 @click.option("--write-mac-prefixes", "prefixes", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the MAC prefix file of the control plane to this file instead of printing it.")  # fmt: skip
+@click.option(
+    "--write-ca", "ca", type=click.Path(path_type=Path, dir_okay=False),
+    help="With --scheme https: write the authority of the BMCs' certificate to this file (bmc.caFile).",
+)  # fmt: skip
 @logs.log_options
 @connection_options
 def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], **given: Any) -> None:
@@ -104,7 +108,7 @@ async def _run(fleet: Fleet, given: dict[str, Any]) -> None:
     try:
         await images.start()
         await fleet.serve()
-        _introduce(fleet, images, given["prefixes"])
+        _introduce(fleet, images, given["prefixes"], given["ca"])
         await fleet.start()
         await _until_stopped(fleet, given, stop)
     finally:
@@ -114,14 +118,17 @@ async def _run(fleet: Fleet, given: dict[str, Any]) -> None:
             fleet.save(given["state"])
 
 
-def _introduce(fleet: Fleet, images: ImageRegistry, prefixes: Path | None) -> None:
+def _introduce(fleet: Fleet, images: ImageRegistry, prefixes: Path | None, ca: Path | None) -> None:
+    trusted = f"bmc:\n  caFile: {ca}\n" if ca is not None and fleet.ca_pem else ""
+    if ca is not None and trusted:
+        ca.write_text(fleet.ca_pem)
     entry = fleet.mac_prefixes_yaml()
     if prefixes is not None:
         prefixes.write_text(entry)
         entry = f"macPrefixesFile: {prefixes}\n"
     click.echo(
         f"# {len(fleet.machines)} machines; required configuration of the control plane:\n"
-        f'probeImage: {images.probe_image}\nregistries:\n  insecure: ["{images.name}"]\n'
+        f'probeImage: {images.probe_image}\nregistries:\n  insecure: ["{images.name}"]\n{trusted}'
         f"{'' if prefixes else '# and its MAC prefix file:'}\n{entry}"
     )
 

@@ -8,6 +8,7 @@ import structlog
 
 from metal.api.kinds import Kinds
 from metal.config import Config
+from metal.config.options import BMCOptions
 from metal.controllers.endpoint.mac_prefixes import Prefixes, parse
 from metal.kube.client.protocol import Client
 from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
@@ -37,17 +38,31 @@ class SimulatedFleet:
     """A fleet with its state in `data`. Its servers start before, and its machines after, the control plane."""
 
     def __init__(self, options: FleetOptions, data: Path, config: Config) -> None:
-        self.file = data / "fleet.json"
+        self.file, self._certificates, self._ca = data / "fleet.json", data / "fleet-tls.pem", data / "fleet-ca.pem"
         self.images = ImageRegistry(port=options.images_port)
         settings = FleetSettings(boot_url=config.boot_url, changed=self._changed)
-        self.fleet = Fleet(options.machines, options=Options(port=options.bmc_port), settings=settings)
+        # BMC objects in a folder of a version whose fleets had no certificates say http.
+        scheme = "http" if self.file.exists() and not self._certificates.exists() else "https"
+        bmcs = Options(port=options.bmc_port, scheme=scheme)
+        self.fleet = Fleet(options.machines, options=bmcs, settings=settings)
         self._saving: asyncio.Task[None] | None = None
 
     def adapt(self, config: Config) -> Config:
-        """Return the configuration with the registry and the probe image of the fleet."""
+        """Return the configuration with registry, probe image and certificate authority of the fleet.
+
+        Raises OSError.
+        """
         registries = replace(config.registries, insecure=(*config.registries.insecure, self.images.name))
         probe = config.probe_image or self.images.probe_image
-        return replace(config, registries=registries, probe_image=probe)
+        return replace(config, registries=registries, probe_image=probe, bmc=self._trusting(config.bmc))
+
+    def _trusting(self, bmc: BMCOptions) -> BMCOptions:
+        if self.fleet.options.scheme != "https":
+            return bmc
+        others = Path(bmc.ca_file).read_text() if bmc.ca_file else ""
+        ca = self.fleet.certify(self._certificates)
+        self._ca.write_text(f"{others}\n{ca}" if others else ca)
+        return replace(bmc, ca_file=str(self._ca))
 
     def prefixes(self) -> Prefixes:
         """Return the MAC prefixes of the BMCs."""

@@ -216,6 +216,18 @@ FAILURES: dict[str, Advice] = {
     "BMCAddressMissing": Advice(
         "the address of the BMC is not known", "set it, or let the DHCP server report the lease of the BMC"
     ),
+    "BMCAddressNotAllowed": Advice(
+        "the address of the BMC is in no network that the configuration allows for BMCs, so it is not contacted",
+        "correct the address, or add its network to enrolment.networks of the configuration",
+    ),
+    "BMCPendingApproval": Advice(
+        "the BMC was found by its DHCP lease and waits for an approval; nothing is sent to its address",
+        "metalctl approve bmc/NAME",
+    ),
+    "BMCTLSNotVerified": Advice(
+        "no certificate of the BMC is verified or pinned, so no password is sent",
+        "create a BMC object and set spec.bmcRef, or set spec.bmc.tls.fingerprint",
+    ),
     "BMCProtocolNotSupported": Advice("only Redfish is supported", "set protocol.name to Redfish"),
     "BMCCANotFound": Advice(
         "the Secret with the certificate authority does not exist", "create it with the key ca.crt"

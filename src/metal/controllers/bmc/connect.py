@@ -9,6 +9,7 @@ from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc
 from metal.controllers.shared.condition_types import RESET
+from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta import permissions
@@ -27,7 +28,7 @@ async def resolve_endpoint(scope: Scope) -> Result | None:
             return report_failure(scope, exc)
         found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
     if isinstance(found, Problem):
-        scope.state("Pending", found.message)
+        scope.state(PENDING_APPROVAL if found.reason == PENDING_APPROVAL else "Pending", found.message)
         scope.report("Ready", False, found.reason, found.message)
         return Requeue(scope.context.jitter(scope.deps.settings.interval))
     scope.bmc_endpoint = scope.memo.bmc_endpoint = found

@@ -11,8 +11,9 @@ no request is sent without an address and credentials, and no Server is created 
   logins.
 5. `operations.run` carries out the operation annotation (a restart), or restarts a BMC that failed for a long time.
 6. `check.check` reads manager and systems into the status.
-7. `servers.reconcile_servers` creates a Server for each new system and updates the known ones.
-8. `event_subscription.ensure` keeps the event subscription.
+7. `approval.confirm` waits for the approval of a BMC whose serial number is not expected.
+8. `servers.reconcile_servers` creates a Server for each new system and updates the known ones.
+9. `event_subscription.ensure` keeps the event subscription.
 
 The pass repeats after `settings.interval`, less often while the BMC sends events. The status is written once, at the
 end.
@@ -21,6 +22,7 @@ end.
 from metal.api.kinds import Kinds
 from metal.api.names import IGNORE
 from metal.controllers.bmc import (
+    approval,
     check,
     connect,
     event_subscription,
@@ -39,7 +41,7 @@ from metal.kube.meta.permissions import Permission, follows
 
 _PHASES = (
     trust.accept, restart.check_deadline, connect.resolve_endpoint, connect.back_off, operations.run, check.check,
-    servers.reconcile_servers, event_subscription.ensure,
+    approval.confirm, servers.reconcile_servers, event_subscription.ensure,
 )  # fmt: skip
 
 

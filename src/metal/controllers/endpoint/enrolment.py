@@ -70,15 +70,22 @@ class Enrolment:
         manager_uuid = ""
         pin = None
         if self.needs_contact(endpoint):
+            self._require_encryption(name, prefix)
             pin = await self._first_certificate(endpoint, prefix)
             credential, manager_uuid = await self._find_credential(endpoint, prefix, pin)
             kind = self._context.kinds.bmc_secret
             self._deps.secrets.observe(await self._context.client.create(kind, secret_manifest(name, credential)))
         if self._deps.bmcs.get(Key(name)) is None:
-            manifest = bmc_manifest(name, prefix, manager_uuid)
-            self._deps.bmcs.observe(await self._context.client.create(self._context.kinds.bmc, manifest))
-            await self._store_pin(name, pin)
+            await self.create_bmc(endpoint, bmc_manifest(name, prefix, manager_uuid))
+        await self._store_pin(name, pin)
         self.forget(name)
+
+    async def create_bmc(self, endpoint: Endpoint, manifest: dict[str, Any]) -> None:
+        """Create the BMC, with the annotation of one that waits for an approval. Raises ApiError."""
+        policy = self._deps.defaults.policy
+        if value := policy.first_value(endpoint.spec.mac_address):
+            manifest["metadata"]["annotations"] = {policy.annotation: value}
+        self._deps.bmcs.observe(await self._context.client.create(self._context.kinds.bmc, manifest))
 
     async def remove_owner_references(self, endpoint: Endpoint) -> None:
         """Remove owner references to the Endpoint, which the Go operator wrote: BMC and BMCSecret outlive it."""
@@ -102,6 +109,21 @@ class Enrolment:
             "resourceVersion": obj.metadata.resource_version,
         }
         informer.observe(await self._context.client.patch(kind, obj.metadata.name, {"metadata": metadata}))
+
+    def _require_encryption(self, name: str, prefix: Prefix) -> None:
+        """Raise NotReachable if the passwords of the entry would be sent in plain text and it does not say so."""
+        bmc = self._deps.bmcs.get(Key(name))
+        declared = bmc.spec.protocol.scheme if bmc is not None else prefix.scheme
+        if (declared or self._deps.defaults.scheme).lower() == "https" or declared:
+            return
+        raise NotReachable(
+            Problem(
+                "PlainTextNotAllowed",
+                f"bmc.scheme is http in the configuration, and the entry for the prefix {prefix.digits} (line "
+                f"{prefix.line} of the MAC prefix file) does not say so: no password is sent in plain text. Set "
+                "protocolScheme of the entry to https, or to http",
+            )
+        )
 
     async def _first_certificate(self, endpoint: Endpoint, prefix: Prefix) -> Pin | None:
         """Pin for the certificate, read before the first password is sent; None unless it is trusted on first use."""

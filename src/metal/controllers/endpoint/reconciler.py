@@ -12,9 +12,11 @@ from metal.api.endpoint import Endpoint, EndpointStatus
 from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION
 from metal.bmc.errors import BMCAuthError, BMCError
+from metal.controllers.endpoint import approval
 from metal.controllers.endpoint.enrolment import CredentialsRefused, Enrolment, NotReachable
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps, EndpointScope
+from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, approval_text
 from metal.controllers.shared.scope import StatusScope
 from metal.controllers.shared.sessions import explain
 from metal.kube.client.backoff import Backoff
@@ -70,6 +72,10 @@ class EndpointReconciler:
     async def _enrol(self, scope: EndpointScope, prefix: Prefix) -> Result:
         if self.enrolment.complete(scope.obj):
             return self._ready(scope)
+        if outside := self.deps.defaults.policy.outside(scope.obj.spec.ip or ""):
+            return self._stop(scope, "Pending", "AddressNotAllowed", outside)
+        if await approval.is_awaited(self.deps, self.enrolment, scope.obj, prefix):
+            return self._stop(scope, "Pending", PENDING_APPROVAL, f"waiting for {approval_text(scope.name)}")
         if self.enrolment.needs_contact(scope.obj) and (rest := self._credentials_backoff(scope)):
             return Requeue(rest)
         try:

@@ -6,6 +6,7 @@ from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import InlineBMC, Server
 from metal.bmc.pool import BMCEndpoint
+from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, EnrolmentPolicy, approval_text
 
 NOT_PINNED = "CertificateNotPinned"
 """Reason of the Problem that is solved by pinning the certificate that the BMC presents."""
@@ -28,11 +29,13 @@ class BMCEndpointDefaults:
     scheme: str = "https"
     """https or http. http sends credentials in plain text and must be configured explicitly."""
     verify: bool = True
-    """Whether certificates are verified; False accepts any and must be configured explicitly."""
+    """Whether the certificate of a BMC without spec.tls is verified; otherwise the first one is pinned."""
     trust_on_first_use: bool = False
     """Whether the first certificate of a BMC object without spec.tls is pinned."""
     ca_pem: str = field(default="", repr=False)
     """Certificates (PEM) that sign BMCs' certificates, beside those of the system."""
+    policy: EnrolmentPolicy = field(default_factory=EnrolmentPolicy)
+    """Where BMCs may be, and which of them wait for an approval."""
     authorities: dict[str, str] = field(default_factory=dict, repr=False)
     """PEM text by name of the Secret, for tls.caSecretRef. The BMC reconciler fills it; all share this one."""
 
@@ -49,6 +52,8 @@ def endpoint_for_bmc(
     bmc: BMC, endpoint: Endpoint | None, secret: BMCSecret | None, defaults: BMCEndpointDefaults
 ) -> BMCEndpoint | Problem:
     """The endpoint of a BMC object, with its name as key; endpoint and secret are those that it references."""
+    if defaults.policy.is_pending(bmc.metadata.annotations):
+        return Problem(PENDING_APPROVAL, f"waiting for {approval_text(bmc.metadata.name)}")
     spec, seen = bmc.spec, bmc.status.certificate
     trust = trust_of(spec.tls, defaults)
     if isinstance(trust, FirstUse):
@@ -81,7 +86,7 @@ def endpoint_for_inline(
     key = f"server/{server.metadata.name}"
     trust = trust_of(inline.tls, defaults)
     if isinstance(trust, FirstUse):
-        trust = _NOWHERE_TO_PIN if inline.tls is not None else Trust(verify=True, ca_pem=defaults.ca_pem)
+        trust = _without_pin(inline.tls, defaults)
     return _resolve(key, address, inline.protocol, trust, inline.bmc_secret_ref.name, secret, defaults)
 
 
@@ -131,6 +136,8 @@ def _resolve(
         return Problem("ProtocolNotSupported", f"protocol.name is {protocol.name!r}; it must be one of {known}")
     if isinstance(address, Problem):
         return address
+    if outside := defaults.policy.outside(address):
+        return Problem("AddressNotAllowed", outside)
     login = credentials(secret_name, secret)
     if isinstance(login, Problem):
         return login
@@ -168,11 +175,25 @@ _NOWHERE_TO_PIN = Problem(
 )
 
 
+_NOT_VERIFIED = Problem(
+    "TLSNotVerified",
+    "bmc.verify is false in the configuration, and a certificate can only be pinned for a BMC object: create one and "
+    "set spec.bmcRef, or set spec.bmc.tls.fingerprint",
+)
+
+
+def _without_pin(tls: TLSPolicy | None, defaults: BMCEndpointDefaults) -> Trust | Problem:
+    """The certificate policy where there is no object that stores a pin."""
+    if tls is not None:
+        return _NOWHERE_TO_PIN
+    return Trust(verify=True, ca_pem=defaults.ca_pem) if defaults.verify else _NOT_VERIFIED
+
+
 def trust_of(tls: TLSPolicy | None, defaults: BMCEndpointDefaults) -> Trust | FirstUse | Problem:
     """The certificate policy in spec.tls of a BMC, or the default."""
     if tls is None:
-        first = defaults.trust_on_first_use and defaults.verify
-        return FirstUse() if first else Trust(defaults.verify, defaults.ca_pem)
+        first = defaults.trust_on_first_use or not defaults.verify
+        return FirstUse() if first else Trust(verify=True, ca_pem=defaults.ca_pem)
     if tls.trust_on_first_use:
         return FirstUse()
     if tls.insecure_skip_verify:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +70,7 @@ class Fleet:
             machine.neighbour, other.neighbour = other.identity.uuid, machine.identity.uuid
         self.bmcs: Mapping[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}
         self.ca_pem = ""
+        self._tls: ssl.SSLContext | None = None
         self._leases: Leases | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._server: BMCServer | None = None
@@ -97,8 +99,7 @@ class Fleet:
             f"    protocolScheme: {options.scheme}\n"
             f"    port: {options.port}\n"
             "    type: bmc\n"
-            + ("    insecureSkipVerify: true\n" if options.scheme == "https" else "")
-            + "    defaultCredentials:\n"
+            "    defaultCredentials:\n"
             f"      - username: {msgspec.json.encode(options.username).decode()}\n"
             f"        password: {msgspec.json.encode(options.password).decode()}\n"
         )
@@ -119,12 +120,21 @@ class Fleet:
         """Load the state of all machines; call before `start`. Raises store.Unreadable."""
         store.load(path, self.machines)
 
+    def certify(self, file: Path | None = None) -> str:
+        """Create the BMCs' certificate, or take it from the file that keeps it; returns that of its CA (PEM).
+
+        Raises OSError.
+        """
+        now = self.settings.clock()
+        made = tls.context(self.bmcs, now) if file is None else tls.kept_context(file, self.bmcs, now)
+        self._tls, self.ca_pem = made
+        return self.ca_pem
+
     async def serve(self) -> None:
         """Listen for Redfish on every BMC's address. Raises OSError."""
-        context = None
-        if self.options.scheme == "https":
-            context, self.ca_pem = tls.context(self.bmcs, self.settings.clock())
-        self._server = BMCServer(self.bmcs, self.options.port, tls=context)
+        if self.options.scheme == "https" and self._tls is None:
+            self.certify()
+        self._server = BMCServer(self.bmcs, self.options.port, tls=self._tls)
         await self._server.start()
 
     async def start(self) -> None:
