@@ -135,6 +135,10 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], 
         yield lambda work: runner.run(wait(work))
 
 
+@pytest.mark.behaviour(
+    "Limits",
+    "Half-open connections and requests of one address end in time and take no place of another client.",
+)
 @pytest.mark.parametrize("sent", [b"", HEAD, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"])
 def test_half_open_connections_end_and_exclude_nobody(sent: bytes, run: Callable[[Awaitable[None]], None]) -> None:
     """Of 300 connections without a request, with half a head or without a body, an address keeps its part, for its
@@ -153,6 +157,7 @@ def test_half_open_connections_end_and_exclude_nobody(sent: bytes, run: Callable
     run(story())
 
 
+@pytest.mark.behaviour("Limits", "Request line and headers have at most 16 KiB; beyond that the answer is 431.")
 def test_unfinished_headers_are_not_stored(run: Callable[[Awaitable[None]], None]) -> None:
     """After 16 KiB of headers without an end the connection gets 431 and is closed, however many bytes follow."""
 
@@ -192,6 +197,7 @@ async def test_a_body_is_not_counted_as_headers() -> None:
         assert s.counted(Reason.HEAD_TOO_LARGE) == 0
 
 
+@pytest.mark.behaviour("Limits", "A watch or a transfer is never closed to make room for another connection.")
 def test_a_stream_is_busy_and_a_kept_connection_is_idle(run: Callable[[Awaitable[None]], None]) -> None:
     """A watch outlives all deadlines and a flood; a connection kept for the next request ends after its time."""
 
@@ -240,6 +246,7 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, 
     return made.context(), ssl.create_default_context(cafile=str(made.authority))
 
 
+@pytest.mark.behaviour("Limits", "A TLS handshake that does not end is closed after its deadline.")
 def test_handshakes_end_in_time(
     identity: tuple[ssl.SSLContext, ssl.SSLContext], run: Callable[[Awaitable[None]], None]
 ) -> None:
