@@ -86,7 +86,7 @@ ATTACKS: dict[str, Callable[[Targets], Awaitable[None]]] = {
 
 async def _hold(port: int, count: int, sent: bytes) -> None:
     """Keep so many connections, and make a new one for each that the server closes."""
-    await asyncio.gather(*(_one(port, sent, 0.001 * number) for number in range(count)))
+    await asyncio.gather(*(_one(port, sent, 0.0003 * number) for number in range(count)))
 
 
 async def _one(port: int, sent: bytes, after: float) -> None:
