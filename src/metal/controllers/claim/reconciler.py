@@ -26,6 +26,7 @@ from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_CLAIM
+from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -64,10 +65,10 @@ class ServerClaimReconciler:
             _report_reserved_namespace(scope)
             await scope.commit()
             return Done()
-        server = self._held_server(claim) or await self._bind(scope)
-        if server is not None:
-            await self._report_bound(scope, server)
-        await scope.commit()
+        async with reporting(scope):
+            server = self._held_server(claim) or await self._bind(scope)
+            if server is not None:
+                await self._report_bound(scope, server)
         return Done() if server is not None else Requeue(self.deps.context.jitter(self.deps.settings.resync))
 
     async def _remove_finalizer(self, claim: ServerClaim) -> None:
