@@ -7,6 +7,8 @@ OPERATION = "operation"
 """Annotation of any kind: what an administrator asks the operator to do with the object."""
 IGNORE = "ignore"
 """Operation that makes the operator leave the object alone, as long as the annotation stays."""
+IGNORING = (IGNORE, "ignore-propagated", "ignore-child-and-self")
+"""Operations of a Server with that effect; the last two are those of the Go operator, v0.7."""
 RETRY = "retry"
 """Operation that makes the operator try again what failed."""
 ACCEPT_INTERFACES = "accept-reported-interfaces"
