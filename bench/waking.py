@@ -58,8 +58,8 @@ def measure(number: int, distinct: int) -> None:
         matching.mismatch(claim, servers[0])
     scan = time.perf_counter() - began
     print(
-        f"{number} waiting claims, {distinct} distinct needs: scan {scan * 1e3:.1f} ms, index {index * 1e3:.3f} ms an event; "
-        f"filling the index {filled * 1e3:.0f} ms"
+        f"{number} waiting claims, {distinct} distinct needs: scan {scan * 1e3:.1f} ms, index {index * 1e3:.3f} ms an "
+        f"event; filling the index {filled * 1e3:.0f} ms"
     )
 
 

@@ -1,8 +1,8 @@
 """Decides whether a claim may have a server, and explains why not. Pure functions.
 
-A server matches when name and labels are those that the claim asks for, no other claim holds it, the operator manages it
-(no operation=ignore), it is Available and powered off, it is schedulable (not `unclaimable`), its BMC is reachable, and
-the claim tolerates its NoBind taints.
+A server matches when name and labels are those that the claim asks for, no other claim holds it, the operator manages
+it (no operation=ignore), it is Available and powered off, it is schedulable (not `unclaimable`), its BMC is reachable,
+and the claim tolerates its NoBind taints.
 The checks run in this order, and the first that fails names the reason. When no server matches, the reasons are
 counted, and the condition Bound reports the counts.
 """

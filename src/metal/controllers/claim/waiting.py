@@ -7,10 +7,10 @@ thousand that need the same.
 
 A free server is *promised* to the oldest waiting claim that it fits and that has no promise yet: when the server
 becomes free (`offer`), or when a younger claim looks at it (`may_take`). Only that claim may reserve it. The promise
-ends when the claim waits no longer or the server does not fit it any more; the server then goes to the next claim. So the order
-is that of age however the passes of the claims follow each other, also after a restart, when the cache is filled in the
-order of names; and an old claim that the API refuses keeps one server from the others, not all of them. Promises are
-kept in memory only: they decide the order, never the ownership.
+ends when the claim waits no longer or the server does not fit it any more; the server then goes to the next claim. So
+the order is that of age however the passes of the claims follow each other, also after a restart, when the cache is
+filled in the order of names; and an old claim that the API refuses keeps one server from the others, not all of them.
+Promises are kept in memory only: they decide the order, never the ownership.
 """
 
 from bisect import bisect_left, insort
@@ -38,11 +38,13 @@ def age(claim: ServerClaim) -> Age:
 
 @dataclass
 class _Group:
-    """Claims with the same needs, the oldest first, and one of them to compare servers with."""
+    """Claims with the same needs, and one of them to compare servers with."""
 
     example: ServerClaim
     places: list[str]
-    members: list[Age] = field(default_factory=list)
+    size: int = 0
+    unpromised: list[Age] = field(default_factory=list)
+    """Members without a promise, the oldest first."""
 
 
 class WaitingClaims:
@@ -61,25 +63,22 @@ class WaitingClaims:
 
     def update(self, old: ServerClaim | None, new: ServerClaim | None) -> str:
         """Take in a change of a claim; returns the server that had been promised to one that waits no longer."""
-        before = self._needs.get(key_of(old)) if old is not None else None
-        if old is not None:
-            self._remove(key_of(old))
-        if new is not None and self._can_bind(new):
+        waits = new is not None and self._can_bind(new)
+        if old is not None and new is not None and waits and self._needs.get(key_of(old)) == (_needs(new), age(new)):
+            return ""
+        server = self._remove(key_of(old)) if old is not None else ""
+        if new is not None and waits:
             self._add(new)
-            if before == self._needs[key_of(new)]:
-                return ""
-        server = self._promised.get(key_of(old), "") if old is not None else ""
-        self.withdraw(server)
         return server
 
     def offer(self, server: Server) -> Key | None:
         """The claim that gets this free server, if one waits for it."""
         if (known := self._promises.get(server.metadata.name)) is not None:
             return known
-        found = [first for group in self._groups_of(server) if (first := self._first(group)) is not None]
-        if not found:
+        groups = [group for group in self._groups_of(server) if group.unpromised]
+        if not groups:
             return None
-        key = min(found)[2]
+        _, _, key = min(groups, key=lambda group: group.unpromised[0]).unpromised.pop(0)
         self._promised[key], self._promises[server.metadata.name] = server.metadata.name, key
         return key
 
@@ -105,7 +104,9 @@ class WaitingClaims:
         """End the promise of this server; returns the claim that had it."""
         key = self._promises.pop(server, None)
         if key is not None:
-            self._promised.pop(key, None)
+            del self._promised[key]
+            needs, mine = self._needs[key]
+            insort(self._groups[needs].unpromised, mine)
         return key
 
     def _groups_of(self, server: Server) -> Iterator[_Group]:
@@ -114,9 +115,6 @@ class WaitingClaims:
         needs = {one for place in places for one in self._by_place.get(place, ())}
         return (group for one in needs if matching.mismatch((group := self._groups[one]).example, server) is None)
 
-    def _first(self, group: _Group) -> Age | None:
-        return next((one for one in group.members if one[2] not in self._promised), None)
-
     def _add(self, claim: ServerClaim) -> None:
         needs, mine = _needs(claim), age(claim)
         group = self._groups.get(needs)
@@ -124,19 +122,25 @@ class WaitingClaims:
             group = self._groups[needs] = _Group(claim, list(_places(claim)))
             for place in group.places:
                 self._by_place.setdefault(place, set()).add(needs)
-        insort(group.members, mine)
+        group.size += 1
+        insort(group.unpromised, mine)
         self._needs[mine[2]] = (needs, mine)
 
-    def _remove(self, key: Key) -> None:
-        needs, mine = self._needs.pop(key, (b"", None))
-        if mine is None:
-            return
+    def _remove(self, key: Key) -> str:
+        """Forget a claim; returns the server that had been promised to it."""
+        if key not in self._needs:
+            return ""
+        server = self._promised.get(key, "")
+        self.withdraw(server)
+        needs, mine = self._needs.pop(key)
         group = self._groups[needs]
-        del group.members[bisect_left(group.members, mine)]
-        if not group.members:
+        del group.unpromised[bisect_left(group.unpromised, mine)]
+        group.size -= 1
+        if not group.size:
             del self._groups[needs]
             for place in group.places:
                 self._by_place[place].discard(needs)
+        return server
 
 
 def _needs(claim: ServerClaim) -> bytes:
