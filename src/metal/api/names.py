@@ -23,6 +23,8 @@ MAINTENANCE_REASON = "reason"
 """Annotation of a ServerMaintenance: why it is needed, for the owners of claims."""
 PARKED = "parked"
 """Annotation of a Server: "true" as long as it is parked. It outlives a lost status."""
+BMC_LABELS = "bmc-labels"
+"""Annotation of a Server: digest of the labels that were copied from its BMC last."""
 
 MACHINE_ID = "machine-id"
 """Annotation of a Server: identifier of its machine that an administrator gave, where the UUID is that of a whole
