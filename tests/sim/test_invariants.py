@@ -33,6 +33,7 @@ from metal.sim.invariants import (
     InvariantViolation,
     check_all,
     check_available_is_off,
+    check_bounded,
     check_discovered,
     check_disks_are_clean,
     check_eligible,
@@ -671,3 +672,29 @@ def test_secrets_may_live_in_secrets() -> None:
     story.history.changed("BMCSecret", "", "s", {"data": {"password": "hunter2-hunter2"}})
     story.machine("power", state="On")
     check_secrets(story.history, {"hunter2-hunter2", "On"})
+
+
+@pytest.mark.parametrize(("pause", "loops"), [(0.5, True), (1.0, False)])
+def test_a_server_that_is_written_in_a_loop_is_detected(pause: float, loops: bool) -> None:
+    """Two versions a second are a loop, one a second is not."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    history = History(lambda: now[0])
+    for _ in range(200):
+        history.changed("Server", "", "s1", Server(metadata=ObjectMeta(name="s1")))
+        now[0] += timedelta(seconds=pause)
+    if not loops:
+        check_bounded(history)
+        return
+    with pytest.raises(InvariantViolation, match="s1 had 91 versions within a minute"):
+        check_bounded(history)
+
+
+def test_a_machine_that_is_reset_in_a_loop_is_detected() -> None:
+    """A reset each second."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    history = History(lambda: now[0])
+    for _ in range(60):
+        history.happened("u1", "reset", type="On")
+        now[0] += timedelta(seconds=1)
+    with pytest.raises(InvariantViolation, match="u1 had 31 resets within a minute"):
+        check_bounded(history)
