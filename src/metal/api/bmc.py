@@ -104,8 +104,8 @@ class BMCSpec(Model, frozen=True, kw_only=True):
     )
 
     bmc_uuid: str = msgspec.field(name="bmcUUID", default="")
-    """UUID of the Redfish manager resource, for a BMC that has more than one. If it is empty or no manager has this
-    UUID, the manager with a graphical console is used, or else the first one."""
+    """UUID of the Redfish manager resource. If no manager has this UUID, the BMC is not used (reason ManagerNotFound).
+    If it is empty, the manager with a graphical console is used, or else the first one."""
     endpoint_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "endpointRef is immutable")] = None
     """Endpoint that holds the address of the BMC. Exactly one of endpointRef and access must be set. Immutable."""
     access: Annotated[InlineEndpoint | None, Rule(IMMUTABLE, "access is immutable")] = None

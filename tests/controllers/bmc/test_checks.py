@@ -11,6 +11,7 @@ from metal.bmc.errors import (
     BMCBusy,
     BMCError,
     BMCForbidden,
+    BMCManagerNotFound,
     BMCNotFound,
     BMCProtocolError,
     BMCServerError,
@@ -237,10 +238,13 @@ async def test_a_bmc_without_a_readable_manager_still_has_systems(failure: BMCEr
 async def test_a_manager_that_is_asked_for_by_name_must_be_there() -> None:
     """A bmcUUID that no manager of the BMC has is a failure; no other manager is used."""
     async with rack() as r:
-        r.plug(1, manager_failure=BMCNotFound("no manager with UUID x"))
+        r.plug(1, manager_failure=BMCManagerNotFound("no manager with UUID x"))
         await r.add_bmc(1, bmcUUID="x")
         bmc = await until_ready(r, "False")
-    assert ready(bmc) == ("False", "NotFound")
+        await asyncio.sleep(5)
+        servers = await r.servers()
+    assert ready(bmc) == ("False", "ManagerNotFound")
+    assert servers == {}
 
 
 @pytest.mark.parametrize("text", ["", "00:00:00", "yesterday"])
