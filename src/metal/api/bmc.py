@@ -191,6 +191,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """Part number of the BMC, as it reports it."""
     serial_number: str = ""
     """Serial number of the BMC."""
+    uuid: str = msgspec.field(name="uuid", default="")
+    """UUID of the Redfish manager resource."""
     firmware_version: str = ""
     """Firmware version of the BMC."""
     state: str = ""
@@ -230,7 +232,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
     """Conditions of the BMC: Ready, Reset, Enrolled (every system has a Server), Events (events are received),
-    HostKeyTrusted (the SSH host key is the pinned one) and DNSRecordApplied."""
+    HostKeyTrusted (the SSH host key is the pinned one), DuplicateBMC (another BMC object describes the same BMC) and
+    DNSRecordApplied."""
 
 
 class BMC(Model, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ async def test_a_bmc_behind_an_endpoint_is_described() -> None:
     status = bmc.status
     assert (status.ip, status.mac_address) == ("192.0.2.7", "a0:b1:c2:00:00:07")
     assert (status.manufacturer, status.model, status.sku, status.serial_number, status.firmware_version) == (
-        "Contoso", "Joo Janta 200", "PN-1", "SN-1", "1.45",
+        "Contoso", "Joo Janta 200", "PN-1", "SN-7", "1.45",
     )  # fmt: skip
     assert (status.state, status.power_state, ready(bmc)) == ("Enabled", "On", ("True", "Connected"))
 
