@@ -38,7 +38,8 @@ from metal.api.kinds import Kinds
 from metal.api.names import MACHINE_ID
 from metal.api.network import MACSource, NetworkInterface
 from metal.api.sanitization import KnownDrive
-from metal.api.server import Server, ServerStatus, State, Storage
+from metal.api.server import Server, ServerStatus, State
+from metal.api.storage import Storage
 from metal.kube.meta.conditions import find
 from metal.machine.uuids import spellings
 
