@@ -39,8 +39,6 @@ class Memo:
     """The endpoint whose credentials the BMC refused last."""
     bmc_endpoint: BMCEndpoint | None = None
     """The last complete one: Endpoint and BMCSecret may be deleted before their BMC."""
-    labels: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Labels that were applied last, by name of the Server."""
     compared_at: float = float("-inf")
     """Loop time at which the manager was last compared with those of other BMC objects."""
     subscribed_at: float = float("-inf")
