@@ -69,10 +69,13 @@ class Store:
         self._version = self._next = FIRST
         self.failure = ""
         """Why the last write could not be made durable; empty when it was."""
+        self.was_empty = True
+        """Whether nothing was stored at the start."""
 
     async def open(self) -> None:
         """Load the content of the journal. Raises JournalError."""
         loaded = await self._journal.open()
+        self.was_empty = not loaded.resource_version
         for change in loaded.objects:
             if change.body is not None:
                 self._index(Record.parse(ResourceKey(change.group, change.plural), change.body))
