@@ -289,7 +289,7 @@ async def test_a_caller_that_retries_conflicts_at_once_lets_the_conflicting_writ
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(lambda: asyncio.get_running_loop().call_soon(held[0], None))
         conflicts = 0
-        del api.backend.store._journal.append  # type: ignore[attr-defined]
+        del api.backend.store._journal.append
         while True:
             seen = await client.get(WIDGET, "a", "default")
             body = {"metadata": {"resourceVersion": seen.metadata.resource_version}, "spec": {"size": 3}}

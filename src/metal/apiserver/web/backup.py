@@ -89,9 +89,8 @@ class Snapshots:
                     raise status.unavailable("the disk of the data folder is almost full; make room and try again")
                 await asyncio.to_thread(copy.write, chunk)
         loaded = await asyncio.to_thread(backup.load, path)
-        # No await between planning and staging, so that no write comes in between.
         restoration = backup.Restoration(self._store, loaded)
         dry = request.query.get("dryRun") == "All"
-        done = restoration.summary if dry else await restoration.run()
+        done = await (restoration.plan() if dry else restoration.run())
         body = {"written": done.written, "removed": done.removed, "resourceVersion": str(self._store.version)}
         return answer(render.encode(body, Form()), Form())
