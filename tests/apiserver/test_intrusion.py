@@ -62,7 +62,7 @@ async def test_a_definition_that_came_in_with_a_copy_takes_no_place_either() -> 
         key = ResourceKey("apiextensions.k8s.io", CRDS)
         record = Record.parse(key, encode(made))
         staged = Staged(record.key, api.backend.store.reserve(0) + 1, None, record, record)
-        await api.backend.store.replace([staged], [staged.for_journal()])
+        await api.backend.store.replace([staged], [staged.for_journal()], {record.key: (staged.version, record)})
         roles = await api.names("clusterroles")
 
         await api.delete(made["metadata"]["name"], CRDS)

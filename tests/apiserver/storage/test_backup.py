@@ -1,6 +1,7 @@
 """Copies of everything: taken while the API works, put back while it works, or begun with."""
 
 import asyncio
+import shutil
 import sqlite3
 import stat
 from collections.abc import AsyncIterator
@@ -191,3 +192,18 @@ def test_a_copy_with_an_unreadable_object_is_refused(tmp_path: Path) -> None:
     db.close()
     with pytest.raises(JournalError, match="things n/bad cannot be read"):
         backup.load(path)
+
+
+async def test_a_copy_or_a_restore_without_room_says_how_much_is_needed(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before anything is written, with what is needed and what is free."""
+    copy = await remote.copy()
+    usage = shutil.disk_usage("/")._replace(free=64 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    async with remote.session.get(f"{remote.api.url}/snapshot") as answer:
+        told = (await answer.json())["message"]
+    assert answer.status == 503
+    assert told.startswith("a copy needs 65 MiB of free space in the data folder, which has 64 MiB; make room")
+    code, refused = await remote.restore(copy)
+    assert (code, "needs 65 MiB of free space" in refused["message"]) == (503, True)

@@ -97,7 +97,8 @@ async def replaced(store: Store) -> None:
     assert old is not None
     new = Record.parse(THINGS, encode({**thing("b"), "metadata": {"name": "b", "uid": "b", "resourceVersion": "9"}}))
     changes = [Staged(a, version + 1, old, None, old), Staged(new.key, version + 2, None, new, new)]
-    await store.replace(changes, [change.for_journal() for change in changes])
+    newest = {change.key: (change.version, change.after) for change in changes}
+    await store.replace(changes, [change.for_journal() for change in changes], newest)
 
 
 @pytest.mark.looptime

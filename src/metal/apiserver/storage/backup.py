@@ -16,7 +16,7 @@ import msgspec
 from metal.apiserver.machinery.records import CRDS, ObjectKey, Record, ResourceKey, encode
 from metal.apiserver.storage.journal import Change, JournalError, Loaded
 from metal.apiserver.storage.sqlite import check_format, create_tables, describe, read_all, write_all
-from metal.apiserver.storage.store import Staged, Store
+from metal.apiserver.storage.store import Newest, Staged, Store
 
 LEASES = ResourceKey("coordination.k8s.io", "leases")
 
@@ -99,15 +99,12 @@ class Restoration:
     """
 
     def __init__(self, store: Store, loaded: Loaded) -> None:
-        self._store = store
-        self._kept = {
-            ObjectKey(ResourceKey(change.group, change.plural), change.namespace, change.name): change.body
-            for change in loaded.objects
-            if change.body is not None
-        }
+        self._store, self._loaded = store, loaded
+        self._kept: dict[ObjectKey, bytes] = {}
         self._version = store.reserve(loaded.resource_version)
         self._seen: dict[ObjectKey, Record] = {}
         self._changes: dict[ObjectKey, tuple[Staged, Change]] = {}
+        self._newest: dict[ObjectKey, Newest] = {}
 
     async def plan(self) -> Restored:
         """Find out what is to be done; the numbers of objects that `run` writes and removes."""
@@ -120,12 +117,19 @@ class Restoration:
         done = await self.plan()
         for key in touched:
             self._changes.pop(key, None)
+            self._newest.pop(key, None)
             self._plan(key, self._store.newest(key))
         changes = self._changes.values()
-        await self._store.replace([staged for staged, _ in changes], [written for _, written in changes])
+        staged, written = [staged for staged, _ in changes], [written for _, written in changes]
+        await self._store.replace(staged, written, self._newest)
         return done
 
     def _plan_all(self) -> Restored:
+        self._kept = {
+            ObjectKey(ResourceKey(change.group, change.plural), change.namespace, change.name): change.body
+            for change in self._loaded.objects
+            if change.body is not None
+        }
         keys = [*self._kept, *(key for key in self._seen if key not in self._kept)]
         # CustomResourceDefinitions first, for the others need them. Not sorted: that would not let the loop run.
         definitions, others = [k for k in keys if k.resource == CRDS], [k for k in keys if k.resource != CRDS]
@@ -150,6 +154,7 @@ class Restoration:
             self._version += 1
             staged = Staged(key, self._version, current, after, shown)
             self._changes[key] = (staged, staged.for_journal())
+            self._newest[key] = (staged.version, after)
 
 
 def _without_version(obj: Mapping[str, Any]) -> dict[str, Any]:

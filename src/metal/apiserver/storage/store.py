@@ -16,7 +16,7 @@ version.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -39,6 +39,8 @@ GAP = 1_000_000_000
 that a client has seen is given a second time. It is what etcd recommends (--bump-revision)."""
 
 Listener = Callable[[Event], None]
+Newest = tuple[int, Record | None]
+"""Version of a staged change, and the object after it."""
 
 
 class Staged(NamedTuple):
@@ -69,7 +71,7 @@ class Store:
         self._index = Index()
         self._bulk = asyncio.Lock()
         self._touched: set[ObjectKey] = set()
-        self._staged: dict[ObjectKey, tuple[int, Record | None]] = {}
+        self._staged: dict[ObjectKey, Newest] = {}
         self._listeners: list[Listener] = []
         self._version = self._next = FIRST
         self.failure = ""
@@ -221,15 +223,17 @@ class Store:
         self._touched = set()
         return self._touched
 
-    async def replace(self, changes: Sequence[Staged], journal: Sequence[JournalChange]) -> None:
+    async def replace(
+        self, changes: Sequence[Staged], journal: Sequence[JournalChange], newest: Mapping[ObjectKey, Newest]
+    ) -> None:
         """Write and remove many objects at once, all of them or none. Stages before the first await.
 
         The history begins behind them, so every watch is expired. changes: in the order of their versions, which begin
-        after `reserve`, each based on `newest`; journal: the same changes. Raises StatusError 503.
+        after `reserve`, each based on the newest version; journal, newest: the same changes. Raises StatusError 503.
         """
         if changes:
             self._next = changes[-1].version
-            self._staged.update((change.key, (change.version, change.after)) for change in changes)
+            self._staged.update(newest)
             await self._append(changes, journal, bulk=True)
 
     def _stage_write(self, resource: ResourceKey, obj: dict[str, Any]) -> Staged:
@@ -311,14 +315,14 @@ class Store:
                 if change.after is not None:
                     index.put(change.after)
             self._index = index
-            for change in changes:
-                if self._staged.get(change.key, (0, None))[0] == change.version:
-                    del self._staged[change.key]
             self._version = changes[-1].version
-            self.hub.restart(self._version)
+            history = self.hub.restart(self._version)
         for number, change in enumerate(changes):
             if number and number % STEP == 0:
+                del history[-STEP:]  # in steps too: freeing thousands of objects takes its time
                 await asyncio.sleep(0)
+            if self._staged.get(change.key, (0, None))[0] == change.version:
+                del self._staged[change.key]
             kind = Change.MODIFIED if change.after is not None else Change.DELETED
             self._tell(Event(kind, change.shown, change.before, change.version))
         if not done.done():
