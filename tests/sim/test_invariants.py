@@ -26,7 +26,8 @@ from metal.api.sanitization import (
     SanitizationEvidenceStatus,
     Signature,
 )
-from metal.api.server import ClaimBoot, Failure, PowerRequest, Server, ServerSpec, ServerStatus, Wait
+from metal.api.server import Failure, PowerRequest, Server, ServerSpec, ServerStatus, Wait
+from metal.api.tenancy import ClaimBoot, Tenancy, TenantRef
 from metal.sim.history import History
 from metal.sim.invariants import (
     InvariantViolation,
@@ -57,6 +58,15 @@ OTHER = ObjectRef(namespace="default", name="c2")
 BOOTED = ClaimBoot(claim_uid="u1", image="os", booted_at=NOW)
 
 
+def _tenancy(status: dict[str, Any]) -> Tenancy:
+    """The record of tenancy from the words of a story, which are taken out of `status`."""
+    uid, boot = status.pop("tenant", ""), status.pop("claim_boot", None)
+    return Tenancy(
+        claim_ref=TenantRef(uid=uid) if uid else None, boot=boot, data="Dirty" if boot else "Clean",
+        sanitization=status.pop("sanitization", ""), policy=status.pop("sanitization_policy", ""),
+    )  # fmt: skip
+
+
 class Story:
     """Writes a history with one entry a second."""
 
@@ -83,6 +93,7 @@ class Story:
             system_uuid=uuid, server_claim_ref=claim, boot_configuration_ref=config or claim, **(spec or {})
         )
         status = {"power_state": "Off", **status}
+        status["tenancy"] = _tenancy(status)
         owners = (OwnerReference(api_version="v", kind="BMC", name="b", uid="b", controller=True),) if owned else ()
         obj = Server(
             metadata=ObjectMeta(name=name, owner_references=owners),

@@ -32,6 +32,7 @@ from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.permissions import Permission, follows
+from metal.machine import tenancy
 from metal.machine.system_lease import NotInCharge, Unidentified
 
 _ATTEMPTS = 4
@@ -187,7 +188,7 @@ def _is_held_by(claim: ServerClaim, server: Server) -> bool:
         return False
     if named is not None and named.name != server.metadata.name:
         return False
-    return server.status.tenant in ("", claim.metadata.uid) and server.status.state != State.CLEANUP
+    return tenancy.of(server).uid in ("", claim.metadata.uid) and server.status.state != State.CLEANUP
 
 
 def _can_never_bind(scope: ClaimScope, named: Server | None) -> bool:
@@ -212,7 +213,7 @@ def _can_never_bind(scope: ClaimScope, named: Server | None) -> bool:
 def _waiting_for(claim: ServerClaim, server: Server) -> str:
     if server.status.state == State.ERROR and server.status.failure is not None:
         return f"server {server.metadata.name}, which is in Error: {server.status.failure.message}"
-    booted = server.status.claim_boot
+    booted = tenancy.of(server).boot
     if requests_boot(claim, booted):
         return server.status.waiting_for or f"network boot {claim.spec.boot_generation}"
     if has_booted(booted) and server.status.power_state == claim.spec.power:
@@ -221,7 +222,7 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
 
 
 def _report_boot(scope: ClaimScope, server: Server) -> None:
-    claim, boot = scope.claim, server.status.claim_boot
+    claim, boot = scope.claim, tenancy.of(server).boot
     if boot is None or not has_booted(boot, claim):
         scope.report(BOOTED, False, "NotBooted", "the claim's image has not booted yet")
         if not _report_error(scope, server):

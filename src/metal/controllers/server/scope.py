@@ -16,6 +16,7 @@ from metal.api.meta import Condition
 from metal.api.names import OPERATION
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
+from metal.api.tenancy import Tenancy
 from metal.bmc.boot import BootOverride
 from metal.bmc.pool import BMC, Pool
 from metal.bmc.power import PowerState
@@ -32,7 +33,7 @@ from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
-from metal.machine import boot_window
+from metal.machine import boot_window, tenancy
 from metal.machine.system_lease import SystemLeases
 
 
@@ -73,7 +74,7 @@ class Deps:
         self.leases = SystemLeases(context.client, context.kinds, self.settings.namespace, context.clock)
 
     def count_cleanup(self, sanitization: str) -> None:
-        """Count a server that left Cleanup, by its status.sanitization."""
+        """Count a server that left Cleanup, by the result of its sanitization."""
         self.context.metrics.recycled.labels(sanitization).inc()
 
 
@@ -109,6 +110,11 @@ class Scope(StatusScope[Server]):
     def uri(self) -> str:
         """The BMC's name for the system."""
         return self.server.spec.system_uri
+
+    @property
+    def tenancy(self) -> Tenancy:
+        """The record of tenancy, as it is pending."""
+        return tenancy.read(self.server.spec, self.status)
 
     def connected(self) -> BMC:
         """The BMC, which `connect.run` has attached."""

@@ -4,6 +4,7 @@ import re
 
 from metal.api.boot_window import Phase
 from metal.api.server import Server, State
+from metal.machine import tenancy
 from metal.machine.identity import is_shared
 from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import Entry, replay, violation
@@ -49,7 +50,7 @@ def _both(server: Server, other: Server, *, is_new: bool) -> str:
 
 
 def _has_tenant(server: Server) -> bool:
-    return bool(server.status.tenant) and server.spec.server_claim_ref is not None
+    return bool(tenancy.of(server).uid) and server.spec.server_claim_ref is not None
 
 
 def _is_enrolled(server: Server) -> bool:
