@@ -245,6 +245,8 @@ MISMATCHES: dict[str, Advice] = {
     "Claimed": Advice("are bound to other claims", "release one: metalctl release {claim}"),
     "NotAvailable": Advice("are not available", "see what a server waits for: metalctl why server/{name}"),
     "Cordoned": Advice("are cordoned", "metalctl uncordon {name}"),
+    "NotManaged": Advice("are not managed by the operator", "remove the annotation operation of server {name}"),
+    "OlderClaimFirst": Advice("are free, and an older claim gets them first", "wait, or delete the older claim"),
     "BMCUnreachable": Advice("have an unreachable BMC", "metalctl why server/{name}"),
     "Tainted": Advice(
         "have a taint that the claim does not tolerate",
@@ -261,6 +263,9 @@ CLAIMS: dict[str, Advice] = {
     "ServerLost": Advice("the server of the claim was deleted or unbound", "create another claim"),
     "ServerParked": Advice(
         "the server is parked; the operator does not control its power", "unpark the server: metalctl unpark SERVER"
+    ),
+    "ServerNotManaged": Advice(
+        "an annotation of the server makes the operator ignore it", "remove the annotation operation of the server"
     ),
     "ServerInError": Advice("the server is in state Error", "see the server below, or metalctl why server/NAME"),
     "BootConfigurationNameTaken": Advice(

@@ -41,8 +41,6 @@ class Memo:
     """The endpoint whose credentials the BMC refused last."""
     bmc_endpoint: BMCEndpoint | None = None
     """The last complete one: Endpoint and BMCSecret may be deleted before their BMC."""
-    labels: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Labels that were applied last, by name of the Server."""
     subscribed_at: float = float("-inf")
     """Loop time at which the event subscription was checked last."""
     record: tuple[dict[str, Any], str] | None = None

@@ -24,6 +24,7 @@ from metal.controllers.server.states import (
     reserved,
 )
 from metal.controllers.server.tenancy import adoption, conversion, recreated
+from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
@@ -101,8 +102,8 @@ class ServerReconciler:
             return Done()
         scope = Scope(self.deps, server)
         try:
-            result = await self._decide(scope)
-            await scope.commit()
+            async with reporting(scope):
+                result = await self._decide(scope)
         except NotFound:
             if self.deps.servers.get(key) is None:  # deleted during this pass
                 return Done()

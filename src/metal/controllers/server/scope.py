@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
 from metal.api.boot_window import Phase, Purpose
@@ -35,6 +37,14 @@ from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import boot_window, tenancy
 from metal.machine.system_lease import SystemLeases
+
+_LEARNED = frozenset({
+    "power_state", "indicator_led", "manufacturer", "model", "sku", "serial_number", "bios_version",
+    "total_system_memory", "processors", "storages", "network_interfaces",
+})  # fmt: skip
+"""Fields that only repeat what the BMC showed."""
+_PROGRESS = frozenset({"waiting_for", "wait", "conditions", "sanitization_progress"})
+"""Fields that describe the pass, and are true unless it also decided something."""
 
 
 @dataclass
@@ -243,6 +253,16 @@ class Scope(StatusScope[Server]):
         """Change metadata or spec now, guarded by resourceVersion; the pending status stays pending."""
         await super().patch(changes)
         self._is_latest = True
+
+    def keep_learned(self) -> None:
+        """Keep observations. A decision, such as another state, is kept only with the requests that belong to it."""
+        super().keep_learned()
+        old, new = self.server.status, self.status
+        changed = {name for name in new.__struct_fields__ if getattr(old, name) != getattr(new, name)}
+        if changed - _LEARNED - _PROGRESS:
+            self._events.clear()
+            learned = {name: getattr(new, name) for name in changed & _LEARNED}
+            self.status = msgspec.structs.replace(old, **learned)
 
     async def require_latest(self) -> None:
         """Have the API confirm, once in a pass, that this is the newest version of the server, and in charge.

@@ -77,6 +77,7 @@ class StatusScope(Generic[T]):
         self.context, self.kind, self.informer, self.obj = context, kind, informer, obj
         self.now = context.clock().replace(microsecond=0)
         self._own = context.own_writes(kind)
+        self._incomplete = False
         self._empty = empty
         self.status: Any = obj.status or empty
         calls.set_reason(self._why)
@@ -127,7 +128,7 @@ class StatusScope(Generic[T]):
 
     async def commit(self) -> None:
         """Write what changed, if anything, and log a transition. Raises Conflict when the object changed meanwhile."""
-        if "observed_generation" in self.status.__struct_fields__:
+        if "observed_generation" in self.status.__struct_fields__ and not self._incomplete:
             self.set(observed_generation=self.obj.metadata.generation)
         old, new = self.obj.status or self._empty, self.status
         changes = _changes(old, new)
@@ -156,6 +157,17 @@ class StatusScope(Generic[T]):
         pending = self.status
         self.adopt(fresh)
         self.status = pending
+
+    def keep_learned(self) -> None:
+        """The API refused a request of this pass: keep what may be committed nevertheless, by default everything.
+
+        status.observedGeneration stays, for the pass did not act on all of the spec.
+        """
+        self._incomplete = True
+
+    def discard(self) -> None:
+        """Return to the status that was read or written last."""
+        self.status = self.obj.status or self._empty
 
     def adopt(self, obj: T) -> None:
         """Continue with a newer version of the object."""
