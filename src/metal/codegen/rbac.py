@@ -31,7 +31,7 @@ from metal.controllers.readiness import reconciler as readiness
 from metal.controllers.server import reconciler as server
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.states import discovery
-from metal.controllers.server.tenancy import tenancy
+from metal.controllers.server.tenancy import living_claims, tenancy
 from metal.controllers.shared import secret_use
 from metal.evidence import chain, keys, outstanding, record
 from metal.kube.controller import election, events
@@ -61,6 +61,7 @@ _OF_KINDS: tuple[Callable[[Kinds], Sequence[Permission]], ...] = tuple(
         system_present,
         server,
         probe_boot,
+        living_claims,
         tenancy,
         claim,
         boot_config,

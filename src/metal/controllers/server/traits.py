@@ -139,7 +139,7 @@ class Awaited:
 
 EVERY_STATE = (
     WaitFor.BMC, WaitFor.BMC_RESTART, WaitFor.TAKEOVER_GO_AHEAD, WaitFor.CUSTOM_RESOURCE_DEFINITIONS,
-    WaitFor.DUPLICATE_SYSTEM, WaitFor.MACHINE_IDENTITY,
+    WaitFor.FORMER_TENANT, WaitFor.DUPLICATE_SYSTEM, WaitFor.MACHINE_IDENTITY,
 )  # fmt: skip
 """Waits that any state may name."""
 WITHOUT_STATE = (WaitFor.FORMER_TENANT,)
@@ -153,7 +153,7 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.DUPLICATE_SYSTEM: Awaited("the removal of a duplicate: another Server is in charge of the same machine"),
     WaitFor.MACHINE_IDENTITY: Awaited("a decision by an administrator: which machine this is cannot be told"),
     WaitFor.FORMER_TENANT: Awaited(
-        "a decision by an administrator: a Server was deleted and created again, and its tenant is ambiguous"
+        "a decision by an administrator: it is ambiguous which claim owns the data on the drives"
     ),
     WaitFor.DRIVE_OWED: Awaited(
         "a decision by an administrator: a drive may have data of a claim that exists and uses another Server"

@@ -11,7 +11,7 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_unfinished
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import owed_drives, recreated, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, owed_drives, recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
@@ -22,7 +22,7 @@ _ACCEPTED = "Accepted"
 async def run(scope: Scope) -> Requeue:
     """Off, erased, off again, override cleared, claim removed; then Available (Released with Retain)."""
     if sanitize.current_window(scope) is None:
-        busy = await _switch_off(scope)
+        busy = await living_claims.before_release(scope) or await _switch_off(scope)
         if busy is not None:
             return busy
     if not scope.tenancy.sanitization:

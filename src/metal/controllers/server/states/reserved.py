@@ -12,7 +12,7 @@ from metal.controllers.server.netboot.progress import Tenant, has_booted, is_unf
 from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import reimage, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, reimage, sanitization_policy
 from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_tenant
 from metal.kube.controller.controller import Requeue
 
@@ -20,6 +20,8 @@ from metal.kube.controller.controller import Requeue
 async def run(scope: Scope) -> Requeue:
     """Cleanup when the claim no longer exists; else one step towards the claim's boot and power."""
     claim = await find_claim(scope)
+    if claim is None and (owned := await living_claims.before_release(scope)) is not None:
+        return owned
     if claim is None:
         return scope.transition(State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
     if scope.tenancy.uid != claim.metadata.uid:
