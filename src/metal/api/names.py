@@ -26,6 +26,9 @@ PARKED = "parked"
 BMC_LABELS = "bmc-labels"
 """Annotation of a Server: digest of the labels that were copied from its BMC last."""
 
+TENANCY = "tenancy"
+"""Annotation of a Server: copy of what its record of tenancy must not forget. It outlives a lost status."""
+
 MACHINE_ID = "machine-id"
 """Annotation of a Server: identifier of its machine that an administrator gave, where the UUID is that of a whole
 series of boards and there is no serial number."""

@@ -11,6 +11,7 @@ from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import lost_status
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 
@@ -47,6 +48,8 @@ async def _settle(scope: Scope) -> None:
     changes: dict[str, Any] = {}
     if labels := inventory.label_changes(scope):
         changes["metadata"] = {"labels": labels}
+    if kept := lost_status.change(scope, scope.tenancy):
+        changes["metadata"] = {**changes.get("metadata", {}), **kept}
     if scope.server.spec.boot_configuration_ref is not None:
         await probe_boot.drop(scope)
         changes["spec"] = {"bootConfigurationRef": None}

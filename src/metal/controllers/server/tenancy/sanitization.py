@@ -20,6 +20,7 @@ operation=accept-owed-sanitization (`accept`), which the evidence keeps.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
@@ -248,7 +249,17 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
 
 def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Verdict:
     report = evidence.status
-    return judge(evidence.spec.policy, scope.status.drives, report.drives, volumes=report.volumes, late=late)
+    verdict = judge(evidence.spec.policy, scope.status.drives, report.drives, volumes=report.volumes, late=late)
+    return verdict if verdict.owed or verdict.drives else _without_drives(scope, verdict)
+
+
+def _without_drives(scope: Scope, verdict: Verdict) -> Verdict:
+    """Never "no drives" while the BMC lists one, not even one without a serial number."""
+    here = [d for storage in scope.status.storages for d in storage.drives if d.state != "Absent"]
+    if not here:
+        return verdict
+    names = ", ".join(d.serial_number or d.name or "without name" for d in here)[:500]
+    return replace(verdict, owed=(f"status.storages lists drives ({names}), and the probe reported none",))
 
 
 def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
