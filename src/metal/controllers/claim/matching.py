@@ -104,10 +104,10 @@ def _not_available(claim: ServerClaim, server: Server) -> Mismatch | None:
         return Mismatch("NotAvailable", "in maintenance")
     if not traits_of(server.status.state).claimable:
         return Mismatch("NotAvailable", f"in state {server.status.state or 'Initial'}")
-    if tenancy.holds_data(tenancy.of(server)):
-        return Mismatch("NotAvailable", "not erased yet")
     if server.status.power_state != "Off":
         return Mismatch("NotAvailable", "not powered off yet")
+    if tenancy.holds_data(tenancy.of(server)):
+        return Mismatch("NotAvailable", "not erased yet")
     if server.status.boot_window is not None and server.status.boot_window.phase == Phase.CONTESTED:
         return Mismatch("NotAvailable", "waiting for rediscovery")
     return None

@@ -35,11 +35,7 @@ async def test_a_report_that_waited_for_the_manager_is_accepted() -> None:
         await asyncio.sleep(120)
         await w.erase()
         server = await w.until("Available")
-<<<<<<< HEAD
     assert tenancy.of(server).sanitization == "Clear"
-=======
-    assert server.status.tenancy.sanitization == "Clear"
->>>>>>> a77a23b (The tests of an erasure during an outage read the record of tenancy)
 
 
 async def test_a_machine_that_does_not_report_after_an_outage_is_late() -> None:
@@ -81,8 +77,4 @@ async def test_an_outage_of_the_bmc_does_not_end_an_erasure() -> None:
         await asyncio.sleep(60)
         await w.erase()
         server = await w.until("Available", within=900)
-<<<<<<< HEAD
     assert (tenancy.of(server).sanitization, w.bmc.network_boots) == ("Clear", boots)
-=======
-    assert (server.status.tenancy.sanitization, w.bmc.network_boots) == ("Clear", boots)
->>>>>>> a77a23b (The tests of an erasure during an outage read the record of tenancy)
