@@ -85,7 +85,8 @@ TRAITS: Mapping[State, Traits] = {
         waits=(*_BOOT, WaitFor.PROBE_REPORT, WaitFor.DRIVE_OWED),
     ),
     State.AVAILABLE: Traits(
-        claimable=True, claim_boots=True, released=True, parkable=True, interruptible=True, waits=(WaitFor.POWER_OFF,)
+        claimable=True, claim_boots=True, released=True, parkable=True, interruptible=True,
+        waits=(WaitFor.POWER_OFF, WaitFor.ERASURE_WAVE),
     ),
     State.RESERVED: Traits(
         claim_boots=True, parkable=True, interruptible=True, owed_when_deleted=True, power=PowerOwner.CLAIM,
@@ -171,6 +172,7 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.PROBE_REPORT: Awaited("the probe to send its report of this boot", "discovery_timeout"),
     WaitFor.CLAIM_BOOT: Awaited("the machine to fetch the tenant's Ignition", "claim_boot_timeout"),
     WaitFor.FIRMWARE_RESET: Awaited("the BMC to accept the reset of BIOS or TPM", "power_timeout", "bmc_retry"),
+    WaitFor.ERASURE_WAVE: Awaited("the erasure of other adopted servers to end; `adoption.wave` at a time"),
     WaitFor.SANITIZATION: Awaited("the drives to be erased", "sanitization_timeout"),
     WaitFor.MAINTENANCE: Awaited("the maintenance to end; `timeouts.maintenance` raises an alert"),
     WaitFor.MAINTENANCE_BOOT: Awaited("the machine to fetch the Ignition of the maintenance", "claim_boot_timeout"),
