@@ -102,7 +102,11 @@ class World:
             )
         await self.client.create(
             KINDS.bmc_secret,
-            {"metadata": {"name": f"{name}-secret"}, "data": {"username": "Zm9v", "password": "YmFy"}},
+            {
+                "metadata": {"name": f"{name}-secret"},
+                "data": {"username": "Zm9v", "password": "YmFy"},
+                "allowedBMCs": [f"server/{name}"],
+            },
         )
         inline = {
             "protocol": {"name": "Redfish", "port": 443},

@@ -275,6 +275,12 @@ class BMCSecret(Model, frozen=True, kw_only=True):
     string_data: Annotated[dict[str, str], Schema(_FEW)] = {}
     """Values in plain text, which take precedence over data. The controller moves them into data, unless the BMCSecret
     is immutable. Until then they can be read like data."""
+    allowed_bmcs: Annotated[tuple[str, ...], Schema({"maxItems": 16384})] = msgspec.field(
+        name="allowedBMCs", default=()
+    )
+    """Names of the BMCs that may use these credentials; server/NAME for a Server with spec.bmc, "*" for all. If empty,
+    only the first BMC that uses them may (annotation metal.ironcore.dev/bound-to), and those that were connected with
+    them before. The right to create BMCs would otherwise disclose every password."""
     type: str = ""
     """Type of the credentials, for other programs. No controller reads it."""
     status: "BMCSecretStatus | None" = None

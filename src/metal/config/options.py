@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
-from metal.api.names import APPROVAL
+from metal.api.names import APPROVAL, BOUND_TO
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
@@ -279,6 +279,7 @@ class Config:
         return EnrolmentPolicy(
             networks=tuple(map(ipaddress.ip_network, e.networks)), manual=e.approval == "Manual",
             expected=frozenset(map(plain, e.expected)), annotation=f"{self.api_group}/{APPROVAL}",
+            bound_to=f"{self.api_group}/{BOUND_TO}",
         )  # fmt: skip
 
     def bmc_settings(self) -> BMCSettings:

@@ -211,6 +211,11 @@ FAILURES: dict[str, Advice] = {
     "BMCEndpointNotFound": Advice(
         "the Endpoint with the address of the BMC does not exist", "create it, or correct endpointRef"
     ),
+    "BMCSecretNotAllowed": Advice(
+        "the BMCSecret does not allow this BMC to use it, so no password is sent",
+        "list all BMCs that may use the BMCSecret in its allowedBMCs",
+    ),
+    "BMCSecretNotBound": Advice("the BMCSecret is being bound to the BMCs that use it"),
     "BMCSecretNotSet": Advice("no BMCSecret is set", "set bmcSecretRef.name"),
     "BMCSecretNotFound": Advice("the BMCSecret does not exist", "create it with the keys username and password"),
     "BMCAddressMissing": Advice(

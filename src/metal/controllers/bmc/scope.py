@@ -26,8 +26,6 @@ from metal.kube.client.discovery import Discovery
 from metal.kube.meta.objects import Key, key_of
 from metal.machine.system_lease import SystemLeases
 
-BY_SECRET = "bmc-secret"  # noqa: S105  an index
-"""Index of BMCs by the name of their BMCSecret."""
 BY_ENDPOINT = "bmc-endpoint"
 """Index of BMCs by the name of their Endpoint."""
 
