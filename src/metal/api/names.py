@@ -29,6 +29,7 @@ BMC_LABELS = "bmc-labels"
 MACHINE_ID = "machine-id"
 """Annotation of a Server: identifier of its machine that an administrator gave, where the UUID is that of a whole
 series of boards and there is no serial number."""
+
 APPROVAL = "approval"
 """Annotation of a BMC that was found by its DHCP lease: pending, serial-number or approved."""
 
