@@ -100,6 +100,7 @@ class ServerReconciler:
         scope = Scope(self.deps, server)
         try:
             result = await self._decide(scope)
+            scope.generation_observed = not scope.is_blocked
             await scope.commit()
         except NotFound:
             if self.deps.servers.get(key) is None:  # deleted during this pass

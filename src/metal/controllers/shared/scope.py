@@ -74,6 +74,8 @@ class StatusScope(Generic[T]):
         self.now = context.clock().replace(microsecond=0)
         self._own = context.own_writes(kind)
         self._empty = empty
+        self.generation_observed = True
+        """Whether what is written counts as the result of the object's present generation."""
         self.status: Any = obj.status or empty
         calls.set_reason(self._why)
 
@@ -123,7 +125,7 @@ class StatusScope(Generic[T]):
 
     async def commit(self) -> None:
         """Write what changed, if anything, and log a transition. Raises Conflict when the object changed meanwhile."""
-        if "observed_generation" in self.status.__struct_fields__:
+        if self.generation_observed and "observed_generation" in self.status.__struct_fields__:
             self.set(observed_generation=self.obj.metadata.generation)
         old, new = self.obj.status or self._empty, self.status
         changes = _changes(old, new)

@@ -30,8 +30,9 @@ from metal.bmc.errors import BMCBadRequest, BMCNotSupported
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import power
+from metal.controllers.server.bmc import failing
 from metal.controllers.server.netboot.progress import OPERATOR, Tenant, await_proof, belongs, is_unfinished
-from metal.controllers.server.reasons import Reason, WaitFor
+from metal.controllers.server.reasons import Operation, Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window
@@ -150,6 +151,7 @@ async def _follow_boot(scope: Scope, window: BootWindow) -> Requeue | None:
     if begun and system.power_state is PowerState.OFF:
         return failed(scope, window, "the machine powered off before its boot was complete")
     if not asked:
+        failing.require_due(scope, Operation.SET_BOOT_OVERRIDE)
         await scope.require_latest()
         override = await scope.connected().set_network_boot(scope.uri)
         scope.record_override(override)
@@ -255,6 +257,7 @@ async def clear_override(scope: Scope, *, max_age: float | None = None) -> Syste
     if not system.boot.is_network:
         _record_override_cleared(scope)
         return system
+    failing.require_due(scope, Operation.CLEAR_BOOT_OVERRIDE)
     await scope.require_latest()
     scope.invalidate()
     if await _clear(scope):
