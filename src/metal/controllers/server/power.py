@@ -66,6 +66,8 @@ async def converge(
         return None
     if request is None:
         _report_unexpected(scope, target, system, why)
+        # a shutdown was requested in vain before the power could not be cut
+        force = force or failing.find(scope, Operation.FORCE_POWER_OFF) is not None
         request = _request(scope, target, why, force=force)
         await _write_request(scope, request)
         return await _act(scope, request, first_poll)
