@@ -121,9 +121,11 @@ def _kind(status: int, meant: type[BMCError] | None) -> type[BMCError]:
     if status < 400:
         return BMCProtocolError
     known = _BY_STATUS.get(status, BMCServerError if status >= 500 else BMCBadRequest)
-    if meant is None or known is BMCAuthError or issubclass(known, meant):
-        return known
-    return known if meant is BMCBadRequest and known.permanent else meant
+    if meant is None or known in (BMCAuthError, BMCConflict) or issubclass(known, meant):
+        return known  # 401 leads to a new login, and 409 says what the message repeats
+    if meant.permanent:
+        return meant if meant is BMCAuthError or issubclass(known, BMCServerError) else known
+    return meant if meant is BMCBusy or known.permanent else known
 
 
 def _seconds(text: str | None) -> float | None:

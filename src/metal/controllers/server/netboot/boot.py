@@ -73,10 +73,18 @@ async def network_boot(
         return await _start(scope, config, purpose, tenant, timeout)
     window = _cap_expiry(scope, window, timeout)
     if scope.now >= window.expires_at:
-        return failed(scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase})")
+        return failed(
+            scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase}){_obstacle(scope)}"
+        )
     if begin_within is not None and _is_slow(scope, window, begin_within):
         return failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
     return await _follow_boot(scope, window)
+
+
+def _obstacle(scope: Scope) -> str:
+    """The operation on the BMC that kept the boot from starting, for messages."""
+    found = (failing.find(scope, name) for name in (Operation.SET_BOOT_OVERRIDE, Operation.POWER_ON))
+    return next((f"; {one.operation} failed: {one.message.rstrip('.')}" for one in found if one is not None), "")
 
 
 async def _stop_serving(scope: Scope) -> None:
