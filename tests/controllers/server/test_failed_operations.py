@@ -237,7 +237,7 @@ async def test_another_change_in_progress_is_not_repeated_at_every_reading() -> 
         await w.settle()
         await w.config_ready("c1", "default")
         await w.until("Error", within=1000)
-    assert w.bmc.calls.count("power_on") <= 12
+    assert w.bmc.calls.count("power_on") <= 16
 
 
 @pytest.mark.behaviour(

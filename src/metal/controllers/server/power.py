@@ -195,7 +195,7 @@ async def _act(scope: Scope, request: PowerRequest, first_poll: float | None = N
         scope.memo.acted_at = -math.inf
         if exc.why != BMCConflict.reason:
             raise
-        return _poll_again(scope, request, _LONGEST_POLL)
+        return _poll_again(scope, request, min(exc.retry_after or 0.0, _LONGEST_POLL))
     except (BMCNotSupported, BMCBadRequest):
         if request.target == PowerState.ON or request.forced_at is not None:
             raise

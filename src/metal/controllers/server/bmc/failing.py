@@ -6,10 +6,11 @@ failure, number of attempts, and the time before which it is not requested again
 In: `failed` and `succeeded`, called by `recorded.RecordedOperations` for every request of the Server controller.
 
 The pause until the next attempt is `bmc_retry` for what every pass begins with (`CONTACT`). For any other operation it
-is as long as the operation has failed so far, between `bmc_retry` and eight times that; in state Error between one and
-four deadlines `bmc_timeout` (`postpone`). So a failing operation is requested about ten times until Error, and then
-about once an hour. `seconds_left` holds the request back however often a pass runs; the first failure decides the
-deadline (`is_overdue`), whatever else the BMC answers. The failures of an outage are written at intervals only.
+is as long as the operation has failed so far: at least `bmc_retry` (`power_poll` for 409, another change in progress), at
+most eight times `bmc_retry`; in state Error between one and four deadlines `bmc_timeout` (`postpone`). So a failing
+operation is requested about ten times until Error, and then about once an hour. `seconds_left` holds the request back
+however often a pass runs; the first failure decides the deadline (`is_overdue`), whatever else the BMC answers. The
+failures of an outage are written at intervals only.
 
 A record ends with the success of its operation, with operation=retry, and when a server that waits for nothing no
 longer requests the operation (`drop_unused`). A failure long after the last attempt was due starts a new record.
@@ -137,8 +138,9 @@ def _pause(scope: Scope, operation: str, begun: datetime, exc: BMCError) -> floa
     settings, elapsed = scope.settings, (scope.now - begun).total_seconds()
     asked = (isinstance(exc, BMCBusy) and exc.retry_after) or 0.0
     most = 1 if operation in CONTACT else _MOST_RETRIES
+    least = settings.power_poll if isinstance(exc, BMCConflict) else settings.bmc_retry
     longest = max(settings.bmc_retry, min(settings.bmc_retry * most, settings.bmc_timeout))
-    return max(min(max(elapsed, settings.bmc_retry), longest), min(asked, settings.bmc_timeout))
+    return max(min(max(elapsed, least), longest), min(asked, settings.bmc_timeout))
 
 
 def _is_old(scope: Scope, known: FailingOperation) -> bool:

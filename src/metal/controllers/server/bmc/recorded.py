@@ -6,6 +6,7 @@ compared with the Server, because an address may lead to another machine from on
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -94,7 +95,8 @@ class RecordedOperations:
 
     def _note_system(self, system: SystemInfo) -> None:
         self._scope.has_contact = True
-        if not system.uuid or identity.matches(self._scope.server, system):
+        with suppress(identity.WrongSystem):
+            identity.require(self._scope.server, system)
             failing.succeeded(self._scope, Operation.IDENTIFY)
 
 
