@@ -6,8 +6,8 @@ failure, number of attempts, and the time before which it is not requested again
 In: `failed` and `succeeded`, called by `recorded.RecordedOperations` for every request of the Server controller.
 
 The pause until the next attempt is `bmc_retry` for what every pass begins with (`CONTACT`). For any other operation it
-is as long as the operation has failed so far: at least `bmc_retry` (`power_poll` for 409, another change in progress), at
-most eight times `bmc_retry`; in state Error between one and four deadlines `bmc_timeout` (`postpone`). So a failing
+is as long as the operation has failed so far: at least `bmc_retry` (`power_poll` for 409, another change in progress),
+at most eight times `bmc_retry`; in state Error between one and four deadlines `bmc_timeout` (`postpone`). So a failing
 operation is requested about ten times until Error, and then about once an hour. `seconds_left` holds the request back
 however often a pass runs; the first failure decides the deadline (`is_overdue`), whatever else the BMC answers. The
 failures of an outage are written at intervals only.
@@ -53,12 +53,12 @@ def find(scope: Scope, operation: str) -> FailingOperation | None:
 def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
     """Count a failed attempt, and set the time of the next one; what fails again before that time is one attempt."""
     known = find(scope, operation)
-    if known is not None and _is_one_attempt(scope, known, reason):
+    if known is not None and _is_one_attempt(scope, known, reason, exc):
         return
     if known is None or known.first_failed_at is None or _is_old(scope, known):
         known = FailingOperation(operation=operation, first_failed_at=scope.now)
     begun = min(known.first_failed_at or scope.now, scope.now)
-    pause = scope.context.jitter(_pause(scope, operation, begun, exc))
+    pause = max(scope.context.jitter(_pause(scope, operation, begun, exc)), _asked(scope, exc))
     if operation in CONTACT:
         scope.memo.contact_at = asyncio.get_running_loop().time() + pause
     retry_at = scope.now + timedelta(milliseconds=round(pause * 1000))
@@ -69,13 +69,13 @@ def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
     _keep(scope, operation, fresh)
 
 
-def _is_one_attempt(scope: Scope, known: FailingOperation, reason: str) -> bool:
+def _is_one_attempt(scope: Scope, known: FailingOperation, reason: str, exc: BMCError) -> bool:
     """True when the record stays as it is: the failures of an outage are written at intervals, like one attempt."""
     if known.reason != reason or known.last_failed_at is None or known.last_failed_at > scope.now:
         return False
     if known.operation not in CONTACT:
         return seconds_left(scope, known) > 0
-    pause = scope.context.jitter(scope.settings.bmc_retry) * 0.8
+    pause = max(scope.context.jitter(scope.settings.bmc_retry) * 0.8, _asked(scope, exc))
     scope.memo.contact_at = asyncio.get_running_loop().time() + pause
     return (scope.now - known.last_failed_at).total_seconds() < scope.settings.bmc_retry * _MOST_RETRIES
 
@@ -136,11 +136,15 @@ def drop_unused(scope: Scope) -> None:
 
 def _pause(scope: Scope, operation: str, begun: datetime, exc: BMCError) -> float:
     settings, elapsed = scope.settings, (scope.now - begun).total_seconds()
-    asked = (isinstance(exc, BMCBusy) and exc.retry_after) or 0.0
     most = 1 if operation in CONTACT else _MOST_RETRIES
     least = settings.power_poll if isinstance(exc, BMCConflict) else settings.bmc_retry
     longest = max(settings.bmc_retry, min(settings.bmc_retry * most, settings.bmc_timeout))
-    return max(min(max(elapsed, least), longest), min(asked, settings.bmc_timeout))
+    return max(min(max(elapsed, least), longest), _asked(scope, exc))
+
+
+def _asked(scope: Scope, exc: BMCError) -> float:
+    """The pause that the BMC asked for, in seconds."""
+    return min((isinstance(exc, BMCBusy) and exc.retry_after) or 0.0, scope.settings.bmc_timeout)
 
 
 def _is_old(scope: Scope, known: FailingOperation) -> bool:
