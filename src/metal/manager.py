@@ -28,7 +28,6 @@ from metal.controllers.bootconfig.watches import setup_boot_configs
 from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.claim.watches import setup_claims
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.endpoint.watches import setup_endpoints
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
@@ -185,14 +184,16 @@ class Manager:
         defaults = self._endpoint_defaults()
         metrics = Metrics(parts.registry)
         context = Context(parts.client, self.kinds, parts.clock, parts.rng, self.recorder, metrics)
-        setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, EndpointSettings())
+        setup_endpoints(context, runtime, parts.pool, parts.prefixes, defaults, config.endpoint_settings())
         shell = parts.shell or SSHShell(permit=parts.elector.require if parts.elector else lambda: None)
         setup_bmcs(
             context, runtime, parts.pool, defaults, config.bmc_settings(), shell=shell, template=config.dns_template()
         )
         setup_bmc_secrets(context, runtime)
         server_settings = config.server_settings(zipapp())
-        setup_servers(context, runtime, parts.pool, server_settings, endpoint_defaults=defaults)
+        setup_servers(
+            context, runtime, parts.pool, server_settings, endpoint_defaults=defaults, workers=config.bmc.workers
+        )
         setup_claims(context, runtime, ClaimSettings(namespace=config.namespace))
         setup_maintenances(context, runtime, config.maintenance_settings())
         setup_readiness(context, runtime)

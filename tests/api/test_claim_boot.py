@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from metal.api.claim import ServerClaim, ServerClaimSpec, ServerClaimStatus
 from metal.api.claim_boot import booted_generation, has_booted, requests_boot
 from metal.api.meta import ObjectMeta
-from metal.api.server import ClaimBoot
+from metal.api.tenancy import ClaimBoot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

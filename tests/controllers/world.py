@@ -102,7 +102,11 @@ class World:
             )
         await self.client.create(
             KINDS.bmc_secret,
-            {"metadata": {"name": f"{name}-secret"}, "data": {"username": "Zm9v", "password": "YmFy"}},
+            {
+                "metadata": {"name": f"{name}-secret"},
+                "data": {"username": "Zm9v", "password": "YmFy"},
+                "allowedBMCs": [f"server/{name}"],
+            },
         )
         inline = {
             "protocol": {"name": "Redfish", "port": 443},
@@ -261,7 +265,7 @@ class World:
         await self.until_true(lambda s: s.status.power_state == "On" and s.status.state == "Reserved", name)
         await self.fetch_script(name)
         await self.fetch_ignition(name)
-        return await self.until_true(lambda s: s.status.claim_boot is not None, name)
+        return await self.until_true(lambda s: s.status.tenancy.boot is not None, name)
 
 
 def _nulls(window: BootWindow) -> dict[str, None]:

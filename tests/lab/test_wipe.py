@@ -157,7 +157,7 @@ def test_no_byte_of_it_is_left_when_the_server_is_available(
         assert each.written_bytes() == 0, each
         assert each.signature() == "", each
     assert not chain.machine.is_running()
-    assert server["status"]["sanitization"] == "Clear"
+    assert server["status"]["tenancy"]["sanitization"] == "Clear"
     (condition,) = [each for each in server["status"]["conditions"] if each["type"] == "Sanitized"]
     assert condition["status"] == "True"
 

@@ -49,6 +49,14 @@ class Site:
         writer.write(sent)
         return reader, writer
 
+    async def flood(self, count: int, sent: bytes = b"") -> list[Stream]:
+        """Those of so many connections that are not reset at once."""
+        held = []
+        for _ in range(count):
+            with suppress(OSError):
+                held.append(await self.connect(sent=sent))
+        return held
+
     async def ask(self, source: str = HONEST) -> int:
         connector = aiohttp.TCPConnector(local_addr=(source, 0), ssl=self.tls or False)
         url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.running.port}/"
@@ -127,6 +135,10 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], 
         yield lambda work: runner.run(wait(work))
 
 
+@pytest.mark.behaviour(
+    "Limits",
+    "Half-open connections and requests of one address end in time and take no place of another client.",
+)
 @pytest.mark.parametrize("sent", [b"", HEAD, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"])
 def test_half_open_connections_end_and_exclude_nobody(sent: bytes, run: Callable[[Awaitable[None]], None]) -> None:
     """Of 300 connections without a request, with half a head or without a body, an address keeps its part, for its
@@ -135,16 +147,17 @@ def test_half_open_connections_end_and_exclude_nobody(sent: bytes, run: Callable
     async def story() -> None:
         limits = ConnectionLimits(per_address=20, first_byte_seconds=0.3, head_seconds=0.3, body_seconds=0.3)
         async with site(limits) as s:
-            held = [await s.connect(sent=sent) for _ in range(300)]
+            held = await s.flood(300, sent)
             assert await s.ask() == 200
             assert s.open <= 21
             await asyncio.gather(*map(_ended, held))
             await _until(lambda: s.open == 0)
-            assert s.counted(Reason.EVICTED) >= 270
+            assert s.counted(Reason.ADDRESS_LIMIT) >= 270
 
     run(story())
 
 
+@pytest.mark.behaviour("Limits", "Request line and headers have at most 16 KiB; beyond that the answer is 431.")
 def test_unfinished_headers_are_not_stored(run: Callable[[Awaitable[None]], None]) -> None:
     """After 16 KiB of headers without an end the connection gets 431 and is closed, however many bytes follow."""
 
@@ -184,6 +197,7 @@ async def test_a_body_is_not_counted_as_headers() -> None:
         assert s.counted(Reason.HEAD_TOO_LARGE) == 0
 
 
+@pytest.mark.behaviour("Limits", "A watch or a transfer is never closed to make room for another connection.")
 def test_a_stream_is_busy_and_a_kept_connection_is_idle(run: Callable[[Awaitable[None]], None]) -> None:
     """A watch outlives all deadlines and a flood; a connection kept for the next request ends after its time."""
 
@@ -198,7 +212,7 @@ def test_a_stream_is_busy_and_a_kept_connection_is_idle(run: Callable[[Awaitable
             await kept[0].readuntil(b"ok")
             kept[1].write(HEAD + b"\r\n")
             await kept[0].readuntil(b"ok")
-            flood = [await s.connect() for _ in range(100)]
+            flood = await s.flood(100)
             await _ended(kept)
             await asyncio.gather(*map(_ended, flood))
             assert not watch[0].at_eof()
@@ -232,6 +246,7 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, 
     return made.context(), ssl.create_default_context(cafile=str(made.authority))
 
 
+@pytest.mark.behaviour("Limits", "A TLS handshake that does not end is closed after its deadline.")
 def test_handshakes_end_in_time(
     identity: tuple[ssl.SSLContext, ssl.SSLContext], run: Callable[[Awaitable[None]], None]
 ) -> None:
@@ -239,13 +254,13 @@ def test_handshakes_end_in_time(
 
     async def story() -> None:
         async with site(ConnectionLimits(per_address=30, handshake_seconds=0.3), *identity) as s:
-            held = [await s.connect() for _ in range(60)]
+            held = await s.flood(60)
             assert await s.ask() == 200
             assert s.open <= 31
-            wrong = await s.connect(sent=HEAD + b"\r\n")
+            wrong = await s.connect(HONEST, HEAD + b"\r\n")
             await asyncio.gather(*map(_ended, [*held, wrong]))
             await _until(lambda: s.open == 0)
-            assert s.counted(Reason.EVICTED) >= 30
+            assert s.counted(Reason.ADDRESS_LIMIT) >= 30
             assert s.counted(Reason.HANDSHAKE_FAILED) + s.counted(Reason.HANDSHAKE_TIMEOUT) >= 30
 
     run(story())

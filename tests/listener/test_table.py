@@ -17,7 +17,7 @@ class World:
         self.registry = CollectorRegistry()
         self.closed: list[Entry] = []
         report = Report("test", self.now, Metrics(self.registry))
-        self.table = Table(ConnectionLimits(**limits), total, report, self.now)  # type: ignore[arg-type]  # all are numbers
+        self.table = Table(ConnectionLimits(**{"keep_seconds": 0, **limits}), total, report, self.now)  # type: ignore[arg-type]  # all are numbers
 
     def now(self) -> float:
         return self.time
@@ -155,9 +155,19 @@ def test_a_flood_is_counted_and_logged_once_a_minute() -> None:
     assert w.counted(Reason.ADDRESS_LIMIT) == 1001
 
 
+def test_a_connection_keeps_its_place_for_some_seconds() -> None:
+    """A client that connects without pause is refused, and its elder connections are not replaced until then."""
+    w = World(per_address=2, keep_seconds=2.0)
+    first, _ = w.connect("192.0.2.1"), w.connect("192.0.2.1")
+    assert w.connect("192.0.2.1") is None
+    w.time = 2.0005
+    assert w.connect("192.0.2.1") is not None
+    assert w.closed == [first]
+
+
 def test_running_out_of_descriptors_gives_one_up() -> None:
     """The next connection can be accepted."""
-    w = World()
+    w = World(keep_seconds=60)
     entry = w.connect("192.0.2.1", Phase.IDLE)
     w.table.exhausted()
     assert w.closed == [entry]

@@ -15,7 +15,7 @@ from metal.api.boot_window import BootWindow, Phase
 from metal.api.common import ObjectRef
 from metal.kube.client.errors import Conflict
 from metal.kube.meta import mergepatch
-from metal.machine.boot_window import Refused, contest, succeed
+from metal.machine.boot_window import Refused, contest, serve_script, succeed
 from metal.machine.boot_window_store import BootWindowStore, Busy, window_patch
 from metal.machine.directory import ListingDirectory
 from tests.machineapi.world import UUID, World
@@ -49,6 +49,22 @@ async def world(tmp_path: Path) -> World:
     await made.populate()
     await made.open()
     return made
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("purpose", "data"), [("Claim", "Dirty"), ("Discovery", "Clean"), ("Maintenance", "Clean")])
+async def test_the_first_script_of_a_claim_and_dirty_data_are_one_write(world: World, purpose: str, data: str) -> None:
+    """Nothing of a tenant reaches a machine whose record still says Clean."""
+    await world.open(purpose)
+    clean = {"tenancy": {"data": "Clean", "since": world.clock().isoformat(), "sanitization": "Clear"}}
+    await world.api.patch_status(world.kinds.server, "s1", {"status": clean})
+    windows = BootWindowStore(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
+    served = await windows.change(
+        await world.server(),
+        lambda w: serve_script(w, world.clock(), token="t", client="192.0.2.1", lease_known=True),
+    )
+    assert served.status.tenancy.data == data
+    assert served.status.tenancy.sanitization == ("" if data == "Dirty" else "Clear")
 
 
 @pytest.mark.looptime

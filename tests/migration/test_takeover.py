@@ -124,9 +124,9 @@ async def test_claims_that_were_bound_count_as_booted_and_keep_their_machines() 
         for number in BOUND:
             claim = await site.client.get(site.kinds.claim, f"claim-{number}", "tenants")
             server = await site.server(number)
-            assert server.status.tenant == claim.metadata.uid
-            assert server.status.claim_boot is not None
-            assert server.status.claim_boot.claim_uid == claim.metadata.uid
+            assert server.status.tenancy.uid == claim.metadata.uid
+            assert server.status.tenancy.boot is not None
+            assert server.status.tenancy.boot.claim_uid == claim.metadata.uid
             assert claim.status.phase == "Bound"
             assert is_true(claim.status.conditions, "Booted")
 
@@ -139,7 +139,7 @@ async def test_new_claims_get_the_available_servers_and_only_those() -> None:
             await site.add_claim(name)
         await asyncio.sleep(10 * MINUTE)
 
-        got = [n for n in range(len(LEFT)) if (await site.server(n)).status.claim_boot and not LEFT[n].claim]
+        got = [n for n in range(len(LEFT)) if (await site.server(n)).status.tenancy.boot and not LEFT[n].claim]
         assert got == [5, 6, 7]
         assert {int(line.split()[0]) for line in site.moved()} == {5, 6, 7}
 
@@ -216,8 +216,8 @@ async def test_a_claim_that_was_not_bound_yet_boots_as_any_other() -> None:
         await site.begin()
 
         server = await site.server(0)
-        assert server.status.claim_boot is not None, server.status.waiting_for
-        assert server.status.claim_boot.image == "images.sim/demo:latest"
+        assert server.status.tenancy.boot is not None, server.status.waiting_for
+        assert server.status.tenancy.boot.image == "images.sim/demo:latest"
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3, 1.0])

@@ -59,9 +59,9 @@ def test_generations_of_other_objects_follow_those() -> None:
 
 def test_which_boots_a_claim_had_moves_as_it_is() -> None:
     """They are the claim's own numbers, so that no boot is repeated at the target."""
-    status = {"claimBoot": {"claimUID": "owner", "bootGeneration": 3, "requestedGeneration": 4}}
+    status = {"tenancy": {"boot": {"claimUID": "owner", "bootGeneration": 3, "requestedGeneration": 4}}}
     found = converted(_doc(status=status), MOVED, NOTE)["status"]
-    assert found["claimBoot"] == {"claimUID": "new-owner", "bootGeneration": 3, "requestedGeneration": 4}
+    assert found["tenancy"]["boot"] == {"claimUID": "new-owner", "bootGeneration": 3, "requestedGeneration": 4}
     claim = {"spec": {"bootGeneration": 4}, "status": {"bootGeneration": 3}}
     moved = converted(_doc(**claim), MOVED, NOTE)
     assert (moved["spec"], moved["status"]) == (claim["spec"], claim["status"])

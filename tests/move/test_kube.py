@@ -90,7 +90,7 @@ async def _facts(client: Client) -> dict[str, tuple[object, ...]]:
 
 
 def _fact(s: Server) -> tuple[object, ...]:
-    window, booted = s.status.boot_window, s.status.claim_boot
+    window, booted = s.status.boot_window, s.status.tenancy.boot
     return (
         s.status.state,
         s.status.power_state,

@@ -14,6 +14,7 @@ import pytest
 
 from metal.api import claim_boot
 from metal.api.server import State
+from metal.api.tenancy import Tenancy
 from metal.bmc.power import PowerState
 from metal.controllers.claim import matching
 from metal.controllers.claim import reconciler as claims
@@ -60,6 +61,10 @@ def bug(story: Story, caught: str, machines: int = 1, patience: float = PATIENCE
     return add
 
 
+def _unbooted(known: Tenancy) -> Tenancy:
+    return msgspec.structs.replace(known, boot=None)
+
+
 async def _nothing(*_: object, **__: object) -> None:
     return None
 
@@ -70,7 +75,7 @@ def boots_the_network_after_a_power_loss(patch: pytest.MonkeyPatch) -> None:
 
     async def follow(scope: Scope, claim: Any) -> Requeue:
         if scope.status.power_state == "Off":
-            scope.set(claim_boot=None, boot_window=None)
+            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
             return Requeue(1)
         await scope.observe(max_age=0)
         return Requeue(5)
@@ -137,7 +142,7 @@ def skips_cleanup(patch: pytest.MonkeyPatch) -> None:
 
     def shortcut(self: Scope, state: State, message: str, *, warning: bool = False) -> Requeue:
         if state is State.CLEANUP:
-            self.set(tenant="", claim_boot=None)
+            self.set(tenancy=Tenancy(data="Clean"), boot_window=None)
             state = State.AVAILABLE
         go(self, state, message, warning=warning)
         return Requeue(10)
@@ -234,9 +239,9 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
 
     async def eager(scope: Scope) -> Requeue:
         claim = await tenancy.find_claim(scope)
-        done = scope.status.claim_boot
+        done = scope.status.tenancy.boot
         if claim is not None and done is not None and done.image not in ("", claim.spec.image):
-            scope.set(claim_boot=None, boot_window=None)
+            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
             await scope.commit()
         return await run(scope)
 
@@ -284,7 +289,7 @@ def never_writes_down_that_it_has_booted_again(patch: pytest.MonkeyPatch) -> Non
     note = progress.record_success
 
     async def once(scope: Scope, claim: Any) -> Requeue | None:
-        if scope.status.claim_boot is None:
+        if scope.status.tenancy.boot is None:
             return await note(scope, claim)
         window = scope.status.boot_window
         if window is not None and window.phase == "Succeeded" and window.boot_generation:
@@ -332,7 +337,7 @@ def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
 
     async def again(scope: Scope, window: Any) -> None:
         if window.purpose == "Claim":
-            scope.set(boot_window=None, claim_boot=None)
+            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
 
     patch.setattr(boot, "_succeeded", again)
     patch.setattr(reserved, "record_success", _nothing)

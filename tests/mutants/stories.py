@@ -11,7 +11,7 @@ import msgspec
 
 from metal.kube.client.errors import AlreadyExists, ApiError, NotFound
 from metal.sim.machine.machine import Machine
-from tests.sim.plane import KINDS, Plane, is_ready
+from tests.sim.plane import KINDS, Plane, is_of, is_ready
 
 Story = Callable[[Plane], Awaitable[None]]
 PATIENCE = 2400.0
@@ -40,7 +40,9 @@ async def restless(world: Plane) -> str:
     claims = {f"{c.metadata.namespace}/{c.metadata.name}": c for c in (await world.client.list(KINDS.claim)).items}
     for server in await world.servers():
         name, status, ref = server.metadata.name, server.status, server.spec.server_claim_ref
-        machine = next(m for m in world.fleet.machines if m.identity.uuid == server.uuid)
+        machine = next((m for m in world.fleet.machines if is_of(server, m)), None)
+        if machine is None:
+            return f"{name} describes no machine: {status.waiting_for}"
         claim = claims.get(f"{ref.namespace}/{ref.name}") if ref is not None else None
         if ref is not None and claim is None:
             return f"{name} is held by the claim {ref.name}, which is gone"

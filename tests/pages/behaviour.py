@@ -17,7 +17,7 @@ from typing import Any
 SECTIONS = (
     "Endpoint", "BMC", "BMCSecret", "Server: discovery", "Server: identity and inventory", "Server: network boot",
     "Server: power and resets", "Server: parking", "Server: errors and deletion", "Cleanup", "ServerClaim",
-    "ServerReadinessRule", "ServerBootConfiguration", "Registry and probe", "ServerMaintenance",
+    "ServerReadinessRule", "ServerBootConfiguration", "Registry and probe", "ServerMaintenance", "Limits",
 )  # fmt: skip
 WIDTH = 140
 ISSUES = "ironcore-dev/metal-operator"

@@ -15,6 +15,7 @@ from metal.bmc.redfish.pool import RedfishPool
 from metal.bmc.shell import Shell, ShellAccess
 from metal.config.options import Sanitization, Timeouts
 from metal.kube.client.protocol import Client
+from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.images.local import LocalImages
 from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import InProcessNetwork, Reply, Unreachable
@@ -108,6 +109,8 @@ class FailingPlane(Plane):
         """What happens as soon as there is a claim."""
         self.before = 0
         """What a fault counted when it began."""
+        self.added: SimBMC
+        """A BMC that was added."""
         self.lines = Lines()
         self.registry = LocalImages()
         self.shaky: Shaky | None = None

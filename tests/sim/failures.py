@@ -86,7 +86,7 @@ async def compare_final(world: Plane, row: Row) -> None:
     """The server of the machine that failed ends in the state that the page names."""
     server = await world.server_of(world.fleet.machines[0])
     assert server is not None
-    assert (server.status.state, server.status.sanitization) == row.final
+    assert (server.status.state, server.status.tenancy.sanitization) == row.final
 
 
 async def _settle(world: FailingPlane) -> None:

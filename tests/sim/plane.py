@@ -22,6 +22,8 @@ from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import LoopClock
+from metal.machine.charge import in_charge
+from metal.machine.uuids import spellings
 from metal.machineapi.bmcevents.routes import routes as event_routes
 from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.registry.routes import routes as registry_routes
@@ -142,7 +144,9 @@ class Plane:
         return sorted((await self.client.list(self.kinds.server)).items, key=lambda server: server.metadata.name)
 
     async def server_of(self, machine: Machine) -> Server | None:
-        return next((s for s in await self.servers() if s.uuid == machine.identity.uuid), None)
+        """The Server of a machine; of several the one in charge."""
+        found = [s for s in await self.servers() if is_of(s, machine)]
+        return in_charge(found) if found else None
 
     async def add_claim(self, name: str = "c1", **spec: Any) -> ServerClaim:
         """A claim in namespace default, with an Ignition."""
@@ -186,6 +190,11 @@ class Plane:
         while not check(claim := await self.client.get(self.kinds.claim, name, "default")):
             assert loop.time() < end, f"still {claim.status}"
             await asyncio.sleep(0.5)
+
+
+def is_of(server: Server, machine: Machine) -> bool:
+    """Whether the Server describes this machine, in either byte order of its UUID."""
+    return server.uuid in spellings(machine.identity.uuid)
 
 
 def is_ready(claim: ServerClaim) -> bool:

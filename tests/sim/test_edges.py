@@ -71,7 +71,7 @@ async def test_a_claimed_server_is_reserved_and_cleaned_up_afterwards(request: p
         await release(world)
         server = await _until(world, "Available")
         assert edges(world)[3:] == shown(request)
-    assert (server.status.sanitization, machine.state.disk.marker) == ("Clear", "")
+    assert (server.status.tenancy.sanitization, machine.state.disk.marker) == ("Clear", "")
 
 
 @edge("Available", "Maintenance", "a maintenance holds it")

@@ -27,15 +27,15 @@ async def _delete_key(world: FailingPlane) -> None:
 
 
 async def _keeps_its_data(world: FailingPlane) -> None:
-    """The drive keeps the tenant's data; `status.sanitization` is empty."""
+    """The drive keeps the tenant's data; `status.tenancy.sanitization` is empty."""
     assert world.machine.state.disk.marker
-    assert [server.status.sanitization for server in await world.servers()] == [""]
+    assert [server.status.tenancy.sanitization for server in await world.servers()] == [""]
 
 
 async def _is_erased(world: FailingPlane) -> None:
-    """The drives are erased; `status.sanitization` is empty."""
+    """The drives are erased; `status.tenancy.sanitization` is empty."""
     assert not world.machine.state.disk.marker
-    assert [server.status.sanitization for server in await world.servers()] == [""]
+    assert [server.status.tenancy.sanitization for server in await world.servers()] == [""]
 
 
 SIGNING = Fault(

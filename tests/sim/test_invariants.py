@@ -18,7 +18,7 @@ from metal.api.claim import (
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.core import ConfigMap
 from metal.api.interruption import OperationRequest
-from metal.api.meta import Condition, ObjectMeta
+from metal.api.meta import Condition, ObjectMeta, OwnerReference
 from metal.api.sanitization import (
     DriveErasure,
     SanitizationEvidence,
@@ -26,12 +26,14 @@ from metal.api.sanitization import (
     SanitizationEvidenceStatus,
     Signature,
 )
-from metal.api.server import ClaimBoot, Failure, PowerRequest, Server, ServerSpec, ServerStatus, Wait
+from metal.api.server import Failure, PowerRequest, Server, ServerSpec, ServerStatus, Wait
+from metal.api.tenancy import ClaimBoot, Tenancy, TenantRef
 from metal.sim.history import History
 from metal.sim.invariants import (
     InvariantViolation,
     check_all,
     check_available_is_off,
+    check_bounded,
     check_discovered,
     check_disks_are_clean,
     check_eligible,
@@ -48,11 +50,22 @@ from metal.sim.invariants import (
     check_waits,
 )
 
-UUID = "11111111-2222-3333-4444-555555555555"
+UUID = "11121314-2223-3334-4444-555555555555"
+REVERSED = "14131211-2322-3433-4444-555555555555"
+BOARD = "99999999-2222-3333-4444-555555555555"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM = ObjectRef(namespace="default", name="c1")
 OTHER = ObjectRef(namespace="default", name="c2")
 BOOTED = ClaimBoot(claim_uid="u1", image="os", booted_at=NOW)
+
+
+def _tenancy(status: dict[str, Any]) -> Tenancy:
+    """The record of tenancy from the words of a story, which are taken out of `status`."""
+    uid, boot = status.pop("tenant", ""), status.pop("claim_boot", None)
+    return Tenancy(
+        claim_ref=TenantRef(uid=uid) if uid else None, boot=boot, data="Dirty" if boot else "Clean",
+        sanitization=status.pop("sanitization", ""), policy=status.pop("sanitization_policy", ""),
+    )  # fmt: skip
 
 
 class Story:
@@ -74,14 +87,20 @@ class Story:
 
     def server(
         self, state: str, claim: ObjectRef | None = None, *, name: str = "s1", uuid: str = UUID,
-        config: ObjectRef | None = None, spec: dict[str, Any] | None = None, **status: Any,
+        config: ObjectRef | None = None, spec: dict[str, Any] | None = None, owned: bool = False, **status: Any,
     ) -> "Story":  # fmt: skip
         self.now += timedelta(seconds=1)
         made = ServerSpec(
             system_uuid=uuid, server_claim_ref=claim, boot_configuration_ref=config or claim, **(spec or {})
         )
         status = {"power_state": "Off", **status}
-        obj = Server(metadata=ObjectMeta(name=name), spec=made, status=ServerStatus(state=state, **status))
+        status["tenancy"] = _tenancy(status)
+        owners = (OwnerReference(api_version="v", kind="BMC", name="b", uid="b", controller=True),) if owned else ()
+        obj = Server(
+            metadata=ObjectMeta(name=name, owner_references=owners),
+            spec=made,
+            status=ServerStatus(state=state, **status),
+        )
         self.history.changed("Server", "", name, obj)
         return self
 
@@ -167,8 +186,26 @@ def another_machine_under_its_name(story: Story) -> None:
     story.server("Available").server("Available", uuid="other")
 
 
-def machine_with_two_servers(story: Story) -> None:
-    story.server("Available").server("Initial", name="s2")
+def enrolled_twice(story: Story) -> None:
+    story.server("Available", owned=True).server("Initial", name="s2", owned=True)
+
+
+def enrolled_twice_with_reversed_bytes(story: Story) -> None:
+    story.machine("power", state="Off").server("Available", owned=True)
+    story.server("Initial", name="s2", uuid=REVERSED, owned=True)
+
+
+def booted_by_two_servers(story: Story) -> None:
+    story.server("Discovery", boot_window=window()).server("Discovery", name="s2", boot_window=window())
+
+
+def two_tenants_on_one_machine(story: Story) -> None:
+    reserved(story).claim("c2", uid="u2").server("Reserved", OTHER, name="s2", tenant="u2")
+
+
+def another_machine_than_its_mainboards(story: Story) -> None:
+    story.server("Available").machine("mainboard", becomes=BOARD)
+    story.server("Available", uuid="99999999-2222-3333-4444-555555555556")
 
 
 def available_by_an_old_report(story: Story) -> None:
@@ -368,7 +405,11 @@ VIOLATIONS: list[tuple[Callable[[History], None], Callable[[Story], None]]] = [
     (check_kept, handed_to_another),
     (check_ready, ready_before_its_boot),
     (check_one_machine, another_machine_under_its_name),
-    (check_one_machine, machine_with_two_servers),
+    (check_one_machine, enrolled_twice),
+    (check_one_machine, enrolled_twice_with_reversed_bytes),
+    (check_one_machine, booted_by_two_servers),
+    (check_one_machine, two_tenants_on_one_machine),
+    (check_one_machine, another_machine_than_its_mainboards),
     (check_discovered, available_by_an_old_report),
     (check_strangers, served_to_a_stranger),
     (check_untouched, on_for_a_claim_that_has_another),
@@ -437,6 +478,15 @@ def test_an_honest_life_passes() -> None:
     story.claim("c2", uid="u2").config("Ready", "c2").server("Reserved", OTHER, tenant="u2", boot_window=window("u2"))
     story.machine("reset", type="On", power="Off").machine("os", kind="tenant", source="network")
     check_all(story.history, {"never-said"})
+
+
+def test_servers_of_one_machine_of_which_one_acts_pass() -> None:
+    """One was applied by hand, with reversed bytes; after a new mainboard the Server has another UUID."""
+    story = Story()
+    reserved(story, boot_window=window()).machine("power", state="On")
+    story.server("Initial", name="s2", uuid=REVERSED).server("", name="s3", owned=True)
+    story.machine("power", state="Off").machine("mainboard", becomes=BOARD)
+    check_all(reserved(story, uuid=BOARD).history)
 
 
 def test_a_boot_that_the_claim_asked_for_passes() -> None:
@@ -622,3 +672,29 @@ def test_secrets_may_live_in_secrets() -> None:
     story.history.changed("BMCSecret", "", "s", {"data": {"password": "hunter2-hunter2"}})
     story.machine("power", state="On")
     check_secrets(story.history, {"hunter2-hunter2", "On"})
+
+
+@pytest.mark.parametrize(("pause", "loops"), [(0.5, True), (1.0, False)])
+def test_a_server_that_is_written_in_a_loop_is_detected(pause: float, loops: bool) -> None:
+    """Two versions a second are a loop, one a second is not."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    history = History(lambda: now[0])
+    for _ in range(200):
+        history.changed("Server", "", "s1", Server(metadata=ObjectMeta(name="s1")))
+        now[0] += timedelta(seconds=pause)
+    if not loops:
+        check_bounded(history)
+        return
+    with pytest.raises(InvariantViolation, match="s1 had 91 versions within a minute"):
+        check_bounded(history)
+
+
+def test_a_machine_that_is_reset_in_a_loop_is_detected() -> None:
+    """A reset each second."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    history = History(lambda: now[0])
+    for _ in range(60):
+        history.happened("u1", "reset", type="On")
+        now[0] += timedelta(seconds=1)
+    with pytest.raises(InvariantViolation, match="u1 had 31 resets within a minute"):
+        check_bounded(history)

@@ -85,12 +85,12 @@ async def test_a_tenants_data_is_erased_and_evidence_says_so() -> None:
         server = await until_state(world, "Available")
         proof = await proof_of(world)
         assert (machine.state.disk.marker, machine.state.power) == ("", "Off")
-        assert (server.status.sanitization, sanitized(server)) == ("Clear", ("True", "Clear"))
+        assert (server.status.tenancy.sanitization, sanitized(server)) == ("Clear", ("True", "Clear"))
         assert (proof.status.phase, proof.status.owed, proof.spec.policy) == ("Succeeded", (), "Clear")
         assert (proof.spec.claim_uid, proof.spec.system_uuid) == (claim.metadata.uid, machine.identity.uuid)
         assert [d.serial_number for d in proof.status.drives] == [d.serial for d in machine.hardware.disks]
         assert all(d.samples_read and d.method and d.class_ == "Clear" for d in proof.status.drives)
-        assert (server.status.tenant, server.spec.server_claim_ref, server.spec.boot_configuration_ref) == (
+        assert (server.status.tenancy.uid, server.spec.server_claim_ref, server.spec.boot_configuration_ref) == (
             "", None, None,
         )  # fmt: skip
         await occupy(world, "c2")
@@ -134,7 +134,7 @@ async def test_a_claim_may_ask_for_purge() -> None:
     async with used(claim={"sanitizationPolicy": "Purge"}) as (world, _):
         await release(world)
         server = await until_state(world, "Available")
-        assert server.status.sanitization == "Purge"
+        assert server.status.tenancy.sanitization == "Purge"
         assert {d.class_ for d in (await proof_of(world)).status.drives} == {"Purge"}
 
 
@@ -156,7 +156,7 @@ async def test_the_servers_label_goes_before_the_setting() -> None:
         await world.client.patch(KINDS.server, server.metadata.name, label)
         await asyncio.sleep(200)
         await release(world)
-        assert (await until_state(world, "Available")).status.sanitization == "Purge"
+        assert (await until_state(world, "Available")).status.tenancy.sanitization == "Purge"
 
 
 async def test_a_claim_that_never_booted_owes_nothing() -> None:
@@ -168,9 +168,9 @@ async def test_a_claim_that_never_booted_owes_nothing() -> None:
         await world.until(lambda servers: servers[0].status.state == "Reserved", what="Reserved")
         await asyncio.sleep(30)
         await world.client.delete(KINDS.claim, "c1", "default")
-        await world.until(lambda servers: servers[0].status.sanitization != "", within=30, what="decided")
+        await world.until(lambda servers: servers[0].status.tenancy.sanitization != "", within=30, what="decided")
         server = await until_state(world, "Available", within=30)
-        assert (server.status.sanitization, sanitized(server)) == ("NotOwed", ("True", "NothingServed"))
+        assert (server.status.tenancy.sanitization, sanitized(server)) == ("NotOwed", ("True", "NothingServed"))
         assert await evidence(world) == []
 
 
@@ -204,7 +204,7 @@ async def test_a_drive_that_keeps_its_data_keeps_its_server(fault: str, said: st
         machine.faults.switch(fault, False)
         await operate(world, "retry")
         server = await until_state(world, "Available")
-        assert (server.status.sanitization, machine.state.disk.marker) == ("Clear", "")
+        assert (server.status.tenancy.sanitization, machine.state.disk.marker) == ("Clear", "")
         assert [one.status.phase for one in await evidence(world)] == ["Failed", "Succeeded"]
 
 
@@ -223,7 +223,7 @@ async def test_what_is_owed_may_be_accepted_and_the_evidence_keeps_that() -> Non
         proof = await proof_of(world)
         assert proof.status.accepted_at is not None
         assert (proof.status.phase, len(proof.status.owed)) == ("Failed", 1)
-        assert (server.status.sanitization, sanitized(server)) == ("Accepted", ("False", "LossAccepted"))
+        assert (server.status.tenancy.sanitization, sanitized(server)) == ("Accepted", ("False", "LossAccepted"))
         assert machine.state.disk.marker
 
 
@@ -255,7 +255,7 @@ async def test_a_power_loss_half_way_begins_anew_with_fresh_evidence() -> None:
         server = await until_state(world, "Available")
         phases = [(one.status.phase, bool(one.status.owed)) for one in await evidence(world)]
         assert phases == [("Failed", True), ("Succeeded", False)]
-        assert (server.status.sanitization, machine.state.disk.marker) == ("Clear", "")
+        assert (server.status.tenancy.sanitization, machine.state.disk.marker) == ("Clear", "")
 
 
 def _lost_power(world: Plane, machine: Machine) -> bool:
@@ -342,7 +342,7 @@ async def test_a_manager_that_is_killed_all_the_time_gets_there(pause: float) ->
             await asyncio.sleep(pause)
             await world.restart_manager()
         server = await until_state(world, "Available")
-        assert (server.status.sanitization, machine.state.disk.marker) == ("Clear", "")
+        assert (server.status.tenancy.sanitization, machine.state.disk.marker) == ("Clear", "")
         assert [one.status.phase for one in await evidence(world)] == ["Succeeded"]
 
 
@@ -370,7 +370,7 @@ async def test_a_retained_server_is_erased_before_it_is_released() -> None:
         await world.client.patch(KINDS.server, server.metadata.name, {"spec": {"reclaimPolicy": "Retain"}})
         await release(world)
         server = await until_state(world, "Released")
-        assert (server.status.sanitization, machine.state.disk.marker) == ("Clear", "")
+        assert (server.status.tenancy.sanitization, machine.state.disk.marker) == ("Clear", "")
         boots = len(world.fleet.history.of(machine.identity.uuid, "os"))
         await world.client.patch(KINDS.server, server.metadata.name, {"spec": {"reclaimPolicy": "Recycle"}})
         await until_state(world, "Available")

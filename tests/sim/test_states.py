@@ -124,4 +124,4 @@ async def test_a_claim_that_asks_boots_its_new_image_once_more_and_then_comes_fr
 
 
 def _answered(server: Server) -> int:
-    return server.status.claim_boot.boot_generation if server.status.claim_boot is not None else -1
+    return server.status.tenancy.boot.boot_generation if server.status.tenancy.boot is not None else -1

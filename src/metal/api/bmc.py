@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from metal.api.common import LocalRef
-from metal.api.markers import IMMUTABLE, IP, MAC, Choice, Length, Pattern, Port, Required, Rule, Schema, TypeSchema
+from metal.api.markers import IMMUTABLE, IP, Choice, Length, Pattern, Port, Required, Rule, Schema, TypeSchema, kept
 from metal.api.meta import Conditions, Model, ObjectMeta
 
 _FEW = {"maxProperties": 64}
@@ -15,8 +15,9 @@ _FEW = {"maxProperties": 64}
 class InlineEndpoint(Model, frozen=True, kw_only=True):
     """Address of a BMC that has no Endpoint object."""
 
-    mac_address: MAC = ""
-    """MAC address of the BMC: six pairs of hexadecimal digits, separated by colons or hyphens or not separated."""
+    mac_address: str = ""
+    """MAC address of the BMC: six pairs of hexadecimal digits, separated by colons or hyphens or not separated. Any
+    other value is reported by the condition MACAddressValid, and not used."""
     ip: IP = msgspec.field(name="ip", default=None)
     """IPv4 or IPv6 address of the BMC."""
 
@@ -24,11 +25,11 @@ class InlineEndpoint(Model, frozen=True, kw_only=True):
 class Protocol(Model, frozen=True, kw_only=True):
     """Management protocol of a BMC."""
 
-    name: Annotated[str, Length(1)]
+    name: str
     """Name of the protocol. Redfish is the only supported protocol; RedfishLocal and RedfishWithRegistryPatch are
     accepted as synonyms. With any other name the BMC is not contacted (reason ProtocolNotSupported)."""
     port: Port
-    """TCP port of the BMC's management service."""
+    """TCP port of the BMC's management service. With 0 the BMC is not contacted (reason PortNotSet)."""
     scheme: Annotated[str, Choice("", "http", "https")] = ""
     """URL scheme: http or https. http sends credentials in plain text. Defaults to bmc.scheme in the manager's
     configuration, which is https unless set."""
@@ -41,7 +42,7 @@ class ConsoleProtocol(Model, frozen=True, kw_only=True):
     """Name of the protocol: IPMI, SSH or SSHLenovo. metalctl console supports SSH and SSHLenovo; IPMI is accepted, but
     not supported."""
     port: Port
-    """TCP or UDP port of the console service."""
+    """TCP or UDP port of the console service. 0 means 22."""
 
 
 class TLSPolicy(Model, frozen=True, kw_only=True):
@@ -79,6 +80,16 @@ class TLSPolicy(Model, frozen=True, kw_only=True):
     pinned certificate."""
 
 
+TLS_KEPT = kept(
+    "tls",
+    "tls cannot be removed, because the certificate would no longer be verified as before: set tls to an empty object"
+    " ({}) first",
+    unless="!(has(oldSelf.tls.fingerprint) || has(oldSelf.tls.caSecretRef) || has(oldSelf.tls.insecureSkipVerify)"
+    " || has(oldSelf.tls.trustOnFirstUse))",
+)
+"""Rule for specs with a TLSPolicy."""
+
+
 class BMCSpec(Model, frozen=True, kw_only=True):
     """Desired state of a BMC: its address, its credentials and its protocols."""
 
@@ -88,6 +99,7 @@ class BMCSpec(Model, frozen=True, kw_only=True):
                 "has(self.access) != has(self.endpointRef)",
                 "exactly one of access or endpointRef needs to be set",
             ),
+            TLS_KEPT,
         )
     )
 
@@ -107,7 +119,8 @@ class BMCSpec(Model, frozen=True, kw_only=True):
     hostname: str = ""
     """Host name of the BMC. It is only used as the field Hostname in the template of DNS records."""
     tls: TLSPolicy | None = None
-    """How the TLS certificate of the BMC is verified. Defaults to section bmc of the manager's configuration."""
+    """How the TLS certificate of the BMC is verified. Defaults to section bmc of the manager's configuration. Once it
+    has a value the field cannot be removed, only set to an empty object."""
     bmc_settings_ref: LocalRef | None = None
     """Accepted for compatibility. No controller reads it."""
 
@@ -166,7 +179,7 @@ class DNSRecordRef(Model, frozen=True, kw_only=True):
 class BMCStatus(Model, frozen=True, kw_only=True):
     """Observed state of a BMC."""
 
-    mac_address: MAC = ""
+    mac_address: str = ""
     """MAC address of the BMC, copied from the Endpoint or from spec.access."""
     ip: IP = msgspec.field(name="ip", default=None)
     """IP address of the BMC, copied from the Endpoint or from spec.access."""
@@ -262,6 +275,12 @@ class BMCSecret(Model, frozen=True, kw_only=True):
     string_data: Annotated[dict[str, str], Schema(_FEW)] = {}
     """Values in plain text, which take precedence over data. The controller moves them into data, unless the BMCSecret
     is immutable. Until then they can be read like data."""
+    allowed_bmcs: Annotated[tuple[str, ...], Schema({"maxItems": 16384})] = msgspec.field(
+        name="allowedBMCs", default=()
+    )
+    """Names of the BMCs that may use these credentials; server/NAME for a Server with spec.bmc, "*" for all. If empty,
+    only the first BMC that uses them may (annotation metal.ironcore.dev/bound-to), and those that were connected with
+    them before. The right to create BMCs would otherwise disclose every password."""
     type: str = ""
     """Type of the credentials, for other programs. No controller reads it."""
     status: "BMCSecretStatus | None" = None

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, ClassVar
 
 from metal.api.common import LabelSelector, LocalRef, Toleration
-from metal.api.markers import IMMUTABLE, Choice, Range, Required, Rule, TypeSchema
+from metal.api.markers import IMMUTABLE, Choice, Range, Required, Rule, TypeSchema, kept
 from metal.api.meta import Conditions, Model, ObjectMeta
 from metal.api.sanitization import Policy
 
@@ -16,6 +16,16 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
         rules=(
             Rule("!has(oldSelf.serverRef) || has(self.serverRef)", "serverRef is required once set"),
             Rule("!has(oldSelf.serverSelector) || has(self.serverSelector)", "serverSelector is required once set"),
+            kept(
+                "sanitizationPolicy",
+                "sanitizationPolicy cannot be removed: set it to the empty string for the policy of the server",
+                unless="oldSelf.sanitizationPolicy == ''",
+            ),
+            kept(
+                "bootGeneration",
+                "bootGeneration cannot be removed: set it to 0 to withdraw the requests for network boots",
+                unless="oldSelf.bootGeneration == 0",
+            ),
         )
     )
 
@@ -38,7 +48,7 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
     boot_generation: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Increase the value to boot the image and the Ignition over the network once more. After the first boot, no other
     field of the claim causes a network boot. Decreasing the value withdraws a request that has not succeeded yet.
-    Values up to status.bootGeneration have no effect. Defaults to 0."""
+    Values up to status.bootGeneration have no effect. Defaults to 0. A value cannot be removed, only set to 0."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints of servers that the claim tolerates. A server is bound only if each of its NoBind taints is tolerated."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""

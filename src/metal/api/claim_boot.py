@@ -5,7 +5,7 @@ already succeeded. The Server and the claim both record the generation that was 
 """
 
 from metal.api.claim import ServerClaim
-from metal.api.server import ClaimBoot
+from metal.api.tenancy import ClaimBoot
 
 
 def has_booted(boot: ClaimBoot | None, claim: ServerClaim | None = None) -> bool:

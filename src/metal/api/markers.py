@@ -81,6 +81,15 @@ class TypeSchema:
 ATOMIC = TypeSchema(keywords={"x-kubernetes-map-type": "atomic"})
 """Server-side apply treats the struct as one value with one owner."""
 
+
+def kept(name: str, message: str, *, unless: str) -> Rule:
+    """A rule that refuses an update which drops the optional field `name`, as typed clients of an older API do.
+
+    `unless` is a CEL expression over oldSelf: a value that may be dropped, because it means the same as its absence.
+    """
+    return Rule(f"!has(oldSelf.{name}) || has(self.{name}) || {unless}", message)
+
+
 IMMUTABLE = "self == oldSelf"
 """CEL: the value cannot change after it is set."""
 
@@ -93,8 +102,8 @@ IP = Annotated[str | None, Schema(_IP)]
 MAC = Annotated[str, Pattern(r"^(([0-9A-Fa-f]{2}[:-]?){5}[0-9A-Fa-f]{2})?$")]
 """A MAC address with colons, hyphens or no separators, in upper or lower case."""
 
-Port = Annotated[int, Range(1, 65535)]
-"""A TCP or UDP port."""
+Port = Annotated[int, Range(0, 65535)]
+"""A TCP or UDP port. Programs in Go send 0 for a port that is not set; a condition reports it where it is needed."""
 
 Quantity = Annotated[str, Pattern(_QUANTITY)]
 """A Kubernetes quantity such as 96Gi, always written as a string."""

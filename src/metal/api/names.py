@@ -7,6 +7,8 @@ OPERATION = "operation"
 """Annotation of any kind: what an administrator asks the operator to do with the object."""
 IGNORE = "ignore"
 """Operation that makes the operator leave the object alone, as long as the annotation stays."""
+IGNORING = (IGNORE, "ignore-propagated", "ignore-child-and-self")
+"""Operations of a Server with that effect; the last two are those of the Go operator, v0.7."""
 RETRY = "retry"
 """Operation that makes the operator try again what failed."""
 ACCEPT_INTERFACES = "accept-reported-interfaces"
@@ -21,10 +23,17 @@ MAINTENANCE_REASON = "reason"
 """Annotation of a ServerMaintenance: why it is needed, for the owners of claims."""
 PARKED = "parked"
 """Annotation of a Server: "true" as long as it is parked. It outlives a lost status."""
+BMC_LABELS = "bmc-labels"
+"""Annotation of a Server: digest of the labels that were copied from its BMC last."""
 
 MACHINE_ID = "machine-id"
 """Annotation of a Server: identifier of its machine that an administrator gave, where the UUID is that of a whole
 series of boards and there is no serial number."""
+APPROVAL = "approval"
+"""Annotation of a BMC that was found by its DHCP lease: pending, serial-number or approved."""
+
+BOUND_TO = "bound-to"
+"""Annotation of a BMCSecret without allowedBMCs: the BMCs that use it, as the controllers found them first."""
 
 APPROVAL = "approval"
 """Annotation of a BMC that was found by its DHCP lease: pending, serial-number or approved."""

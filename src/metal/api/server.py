@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from metal.api.bmc import ConsoleProtocol, Pin, Protocol, TLSPolicy
+from metal.api.bmc import TLS_KEPT, ConsoleProtocol, Pin, Protocol, TLSPolicy
 from metal.api.boot_window import BootWindow
 from metal.api.common import LocalRef, ObjectRef, Taint
 from metal.api.interruption import Interruption, OperationRequest
@@ -14,8 +14,9 @@ from metal.api.inventory import Inventory
 from metal.api.markers import Choice, Defaulted, ListMap, Quantity, Required, Rule, TypeSchema
 from metal.api.meta import Conditions, Model, ObjectMeta
 from metal.api.network import NetworkInterface
-from metal.api.sanitization import FirmwareReset, KnownDrive, OwedDrive, Policy, SanitizationProgress
+from metal.api.sanitization import FirmwareReset, KnownDrive, OwedDrive, SanitizationProgress
 from metal.api.storage import Storage
+from metal.api.tenancy import ClaimBoot, Tenancy
 
 
 class State(StrEnum):
@@ -41,6 +42,7 @@ class InlineBMC(Model, frozen=True, kw_only=True):
                 "(has(self.address) && size(self.address) > 0) != has(self.endpointRef)",
                 "exactly one of address and endpointRef must be set",
             ),
+            TLS_KEPT,
         )
     )
 
@@ -88,7 +90,7 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     __schema__: ClassVar[TypeSchema] = TypeSchema(
         rules=(
             Rule(
-                f"{_given('systemUUID')} || {_given('uuid')}",
+                f"has(self.systemUUID) || {_given('uuid')}",
                 "systemUUID is required: the SMBIOS UUID of the system (uuid is deprecated)",
             ),
             Rule(
@@ -100,7 +102,8 @@ class ServerSpec(Model, frozen=True, kw_only=True):
     )
 
     system_uuid: str = msgspec.field(name="systemUUID", default="")
-    """SMBIOS UUID of the system. One of systemUUID and uuid is required."""
+    """SMBIOS UUID of the system. One of systemUUID and uuid is required. The server is not managed while the value is
+    empty or is not a UUID (reason InvalidSpec)."""
     uuid: str = msgspec.field(name="uuid", default="")
     """Deprecated. Use systemUUID."""
     system_uri: str = msgspec.field(name="systemURI", default="")
@@ -214,24 +217,6 @@ class Failure(Model, frozen=True, kw_only=True):
     """Human-readable details: what failed, what the controller waited for, and what to do."""
 
 
-class ClaimBoot(Model, frozen=True, kw_only=True):
-    """The last network boot of a claim. It is recorded on the Server so that the machine is not booted over the network
-    a second time."""
-
-    claim_uid: str = msgspec.field(name="claimUID", default="")
-    """UID of the claim."""
-    image: str = ""
-    """Image that was booted."""
-    ignition_secret: str | None = None
-    """Name of the Secret with the Ignition that was booted. Empty without Ignition; absent when unknown."""
-    booted_at: datetime | None = None
-    """Time at which the machine had fetched everything that it needs to boot. Empty until then."""
-    boot_generation: int = 0
-    """The spec.bootGeneration of the claim for which this boot was done."""
-    requested_generation: int = 0
-    """The spec.bootGeneration of the claim for which another boot is pending or in progress."""
-
-
 class ServerStatus(Model, frozen=True, kw_only=True):
     """Observed state of a server."""
 
@@ -282,35 +267,33 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """Hardware that the last complete Discovery found. The next Discovery is compared with it."""
     boot_window: BootWindow | None = None
     """The current network boot, or the last one."""
-    claim_boot: ClaimBoot | None = None
-    """The last network boot of the current claim."""
-    tenant: str = ""
-    """UID of the last claim whose operating system may have run on the machine. Cleared when the server is released for
-    other claims."""
+    tenancy: Tenancy = Tenancy()
+    """Whose machine the server is, and whether its drives hold data of a tenant."""
     boot_attempts: int = 0
     """Number of consecutive failed network boots."""
-    tenant_served: bool = False
-    """True if a failed network boot of the current claim had already been served a script or an Ignition."""
     drives: tuple[KnownDrive, ...] = ()
     """Drives that the last Discovery or sanitization found. After a claim, each of them must be erased."""
     owed_drives: tuple[OwedDrive, ...] = ()
     """Drives with data of a claim of another Server. The server is not Available until they are erased or accepted."""
-    sanitization_policy: Annotated[str, Choice("", *Policy)] = ""
-    """How the drives must be sanitized after the current claim: None, Clear or Purge. The value is kept when the claim
-    is deleted, until the server is sanitized."""
     sanitization_progress: SanitizationProgress | None = None
     """Progress of the running sanitization."""
     firmware_reset: FirmwareReset | None = None
     """Reset of the firmware after the last claim."""
     sanitization_evidence: str = ""
     """Name of the SanitizationEvidence of the last sanitization."""
-    sanitization: str = ""
-    """Result of the last sanitization: Clear or Purge (the weakest category that a drive reached; the policy if there
-    is no drive), None (the policy was None, nothing was erased), NotOwed (nothing of the claim had reached the machine,
-    nothing was erased) or Accepted (an administrator accepted a failed sanitization)."""
     ssh_host_key: Pin | None = None
     """SSH host key of the BMC in spec.bmc, pinned by the first console session. The host key of a BMC object is in its
     own status."""
+    old_claim_boot: ClaimBoot | None = msgspec.field(name="claimBoot", default=None)
+    """Deprecated: use tenancy.boot. The value of an earlier version is converted once and removed."""
+    old_tenant: str = msgspec.field(name="tenant", default="")
+    """Deprecated: use tenancy.claimRef. The value of an earlier version is converted once and removed."""
+    old_tenant_served: bool = msgspec.field(name="tenantServed", default=False)
+    """Deprecated: use tenancy.data. The value of an earlier version is converted once and removed."""
+    old_sanitization_policy: str = msgspec.field(name="sanitizationPolicy", default="")
+    """Deprecated: use tenancy.policy. The value of an earlier version is converted once and removed."""
+    old_sanitization: str = msgspec.field(name="sanitization", default="")
+    """Deprecated: use tenancy.sanitization. The value of an earlier version is converted once and removed."""
     observed_generation: int = 0
     """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()

@@ -32,6 +32,7 @@ from metal.controllers.server import reconciler as server
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.states import discovery
 from metal.controllers.server.tenancy import tenancy
+from metal.controllers.shared import secret_use
 from metal.evidence import chain, keys, outstanding, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules
@@ -54,6 +55,7 @@ _OF_KINDS: tuple[Callable[[Kinds], Sequence[Permission]], ...] = tuple(
         endpoints,
         enrolment,
         bmcsecret,
+        secret_use,
         bmc,
         servers,
         system_present,

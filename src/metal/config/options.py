@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
-from metal.api.names import APPROVAL
+from metal.api.names import APPROVAL, BOUND_TO
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
+from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared.enrolment_policy import EnrolmentPolicy, plain
@@ -66,6 +67,9 @@ class BMCOptions:
     """Interval of the health checks of each BMC, in seconds. It limits how late a failure is detected."""
     trust_on_first_use: bool = False
     """If true, the first certificate of a BMC without spec.tls is pinned, instead of verified with an authority."""
+    workers: int = _BMC.workers
+    """Number of BMCs, of servers and of endpoints that are reconciled at the same time. Most of the time is spent
+    waiting for BMCs. A quarter of it is the limit of requests in flight to BMCs that do not answer."""
     auto_reset: bool = False
     """If true, a BMC that has failed for resetAfter is restarted automatically, with Redfish or else with SSH."""
     reset_after: float = _BMC.reset_after
@@ -275,15 +279,25 @@ class Config:
         return EnrolmentPolicy(
             networks=tuple(map(ipaddress.ip_network, e.networks)), manual=e.approval == "Manual",
             expected=frozenset(map(plain, e.expected)), annotation=f"{self.api_group}/{APPROVAL}",
+            bound_to=f"{self.api_group}/{BOUND_TO}",
         )  # fmt: skip
 
     def bmc_settings(self) -> BMCSettings:
         """Return the settings of the BMC reconciler."""
         b = self.bmc
         return BMCSettings(
-            namespace=self.namespace, interval=b.check_interval, auto_reset=b.auto_reset, reset_after=b.reset_after,
-            event_url=self.event_url, event_slowdown=float(b.event_slowdown),
+            namespace=self.namespace, interval=b.check_interval, workers=b.workers, auto_reset=b.auto_reset,
+            reset_after=b.reset_after, event_url=self.event_url, event_slowdown=float(b.event_slowdown),
         )  # fmt: skip
+
+    @property
+    def silent_budget(self) -> int:
+        """Number of requests in flight to BMCs that do not answer: the others keep three quarters of the workers."""
+        return max(1, self.bmc.workers // 4)
+
+    def endpoint_settings(self) -> EndpointSettings:
+        """Return the settings of the Endpoint reconciler."""
+        return EndpointSettings(workers=self.bmc.workers)
 
     def maintenance_settings(self) -> MaintenanceSettings:
         """Return the settings of the ServerMaintenance reconciler."""

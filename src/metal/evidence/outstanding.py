@@ -30,7 +30,7 @@ from metal.evidence.drives import as_erasure, as_known
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
 from metal.kube.meta.permissions import Permission, follows
-from metal.machine import drive_identity
+from metal.machine import drive_identity, tenancy
 from metal.machine.report import drives_in
 
 LABEL = "owed-by"
@@ -47,7 +47,7 @@ async def create(client: Client, kinds: Kinds, server: Server, system: str, poli
     """
     name = f"owed-{system}-{server.metadata.uid}"
     spec = {
-        "serverRef": {"name": server.metadata.name}, "systemUUID": system, "claimUID": server.status.tenant,
+        "serverRef": {"name": server.metadata.name}, "systemUUID": system, "claimUID": tenancy.of(server).uid,
         "policy": policy,
     }  # fmt: skip
     meta = {"name": name, "labels": {kinds.key(LABEL): system, kinds.key(MACHINE): machine(system)}}

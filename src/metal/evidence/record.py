@@ -29,6 +29,7 @@ from metal.kube.client.protocol import Client
 from metal.kube.controller.transitions import log_transition
 from metal.kube.meta import mergepatch
 from metal.kube.meta.permissions import Permission
+from metal.machine import tenancy
 
 THROTTLE = timedelta(seconds=10)
 """Shortest time between two progress reports that are written."""
@@ -53,9 +54,10 @@ async def find_or_create(client: Client, kinds: Kinds, server: Server, window: B
     found = await find(client, kinds, name)
     if found is not None:
         return found
+    tenant = tenancy.of(server)
     spec = {
-        "serverRef": {"name": server.metadata.name}, "systemUUID": server.uuid, "claimUID": server.status.tenant,
-        "policy": server.status.sanitization_policy, "bootWindow": window.id, "bootTrust": window.trust,
+        "serverRef": {"name": server.metadata.name}, "systemUUID": server.uuid, "claimUID": tenant.uid,
+        "policy": tenant.policy, "bootWindow": window.id, "bootTrust": window.trust,
     }  # fmt: skip
     labels = {kinds.key(MACHINE): machine(server.uuid)}
     try:

@@ -15,6 +15,9 @@ class ConnectionLimits:
     """Open connections; at most an eighth of the process' file descriptors."""
     per_address: int = 256
     """Open connections of one address: an IPv4 address, or the /64 network of an IPv6 address."""
+    keep_seconds: float = 2.0
+    """Seconds that a connection without a request keeps its place before a new one can take it. Without it a client
+    that connects without pause would make the server set up each of its connections, TLS included."""
     head_bytes: int = 16 * 1024
     """Bytes of request line and headers."""
     handshake_seconds: float = 10.0

@@ -2,8 +2,9 @@
 
 Each connection is in a phase. Where an address, or the listener, has as many connections as it may have, a new one
 takes the place of one that has nothing in progress: first one in a TLS handshake, then an idle one, one with unfinished
-headers, one with an unfinished body, and of those the one that has been so for the longest time. A connection whose
-request is being answered, such as a watch or the transfer of an image, is never closed for another; the new one is
+headers, one with an unfinished body, and of those the one that has been so for the longest time, which must be some
+seconds; until then the new one is refused, which costs less than to set it up. A connection whose request is being
+answered, such as a watch or the transfer of an image, is never closed for another; the new one is
 refused. When the listener is full, the address with the most connections loses one, so that one client cannot close the
 connections of others.
 """
@@ -114,7 +115,7 @@ class Table:
     def exhausted(self) -> None:
         """The process has no descriptor for a new connection: give up one that has nothing in progress."""
         self._report.closed(Reason.NO_DESCRIPTORS, "")
-        self._evict_one()
+        self._evict_one(keep=0.0)
 
     def expire(self) -> None:
         """Close every connection whose phase takes longer than it may."""
@@ -158,7 +159,7 @@ class Table:
         }[entry.phase]
         return reason if now - entry.since > seconds else None
 
-    def _evict_one(self) -> bool:
+    def _evict_one(self, keep: float | None = None) -> bool:
         """Close a connection of the address that has the most."""
         searched = 0
         for size in range(self._largest, 0, -1):
@@ -166,12 +167,15 @@ class Table:
                 if searched == _ADDRESSES_SEARCHED:
                     return False
                 searched += 1
-                if self._evict_from(group):
+                if self._evict_from(group, keep):
                     return True
         return False
 
-    def _evict_from(self, group: str) -> bool:
-        waiting = [entry for entry in self._groups.get(group, ()) if entry.phase is not Phase.BUSY]
+    def _evict_from(self, group: str, keep: float | None = None) -> bool:
+        until = self._now() - (self._limits.keep_seconds if keep is None else keep)
+        waiting = [
+            entry for entry in self._groups.get(group, ()) if entry.phase is not Phase.BUSY and entry.since <= until
+        ]
         if not waiting:
             return False
         self.end(min(waiting, key=lambda entry: (entry.phase, entry.since)), Reason.EVICTED)

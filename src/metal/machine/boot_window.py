@@ -12,11 +12,12 @@ and of the registry sees the same one, and each transition is written with the S
 - *Remembered*: SHA-256 digests of tokens, never tokens, since everybody who may read a Server reads its status; the
   address that was served and the time. A response can be lost after its token was spent, so the client that received
   the Ignition may fetch it again for `IGNITION_RETRY_PERIOD`, and the same report may be sent again (`is_repeat`).
-- *Closed* by the first success (the Ignition of a claim or a maintenance, the report of the probe), by `expires_at`,
-  by the controller (`close`), or by `contest`: without a DHCP lease that identifies the machine, the first client
-  receives the script, and a second request shows that one of the two was not the machine. The controller then stops
-  that boot and starts another. A finished boot stays contestable for `CONTEST_PERIOD`, as firmware may take minutes
-  to send its request.
+- *Closed* by the first success (the Ignition of a claim or a maintenance, the report of the probe), by `expires_at` (an
+  erasure in progress only by the controller, since its report may have waited for the end of an outage), by the
+  controller (`close`), or by `contest`: without a DHCP lease that identifies the machine, the first client receives the
+  script, and a second request shows that one of the two was not the machine. The controller then stops that boot and
+  starts another. A finished boot stays contestable for `CONTEST_PERIOD`, as firmware may take minutes to send its
+  request.
 
 Each function returns a new window, or raises `Refused`.
 """
@@ -179,9 +180,15 @@ def check_report_token(window: BootWindow | None, now: datetime, token: str) -> 
     """The window, when `token` is its valid report token. Raises Refused."""
     if window is not None and window.phase == Phase.SUCCEEDED:
         raise Refused("TokenSpent", "the report of this boot was accepted before")
-    window = require_open(window, now)
+    if window is None or not _is_erasing(window):
+        window = require_open(window, now)
     _require_token(window.report_token_digest, token)
     return window
+
+
+def _is_erasing(window: BootWindow) -> bool:
+    """True until the controller has judged an erasure: its report counts also after an outage at the deadline."""
+    return window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED
 
 
 def report_receipt(token: str, content: bytes) -> str:

@@ -16,12 +16,14 @@ import msgspec
 from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.server import Server
+from metal.api.tenancy import Data
 from metal.kube.client.errors import Conflict, NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.client.retrying import UNCERTAIN
 from metal.kube.meta import mergepatch
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.permissions import Permission
+from metal.machine import tenancy
 from metal.machine.boot_window import Refused, is_open
 from metal.machine.charge import in_charge
 from metal.machine.directory import Directory
@@ -105,13 +107,22 @@ class BootWindowStore:
     async def _write(self, server: Server, window: BootWindow) -> Server:
         body = {
             "metadata": {"resourceVersion": server.metadata.resource_version},
-            "status": {"bootWindow": window_patch(server.status.boot_window, window)},
+            "status": {"bootWindow": window_patch(server.status.boot_window, window), **_dirtied(server, window)},
         }
         return await self._client.patch_status(self._kinds.server, server.metadata.name, body)
 
 
 def _names(servers: list[Server]) -> str:
     return ", ".join(server.metadata.name for server in servers)
+
+
+def _dirtied(server: Server, window: BootWindow) -> dict[str, Any]:
+    """The merge patch for the record of tenancy: Dirty, in the write that serves the first script of a claim."""
+    known = tenancy.of(server)
+    if known.data == Data.DIRTY or not tenancy.is_tenants(window) or window.script_served_at is None:
+        return {}
+    dirty = tenancy.served(known, window.script_served_at)
+    return {"tenancy": mergepatch.diff(msgspec.to_builtins(server.status.tenancy), msgspec.to_builtins(dirty))}
 
 
 def window_patch(old: BootWindow | None, new: BootWindow) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from metal.api.boot_window import Phase
 from metal.api.server import Server
+from metal.machine import tenancy
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -29,8 +30,8 @@ class Tenancy(IntEnum):
 
 def tenancy_of(server: Server) -> Tenancy:
     """The tie of this Server to its machine."""
-    status, window = server.status, server.status.boot_window
-    if status.tenant or status.claim_boot is not None or status.tenant_served:
+    known, window = tenancy.of(server), server.status.boot_window
+    if known.uid or known.boot is not None or tenancy.ran_tenant(known):
         return Tenancy.TENANT
     if server.spec.server_claim_ref is not None:
         return Tenancy.CLAIMED

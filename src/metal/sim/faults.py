@@ -81,6 +81,10 @@ class Faults:
     """Erasing a drive takes a hundred times as long."""
     power_loss_in_sanitization: bool = False
     """The machine loses power during an erasure."""
+    flips_uuid: bool = False
+    """The BMC reports the UUID of the system with the bytes of its first three groups reversed."""
+    shares_uuid: bool = False
+    """The BMC reports a UUID that many machines have, and no serial number."""
     refuses_bios: bool = False
     """The BMC rejects every change of BIOS settings."""
     forgets_bios: bool = False

@@ -17,7 +17,7 @@ class MachineEvent:
     machine: str
     """UUID of the machine."""
     what: str
-    """Type of the event: reset, power, override, bios, lease, fetch, script, report, os or disk."""
+    """Type of the event: reset, power, override, bios, lease, fetch, script, report, os, disk, mainboard or drives."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -34,6 +34,7 @@ class Slow:
         monkeypatch.setattr(bodies, "read", slow)
 
 
+@pytest.mark.behaviour("Limits", "The embedded API answers other requests while it parses a body in YAML.")
 async def test_other_requests_are_answered_while_yaml_is_parsed(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop is free; the body is parsed in a thread."""
     slow = Slow(monkeypatch)
@@ -89,6 +90,7 @@ def test_brackets_in_text_are_no_lists() -> None:
     assert len(bodies.read("application/json", text)["data"]["a"]) == 7 * bodies.VALUES_LIMIT
 
 
+@pytest.mark.behaviour("Limits", "A refused object costs at most a hundred causes, however many violations it has.")
 async def test_a_status_lists_a_hundred_causes(web: Web) -> None:
     """Of an object with thousands of violations; the message says that there are more."""
     labels = {f"key/{number}/!": "value" for number in range(5000)}

@@ -309,7 +309,9 @@ async def test_release_waits_until_the_server_is_free(tmp_path: Path) -> None:
     async with bench(tmp_path) as b:
         await b.claimed("s1", "web", powerState="On")
         uid = (await b.live.client.get(KINDS.claim, "web", "default")).metadata.uid
-        await b.live.client.patch_status(KINDS.server, "s1", {"status": {"tenant": uid, "waitingFor": "power Off"}})
+        await b.live.client.patch_status(
+            KINDS.server, "s1", {"status": {"tenancy": {"claimRef": {"uid": uid}}, "waitingFor": "power Off"}}
+        )
 
         async def manager() -> None:
             page = await b.live.client.list(KINDS.claim)
@@ -317,7 +319,7 @@ async def test_release_waits_until_the_server_is_free(tmp_path: Path) -> None:
                 async for event in b.live.client.watch(KINDS.claim, resource_version=page.resource_version):
                     if event.type == "DELETED":
                         break
-            free = {"state": "Available", "tenant": None, "waitingFor": None}
+            free = {"state": "Available", "tenancy": None, "waitingFor": None}
             await b.live.client.patch_status(KINDS.server, "s1", {"status": free})
 
         done = await with_manager(b.run("release", "web", "--wait"), manager())

@@ -27,7 +27,7 @@ async def fail(b: Bench, failure: dict[str, str]) -> None:
 
 async def free(b: Bench) -> None:
     """Write a server that can be claimed."""
-    body = {"status": {"state": "Available", "tenant": None, "failure": None, "waitingFor": None}}
+    body = {"status": {"state": "Available", "tenancy": None, "failure": None, "waitingFor": None}}
     await b.live.client.patch_status(KINDS.server, "s1", body)
 
 
@@ -41,7 +41,7 @@ async def held(b: Bench, **status: Any) -> str:
     """Create server s1 bound to claim web; return the UID of the claim."""
     await b.claimed("s1", "web", powerState="On")
     uid = (await b.live.client.get(KINDS.claim, "web", "default")).metadata.uid
-    await b.live.client.patch_status(KINDS.server, "s1", {"status": {"tenant": uid, **status}})
+    await b.live.client.patch_status(KINDS.server, "s1", {"status": {"tenancy": {"claimRef": {"uid": uid}}, **status}})
     return uid
 
 

@@ -15,7 +15,8 @@ from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerClaim, ServerClaimSpec, ServerClaimStatus
 from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint
 from metal.api.meta import Condition, ObjectMeta
-from metal.api.server import ClaimBoot, Failure, Server, ServerSpec, ServerStatus, State, Wait
+from metal.api.server import Failure, Server, ServerSpec, ServerStatus, State, Wait
+from metal.api.tenancy import ClaimBoot, Tenancy
 from metal.bmc import errors as bmc_errors
 from metal.bmc.errors import BMCError
 from metal.cli.objects.events import EventSummary
@@ -318,7 +319,7 @@ def _booted(type: str, reason: str, message: str, *, asked: int) -> Any:
 def test_a_server_whose_claim_requests_another_boot_says_so() -> None:
     """The request appears once the Server has recorded it."""
     boot = ClaimBoot(claim_uid="u", image="os:1", booted_at=NOW, boot_generation=1, requested_generation=2)
-    shown = text(of_server.explain(server(state="Reserved", claim_boot=boot), [], KINDS, NOW))
+    shown = text(of_server.explain(server(state="Reserved", tenancy=Tenancy(boot=boot)), [], KINDS, NOW))
     assert "requests another network boot (bootGeneration 2)" in shown
     assert "os:1 booted" in shown
 

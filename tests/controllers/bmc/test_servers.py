@@ -204,6 +204,26 @@ async def test_labels_follow_those_of_the_bmc() -> None:
         await soon(lambda: labelled({"rack": "2", "mine": "yes"}))
 
 
+@pytest.mark.behaviour("BMC", "A label that is removed from a BMC while no manager runs is removed from its Servers.")
+@pytest.mark.parametrize("left", [{"rack": "1"}, {}])
+async def test_labels_removed_while_no_manager_ran_are_removed(left: dict[str, str]) -> None:
+    """The next manager compares with what was applied, not with what it remembers; labels of others stay."""
+    async with rack() as r:
+        r.plug(1)
+        await r.add_bmc(1, labels={"rack": "1", "row": "a"})
+        await enrolled(r, 1)
+        await r.user.patch(KINDS.server, "b1-system-0", {"metadata": {"labels": {"mine": "yes"}}})
+        await r.runtime.stop(grace=0.0)
+        removed = dict.fromkeys({"rack", "row"} - set(left))
+        await r.user.patch(KINDS.bmc, "b1", {"metadata": {"labels": removed}})
+        await r.restart()
+
+        async def labelled() -> bool:
+            return dict((await r.server()).metadata.labels) == {**left, "mine": "yes"}
+
+        await soon(labelled)
+
+
 async def test_a_changed_path_is_followed() -> None:
     """A firmware update renames the system's resource; its UUID stays."""
     async with rack(interval=10.0) as r:

@@ -164,5 +164,5 @@ async def test_image_changes_before_the_first_boot_are_taken() -> None:
         await w.client.patch(KINDS.claim, "c1", {"spec": {"image": "reg/os:2"}}, "default")
         await asyncio.sleep(5)
         server = await w.boot_claim()
-    assert server.status.claim_boot is not None
-    assert server.status.claim_boot.image == "reg/os:2"
+    assert server.status.tenancy.boot is not None
+    assert server.status.tenancy.boot.image == "reg/os:2"

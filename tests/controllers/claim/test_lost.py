@@ -117,7 +117,7 @@ async def test_a_claim_deleted_before_it_could_name_its_server_frees_it_at_once(
         w.tap.trap = never_named
         await w.add_claim(power="Off")
         await w.until("Reserved", "s0")
-        await w.until_true(lambda s: not s.status.waiting_for and s.status.tenant != "", "s0")
+        await w.until_true(lambda s: not s.status.waiting_for and s.status.tenancy.uid != "", "s0")
         await asyncio.sleep(5)
         await w.client.delete(KINDS.claim, "c1", "default")
         await w.until_true(lambda s: s.spec.server_claim_ref is None, "s0", within=30)

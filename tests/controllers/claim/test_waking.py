@@ -17,7 +17,8 @@ from metal.api.claim import (
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec, ServerStatus
-from metal.controllers.claim.watches import UNBOUND, _claims_of, _content_changed, unbound_index
+from metal.controllers.claim.waiting import WaitingClaims
+from metal.controllers.claim.watches import _claims_of, _content_changed, _next_in_line
 from metal.controllers.server.watches import _is_order
 from metal.controllers.shared.indexes import BY_SERVER, claim_index, server_index
 from metal.kube.cache.cache import Cache
@@ -29,9 +30,11 @@ class _Deps:
     def __init__(self, *claims: ServerClaim) -> None:
         self.claims: Cache[ServerClaim] = Cache()
         self.claims.add_index(BY_SERVER, server_index)
-        self.claims.add_index(UNBOUND, unbound_index)
+        self.waiting = WaitingClaims(lambda claim: claim.status.phase != "Bound")
+        self.servers: Cache[Server] = Cache()
         for claim in claims:
             self.claims.put(claim)
+            self.waiting.update(None, claim)
 
 
 def _claim(name: str, server: str = "") -> ServerClaim:
@@ -40,29 +43,53 @@ def _claim(name: str, server: str = "") -> ServerClaim:
     return ServerClaim(metadata=meta, spec=ServerClaimSpec(server_ref=ref))
 
 
-def _server(state: str = "Available", power: str = "Off", claim: str = "", led: str = "") -> Server:
+def _server(state: str = "Available", power: str = "Off", claim: str = "", led: str = "", name: str = "s") -> Server:
     ref = ObjectRef(namespace="d", name=claim) if claim else None
     status = ServerStatus(state=state, power_state=power, indicator_led=led)
-    return Server(metadata=ObjectMeta(name="s"), spec=ServerSpec(server_claim_ref=ref), status=status)
+    return Server(metadata=ObjectMeta(name=name), spec=ServerSpec(server_claim_ref=ref), status=status)
 
 
 def _woken(deps: _Deps, old: Server | None, new: Server | None) -> set[str]:
     return {key.name for key in _claims_of(deps, old, new)}  # type: ignore[arg-type]  # only claims are read
 
 
-def test_a_server_that_becomes_free_wakes_the_claims_that_wait_for_one() -> None:
-    """Each unbound claim gets a pass, whatever freed the server."""
-    deps = _Deps(_claim("one"), _claim("two"), _claim("other", server="t"))
-    assert _woken(deps, None, _server()) == {"one", "two"}
-    assert _woken(deps, _server("Discovery"), _server()) == {"one", "two"}
-    assert _woken(deps, _server(power="On"), _server()) == {"one", "two"}
-    assert _woken(deps, _server(claim="gone"), _server()) == {"one", "two", "gone"}
+@pytest.mark.behaviour("ServerClaim", "A server that becomes free wakes the oldest waiting claim that it fits.")
+@pytest.mark.parametrize("before", [None, _server("Discovery"), _server("Cleanup"), _server(claim="gone")])
+def test_a_server_that_becomes_free_wakes_the_oldest_claim_that_waits(before: Server | None) -> None:
+    """One claim gets a pass, whatever freed the server; of two of the same age the one with the smaller UID."""
+    deps = _Deps(_claim("two"), _claim("one"), _claim("other", server="t"))
+    assert _woken(deps, before, _server()) - {"gone"} == {"one"}
+
+
+def test_two_servers_that_become_free_wake_the_two_oldest_claims() -> None:
+    """A claim gets one server; the next server is for the claim after it."""
+    deps = _Deps(_claim("two"), _claim("one"), _claim("zero"))
+    assert _woken(deps, None, _server()) == {"one"}
+    assert _woken(deps, None, _server(name="t")) == {"two"}
 
 
 @pytest.mark.behaviour("ServerClaim", "A free server that stays free wakes no waiting claim.")
 def test_a_free_server_that_stays_free_wakes_nobody() -> None:
     """Status updates of a thousand idle servers cause no pass for unbound claims."""
-    assert _woken(_Deps(_claim("one")), _server(), _server(led="Lit")) == set()
+    deps = _Deps(_claim("one"))
+    assert _woken(deps, None, _server()) == {"one"}
+    assert _woken(deps, _server(), _server(led="Lit")) == set()
+
+
+def test_a_server_that_no_longer_fits_is_for_the_next_claim_and_its_claim_looks_for_another() -> None:
+    """A cordoned server is promised to nobody; uncordoned it goes to the oldest that waits without a promise."""
+    deps = _Deps(_claim("one"), _claim("two"))
+    assert _woken(deps, None, _server()) == {"one"}
+    assert _woken(deps, _server(), _server(power="On")) == {"one"}
+    assert _woken(deps, _server(power="On"), _server()) == {"one"}
+
+
+def test_the_server_of_a_claim_that_no_longer_waits_goes_to_the_next() -> None:
+    """The oldest claim is deleted before it took the server that it was to get."""
+    deps = _Deps(_claim("one"), _claim("two"))
+    deps.servers.put(_server())
+    assert _woken(deps, None, _server()) == {"one"}
+    assert [key.name for key in _next_in_line(deps, _claim("one"), None)] == ["two"]  # type: ignore[arg-type]  # a cache
 
 
 @pytest.mark.behaviour("ServerClaim", "A server that is taken wakes only the claim that took it.")

@@ -215,7 +215,7 @@ async def test_a_cleanup_that_is_owed_comes_before_a_new_maintenance() -> None:
         await until(w, "Pending", "ServerInCleanup")
         await w.until("Maintenance")
         server = await w.server()
-    assert server.status.tenant == ""
+    assert server.status.tenancy.uid == ""
 
 
 async def test_a_parked_server_is_not_maintained_before_it_is_unparked() -> None:

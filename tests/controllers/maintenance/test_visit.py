@@ -171,7 +171,7 @@ async def test_a_claimed_machine_comes_back_as_it_was_after_a_boot_of_the_mainte
         await maintain(w, on=False)
         after = await w.until_true(lambda s: s.status.state == "Reserved" and s.status.power_state == "On")
         await asyncio.sleep(200)
-    assert during.status.claim_boot == before.status.claim_boot == after.status.claim_boot
+    assert during.status.tenancy.boot == before.status.tenancy.boot == after.status.tenancy.boot
     assert (w.bmc.network_boots, w.bmc.last_boot) == (3, "disk")
 
 
@@ -194,8 +194,8 @@ async def test_a_claims_boot_that_nobody_took_note_of_is_not_forgotten_over_the_
         )
         await w.restart()
         server = await _boot(w)
-    assert server.status.claim_boot is not None
-    assert server.status.claim_boot.claim_uid == claim.metadata.uid
+    assert server.status.tenancy.boot is not None
+    assert server.status.tenancy.boot.claim_uid == claim.metadata.uid
 
 
 async def test_with_power_off_nothing_is_booted() -> None:

@@ -196,7 +196,7 @@ async def test_a_replaced_mainboard_does_not_interrupt_the_tenant() -> None:
         waiting = await w.until_true(lambda s: duplicate(s, "IdentityAmbiguous")[0] == "True", "s2")
         await asyncio.sleep(3600)
         assert w.bmc.writes() == []
-        inline = {"address": "10.0.0.10", "bmcSecretRef": {"name": "s2-secret"}}
+        inline = {"address": "10.0.0.10", "bmcSecretRef": {"name": "s1-secret"}}
         await w.client.patch(KINDS.server, "s1", {"spec": {"systemUUID": OTHER, "bmc": inline}})
         await w.client.delete(KINDS.server, "s2")
         await w.until_gone(KINDS.server, "s2")

@@ -194,7 +194,7 @@ async def test_a_manager_killed_during_a_claims_boot_causes_no_second_boot(secon
         await w.until_true(lambda s: s.status.power_state == "On" and s.status.boot_window is not None)
         await w.fetch_script()
         await w.fetch_ignition()
-        await w.until_true(lambda s: s.status.claim_boot is not None)
+        await w.until_true(lambda s: s.status.tenancy.boot is not None)
         await w.restart(3)
         await asyncio.sleep(400)
         server = await w.server()
@@ -234,7 +234,7 @@ async def test_a_new_claim_with_the_old_name_does_not_inherit_the_machine() -> N
         w.bmc.calls.clear()
         await w.restart()
         await w.until("Cleanup")
-        await w.until_true(lambda s: s.status.tenant == namesake.metadata.uid)
+        await w.until_true(lambda s: s.status.tenancy.uid == namesake.metadata.uid)
         await w.boot_claim()
     assert w.bmc.writes()[:3] == ["graceful_off", "set_network_boot", "power_on"]
 

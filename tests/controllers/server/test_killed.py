@@ -23,11 +23,11 @@ async def _life(w: World, around: Surroundings, number: int) -> str:
     server = await w.until_true(_at_rest, within=900)
     await asyncio.sleep(200)
     assert around.served[claim.metadata.uid] == 1, killer.where
-    assert server.status.tenant == claim.metadata.uid
+    assert server.status.tenancy.uid == claim.metadata.uid
     assert (w.bmc.network_boots, w.bmc.disk_boots) == (2, 0), killer.where
     await w.client.delete(KINDS.claim, "c1", "default")
     free = await w.until_true(lambda s: s.status.state == "Available" and s.spec.server_claim_ref is None, within=900)
-    assert (free.status.tenant, free.status.sanitization) == ("", "None")
+    assert (free.status.tenancy.uid, free.status.tenancy.sanitization) == ("", "None")
     await asyncio.sleep(200)
     assert w.bmc.power == "Off", killer.where
     assert not w.bmc.boot.is_network
@@ -38,7 +38,7 @@ async def _life(w: World, around: Surroundings, number: int) -> str:
 
 def _at_rest(server: Server) -> bool:
     status = server.status
-    return bool(status.claim_boot and status.power_state == "On" and not status.waiting_for)
+    return bool(status.tenancy.boot and status.power_state == "On" and not status.waiting_for)
 
 
 async def _restart_when(w: World, killer: Killer) -> None:

@@ -256,7 +256,7 @@ async def test_a_deleted_claim_leads_through_cleanup_to_available() -> None:
         await w.add_claim("c2")
         await w.boot_claim("c2")
     assert server.status.power_state == "Off"
-    assert server.status.sanitization == "None"
+    assert server.status.tenancy.sanitization == "None"
     assert [c.reason for c in server.status.conditions if c.type == "Sanitized"] == ["PolicyNone"]
     assert w.bmc.network_boots == 3
 

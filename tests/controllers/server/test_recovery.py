@@ -86,10 +86,11 @@ async def test_an_unknown_uuid_is_a_named_wait_and_then_error() -> None:
 @pytest.mark.behaviour(
     "Server: identity and inventory", "An invalid UUID in the spec is an Error at once until the spec is corrected."
 )
-async def test_a_uuid_that_is_none_is_an_error_at_once_until_it_is_corrected() -> None:
-    """Retrying does not help an invalid spec; changing it does, without any annotation."""
+@pytest.mark.parametrize("uuid", ["not-a-uuid", ""])
+async def test_a_uuid_that_is_none_is_an_error_at_once_until_it_is_corrected(uuid: str) -> None:
+    """Retrying does not help an invalid spec, or the empty one of a program in Go; changing it does."""
     async with world() as w:
-        await w.add_server(uuid="not-a-uuid")
+        await w.add_server(uuid=uuid)
         failed = await w.until("Error", within=5)
         calls = list(w.bmc.calls)
         await w.client.patch(KINDS.server, "s1", {"spec": {"systemUUID": UUID}})
@@ -138,7 +139,7 @@ async def test_what_the_account_may_not_do_is_an_error_until_the_spec_or_somebod
         await retry(w)
         server = await w.until("Available")
     assert calm == 0
-    assert server.status.tenant == ""
+    assert server.status.tenancy.uid == ""
 
 
 @pytest.mark.behaviour(
@@ -255,7 +256,7 @@ async def test_a_claim_deleted_during_a_maintenance_is_cleaned_up_afterwards() -
         await maintain(w, on=False)
         server = await w.until("Available")
     assert during == []
-    assert server.status.sanitization == "None"
+    assert server.status.tenancy.sanitization == "None"
 
 
 @pytest.mark.behaviour("Cleanup", "A change from Retain to Recycle is followed in Released.")
@@ -344,7 +345,7 @@ async def test_a_server_bound_late_for_a_claim_that_has_another_is_given_back_un
         ref = {"namespace": "default", "name": "c1"}
         await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": ref}})
         server = await w.until_true(lambda s: s.spec.server_claim_ref is None and s.status.state == "Available")
-    assert (server.status.tenant, w.bmc.writes()) == ("", [])
+    assert (server.status.tenancy.uid, w.bmc.writes()) == ("", [])
 
 
 async def test_a_server_that_is_available_never_has_a_tenant() -> None:
@@ -352,10 +353,10 @@ async def test_a_server_that_is_available_never_has_a_tenant() -> None:
     async with world() as w:
         await w.add_server()
         await w.discover()
-        await w.client.patch_status(KINDS.server, "s1", {"status": {"tenant": "somebody"}})
-        server = await w.until_true(lambda s: s.status.sanitization == "None")
+        await w.client.patch_status(KINDS.server, "s1", {"status": {"tenancy": {"claimRef": {"uid": "former"}}}})
+        server = await w.until_true(lambda s: s.status.tenancy.sanitization == "None")
         reasons = {e.reason for e in await w.events()}
-    assert server.status.tenant == ""
+    assert server.status.tenancy.uid == ""
     assert "Cleanup" in reasons
 
 

@@ -9,7 +9,8 @@ from metal.api.bmc import BMC, BMCSecret, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.pool import BMCEndpoint
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, Problem, endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared.problem import Problem
 
 PROTOCOL = {"name": "Redfish", "port": 8443}
 DEFAULTS = BMCEndpointDefaults(ca_pem="OURS")
@@ -22,7 +23,7 @@ def bmc(**spec: Any) -> BMC:
 
 def secret(**more: Any) -> BMCSecret:
     data = more.pop("data", {"username": b"root", "password": b"pw-1"})
-    return BMCSecret(metadata=bmc().metadata, data=data, **more)
+    return BMCSecret(metadata=bmc().metadata, data=data, allowed_bmcs=("*",), **more)
 
 
 def server(**inline: Any) -> Server:

@@ -58,6 +58,14 @@ async def test_the_holder_of_the_token_gets_kernel_and_initramfs(world: World) -
     assert content(await machine.get(machine.initramfs)) == INITRAMFS
 
 
+async def test_transfers_count_for_the_machine_of_the_token(world: World) -> None:
+    """From any address: the HTTP front sends some files at a time to one holder, so one token cannot take them all."""
+    machine = await booting(world)
+    answers = [await machine.get(machine.kernel), await machine.get(machine.initramfs, client=NEIGHBOR)]
+    assert len({answer.holder for answer in answers}) == 1
+    assert answers[0].holder
+
+
 async def test_a_range_is_206_and_one_outside_416(world: World) -> None:
     """A broken transfer continues where it stopped."""
     machine = await booting(world)

@@ -254,6 +254,7 @@ async def test_more_transfers_than_allowed_are_told_to_wait(tmp_path: Path) -> N
         writer.transport.abort()
 
 
+@pytest.mark.behaviour("Limits", "The holder of one boot token cannot take the image transfers of other machines.")
 async def test_one_machine_does_not_hold_all_transfers(tmp_path: Path) -> None:
     """Beyond its part the holder of a token gets 503 from any address, while another machine is sent its image."""
     files = Files(tmp_path)

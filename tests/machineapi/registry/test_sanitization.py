@@ -24,7 +24,7 @@ async def world(tmp_path: Path) -> World:
     made = World(tmp_path)
     await made.populate()
     await made.open("Sanitization")
-    status = {"tenant": "claim-uid", "sanitizationPolicy": "Purge"}
+    status = {"tenancy": {"claimRef": {"uid": "claim-uid"}, "data": "Erasing", "policy": "Purge"}}
     await made.api.patch_status(made.kinds.server, "s1", {"status": status})
     return made
 

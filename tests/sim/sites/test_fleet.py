@@ -1,10 +1,13 @@
 """A fleet is reproducible, scales to thousands, is discovered by its leases, and survives a restart."""
 
 import asyncio
+import base64
+import json
 import random
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +19,10 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.boot.errors import ImageError
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.kube.meta.clock import LoopClock
+from metal.machine.identity import identity_of_system
+from metal.machine.uuids import spellings
 from metal.sim.bmc.latency import Latency
+from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.images.local import LocalImages
 from metal.sim.images.registry import NAMES, FakeImage, ImageStore, fake_image
 from metal.sim.machine.hardware import hardware
@@ -276,3 +282,64 @@ def test_fake_images_keep_their_digests() -> None:
     one = ImageStore([]).add(fake_image("demo", "v1"))
     other = ImageStore([]).add(FakeImage("demo", b"k", b"i", tag="v1"))
     assert one != other
+
+
+async def _shown(bmc: SimBMC) -> dict[str, Any]:
+    """The system and the UUID of the manager, as this BMC shows them."""
+    credentials = bmc.machine.site.options
+    token = f"{credentials.username}:{credentials.password}".encode()
+    headers = {"authorization": f"Basic {base64.b64encode(token).decode()}"}
+    paths = ("/redfish/v1/Systems/1", "/redfish/v1/Managers/1")
+    system, manager = (json.loads(bmc.handle("GET", path, headers, None).body) for path in paths)
+    return {"uuid": system["UUID"], "serial": system["SerialNumber"], "manager": manager["UUID"]}
+
+
+async def test_a_machine_is_shown_by_as_many_bmcs_as_it_has() -> None:
+    """A second BMC has its own address and UUID, and shows the same system; unplugged, it is gone."""
+    fleet = rack(1)
+    (machine,) = fleet.machines
+    (first,) = fleet.bmcs.values()
+    second = fleet.add_bmc(machine)
+    one, other = await _shown(first), await _shown(second)
+    assert (one["uuid"], one["serial"]) == (other["uuid"], other["serial"])
+    assert one["manager"] != other["manager"]
+    assert list(fleet.bmcs) == [first.board.ip, second.board.ip]
+    fleet.remove_bmc(first)
+    assert list(fleet.bmcs) == [second.board.ip]
+
+
+async def test_a_mainboard_changes_the_identity_and_not_the_drives() -> None:
+    """New UUID, new serial number unless kept, a new BMC unless kept; the history follows the machine."""
+    fleet = rack(1)
+    (machine,) = fleet.machines
+    before, disks = machine.identity, machine.hardware.disks
+    kept = fleet.replace_mainboard(machine, keep_serial=True)
+    after = machine.identity
+    replaced = fleet.replace_mainboard(machine, keep_bmc=False)
+    assert (kept.machine, list(fleet.bmcs)) == (machine, [replaced.board.ip])
+    assert (before.serial, before.serial) == (after.serial, machine.identity.serial.removesuffix("R"))
+    assert len({before.uuid, after.uuid, machine.identity.uuid}) == 3
+    assert machine.hardware.disks == disks
+    (event,) = fleet.history.of(before.uuid, "mainboard")
+    assert event.details == {"becomes": after.uuid}
+
+
+async def test_drives_take_their_content_along() -> None:
+    """Serial numbers and data are exchanged."""
+    one, other = rack(2).machines
+    one.state.disk.marker = "secret"
+    mine = one.hardware.disks
+    one.swap_drives(other)
+    assert (one.state.disk.marker, other.state.disk.marker) == ("", "secret")
+    assert other.hardware.disks == mine
+
+
+async def test_a_bmc_reports_another_uuid_than_the_machine_has() -> None:
+    """With its bytes reversed, or one that many machines have, and no serial number."""
+    fleet = rack(1)
+    (machine,), (bmc,) = fleet.machines, fleet.bmcs.values()
+    machine.faults.flips_uuid = True
+    assert (await _shown(bmc))["uuid"] in spellings(machine.identity.uuid)[1:]
+    machine.faults.shares_uuid = True
+    shown = await _shown(bmc)
+    assert identity_of_system(shown["uuid"], "Simulated", shown["serial"]).key == ""

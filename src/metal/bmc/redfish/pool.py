@@ -3,7 +3,8 @@
 `get` takes a BMCEndpoint and returns the client that was created for its key, or a new one. The pool remembers the
 endpoint of each client: when the address, credentials or trust of a BMC change, the old client logs out in the
 background and a new one takes its place. Sharing one client keeps one session for each BMC and makes the client's
-limits (one write, two reads at a time) hold for all callers together. Nothing is sent until the first request.
+limits (one write, two reads at a time) hold for all callers together. BMCs that do not answer share a small budget
+(`silent`). Nothing is sent until the first request.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from metal.bmc.calls import RecordedBMC, Target
 from metal.bmc.metrics import Metrics
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.redfish.client import RedfishBMC
+from metal.bmc.redfish.silent import SilentBMCs
 from metal.bmc.vendors import error_type
 from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
 from metal.redfish.tls import first_fingerprint
@@ -53,7 +55,8 @@ class RedfishPool:
     """Implements metal.bmc.pool.Pool. Connections and sessions are opened with the first request.
 
     Args: permit raises when no BMC may be changed now; it is called right before each change, logins excepted.
-    registry, if given, gets the metrics of requests to BMCs.
+    registry, if given, gets the metrics of requests to BMCs. silent_budget is how many requests to BMCs that did not
+    answer the last one are in flight at a time.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class RedfishPool:
         limits: Limits | None = None,
         permit: Permit = lambda: None,
         registry: CollectorRegistry | None = None,
+        silent_budget: int = 16,
     ) -> None:
+        self._silent = SilentBMCs(silent_budget)
         self._make_transport, self._certificate_of = transport_factory, certificate_of
         self._limits, self._permit = limits or Limits(), permit
         self._entries: dict[str, _Entry] = {}
@@ -122,6 +127,7 @@ class RedfishPool:
             await asyncio.gather(*late, return_exceptions=True)
 
     def _connect(self, endpoint: BMCEndpoint) -> _Entry:
+        self._silent.answered(endpoint.key)  # another address or other credentials: nothing is known about it
         address = f"[{endpoint.address}]" if ":" in endpoint.address else endpoint.address
         target = Target(endpoint.key, self._metrics)
 
@@ -130,7 +136,7 @@ class RedfishPool:
             target.observe(method, outcome, seconds)
 
         client = RedfishClient(
-            self._make_transport(endpoint),
+            self._silent.guard(endpoint.key, self._make_transport(endpoint)),
             origin=f"{endpoint.scheme}://{address}:{endpoint.port}",
             username=endpoint.username,
             password=endpoint.password,

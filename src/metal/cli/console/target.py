@@ -13,7 +13,8 @@ from metal.cli.machines.targets import Target, decoded
 from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
 from metal.cli.support.dynamic import Obj
-from metal.controllers.shared.bmc_endpoint import Problem, credentials, endpoint_address
+from metal.controllers.shared.bmc_endpoint import credentials, endpoint_address
+from metal.controllers.shared.problem import Problem
 from metal.kube.client.errors import NotFound
 
 SSH_PORT = 22
@@ -64,7 +65,7 @@ async def find(ctx: CommandContext, found: Target) -> ConsoleTarget:
     login = credentials(spec.secret, await _read(ctx, ctx.kinds.bmc_secret, spec.secret, BMCSecret))
     if isinstance(login, Problem):
         raise click.ClickException(login.message)
-    port = protocol.port if protocol is not None else SSH_PORT
+    port = (protocol.port if protocol is not None else 0) or SSH_PORT
     command = _command(protocol, spec.manufacturer)
     return ConsoleTarget(
         address, port, login.username, login.password, spec.secret, command, spec.keeper_kind, spec.keeper

@@ -18,6 +18,7 @@ from metal.cli.support.progress import Progress
 from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option, wait_until_deleted
 from metal.controllers.server.traits import traits_of
 from metal.kube.client.errors import NotFound
+from metal.machine import tenancy
 
 
 @click.command("release", epilog=EXITS)
@@ -76,8 +77,9 @@ def _free(claim_uid: str, before: Server) -> Awaited:
         server: Server = decoded(obj, Server)
         if problem := failed_since(server, before):
             raise click.ClickException(problem)
-        others = server.status.tenant not in ("", claim_uid)  # another claim is bound to it already
-        is_free = server.status.tenant == "" or server.status.state == State.RELEASED
+        tenant = tenancy.of(server).uid
+        others = tenant not in ("", claim_uid)  # another claim is bound to it already
+        is_free = tenant == "" or server.status.state == State.RELEASED
         if others or (is_free and traits_of(server.status.state).released):
             return ""
         return server.status.waiting_for or f"server {server.metadata.name} to be sanitized"

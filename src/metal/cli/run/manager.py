@@ -145,7 +145,8 @@ def elector_of(config: Config, client: HTTPClient) -> Elector:
 def _manager(
     config: Config, client: HTTPClient, cache: Path, elector: Elector | None, registry: CollectorRegistry
 ) -> Manager:
-    pool = RedfishPool(permit=elector.require, registry=registry) if elector else RedfishPool(registry=registry)
+    permit = elector.require if elector else lambda: None
+    pool = RedfishPool(permit=permit, registry=registry, silent_budget=config.silent_budget)
     prefixes = PrefixFile(Path(config.mac_prefixes_file) if config.mac_prefixes_file else None)
     return Manager(Parts(client, pool, config, prefixes, cache, registry=registry, elector=elector))
 

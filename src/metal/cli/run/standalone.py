@@ -44,7 +44,7 @@ class Standalone:
         self.api = EmbeddedAPI(data, system_clock, limits=config.connection_limits(), metrics=listeners)
         file = Path(config.mac_prefixes_file) if config.mac_prefixes_file else None
         prefixes = PrefixFile(file, extra=self.simulated.prefixes() if self.simulated else None)
-        pool = RedfishPool(registry=registry)
+        pool = RedfishPool(registry=registry, silent_budget=config.silent_budget)
         client = self.api.client()
         self.manager = Manager(
             Parts(client, pool, config, prefixes, data / "images", registry=registry, listeners=listeners)

@@ -222,11 +222,17 @@ FAILURES: dict[str, Advice] = {
     "BMCEndpointNotFound": Advice(
         "the Endpoint with the address of the BMC does not exist", "create it, or correct endpointRef"
     ),
+    "BMCSecretNotAllowed": Advice(
+        "the BMCSecret does not allow this BMC to use it, so no password is sent",
+        "list all BMCs that may use the BMCSecret in its allowedBMCs",
+    ),
+    "BMCSecretNotBound": Advice("the BMCSecret is being bound to the BMCs that use it"),
     "BMCSecretNotSet": Advice("no BMCSecret is set", "set bmcSecretRef.name"),
     "BMCSecretNotFound": Advice("the BMCSecret does not exist", "create it with the keys username and password"),
     "BMCAddressMissing": Advice(
         "the address of the BMC is not known", "set it, or let the DHCP server report the lease of the BMC"
     ),
+    "BMCPortNotSet": Advice("the port of the BMC's management service is 0", "set protocol.port, usually to 443"),
     "BMCAddressNotAllowed": Advice(
         "the address of the BMC is in no network that the configuration allows for BMCs, so it is not contacted",
         "correct the address, or add its network to enrolment.networks of the configuration",
@@ -255,6 +261,8 @@ MISMATCHES: dict[str, Advice] = {
     "Claimed": Advice("are bound to other claims", "release one: metalctl release {claim}"),
     "NotAvailable": Advice("are not available", "see what a server waits for: metalctl why server/{name}"),
     "Cordoned": Advice("are cordoned", "metalctl uncordon {name}"),
+    "NotManaged": Advice("are not managed by the operator", "remove the annotation operation of server {name}"),
+    "OlderClaimFirst": Advice("are free, and an older claim gets them first", "wait, or delete the older claim"),
     "BMCUnreachable": Advice("have an unreachable BMC", "metalctl why server/{name}"),
     "Tainted": Advice(
         "have a taint that the claim does not tolerate",
@@ -271,6 +279,9 @@ CLAIMS: dict[str, Advice] = {
     "ServerLost": Advice("the server of the claim was deleted or unbound", "create another claim"),
     "ServerParked": Advice(
         "the server is parked; the operator does not control its power", "unpark the server: metalctl unpark SERVER"
+    ),
+    "ServerNotManaged": Advice(
+        "an annotation of the server makes the operator ignore it", "remove the annotation operation of the server"
     ),
     "ServerInError": Advice("the server is in state Error", "see the server below, or metalctl why server/NAME"),
     "BootConfigurationNameTaken": Advice(

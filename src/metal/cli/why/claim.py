@@ -15,6 +15,7 @@ from metal.cli.why.explanation import Explanation, ago, stamp
 from metal.controllers.claim.matching import mismatch, selector_problem
 from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.maintenance.queue_order import NEEDED, REASON, is_approved
+from metal.controllers.shared.condition_types import RECONCILED
 from metal.kube.meta.conditions import find
 from metal.kube.meta.selectors import from_object
 
@@ -66,6 +67,9 @@ def _false_conditions(explanation: Explanation, claim: ServerClaim) -> None:
     seen = set()
     for condition in claim.status.conditions:
         known = CLAIMS.get(condition.reason)
+        if (condition.type, condition.status) == (RECONCILED, "False"):
+            explanation.doing.append(f"Reconciled is False ({condition.reason}): {condition.message}.")
+            continue
         if condition.status == "True" or condition.reason in seen or known is None:
             continue
         seen.add(condition.reason)

@@ -13,6 +13,7 @@ from metal.cli.why.remedies import remedies
 from metal.controllers.server.duplicates import IN_CHARGE
 from metal.controllers.server.finalize import IGNORE
 from metal.controllers.server.reasons import ConditionType
+from metal.machine import tenancy
 
 _EXPLAINED_ELSEWHERE = ("Ready", "Sanitized", "DriveOwed")
 """Conditions whose content other sentences have."""
@@ -93,7 +94,7 @@ def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
         explanation.tried.append(_boot(status.boot_window, now))
     if status.power_request is not None:
         explanation.tried.append(_power(status.power_request, now))
-    boot = status.claim_boot
+    boot = tenancy.of(server).boot
     if boot is not None and boot.booted_at is not None:
         explanation.tried.append(f"The claim's image {boot.image or '(unknown)'} booted {ago(boot.booted_at, now)}.")
         if boot.requested_generation > boot.boot_generation:

@@ -7,18 +7,26 @@ from metal.bmc.errors import BMCAuthError, BMCError
 from metal.controllers.bmc.check import report_failure
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
-from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc
+from metal.controllers.shared import secret_use
+from metal.controllers.shared.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
 from metal.controllers.shared.condition_types import RESET
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL
+from metal.controllers.shared.problem import Problem
+from metal.controllers.shared.secret_use import NOT_BOUND
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta import permissions
 from metal.kube.meta.conditions import find, is_true
+from metal.machine.report import normal_mac
+
+MAC_VALID = "MACAddressValid"
+"""Condition of a BMC whose spec has, or had, a malformed MAC address."""
 
 
 async def resolve_endpoint(scope: Scope) -> Result | None:
     """Resolve the endpoint. What is missing is reported in the condition Ready; its creation causes the next pass."""
     await _read_ca(scope)
+    not_allowed = await _bind_secret(scope)
     found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
     _show_address(scope)
     if isinstance(found, Problem) and found.reason == NOT_PINNED:
@@ -27,6 +35,8 @@ async def resolve_endpoint(scope: Scope) -> Result | None:
         except BMCError as exc:
             return report_failure(scope, exc)
         found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
+    if isinstance(found, Problem) and found.reason == NOT_BOUND:
+        found = not_allowed or found
     if isinstance(found, Problem):
         scope.state(PENDING_APPROVAL if found.reason == PENDING_APPROVAL else "Pending", found.message)
         scope.report("Ready", False, found.reason, found.message)
@@ -77,7 +87,26 @@ def _show_address(scope: Scope) -> None:
         return
     if scope.status.ip is not None and source.ip != scope.status.ip:
         scope.set(refused=None)  # another device may have this address
-    scope.set(mac_address=source.mac_address, ip=source.ip or None)
+    mac = source.mac_address if normal_mac(source.mac_address) else ""
+    scope.set(mac_address=mac, ip=source.ip or None)
+    if source.mac_address and not mac:
+        text = (
+            f"macAddress {source.mac_address[:64]!r} is not a MAC address (six pairs of hexadecimal digits), and is not"
+            " used: spec.access cannot be changed, so create the BMC again with the correct address, or without one"
+        )
+        scope.report(MAC_VALID, False, "Malformed", text)
+    elif find(scope.status.conditions, MAC_VALID) is not None:
+        scope.report(MAC_VALID, True, "Valid", "the MAC address is valid, or is not set")
+
+
+async def _bind_secret(scope: Scope) -> Problem | None:
+    """Bind the BMCSecret to its first users, before a password is sent."""
+    deps, secret = scope.deps, scope.secret
+    annotation = deps.defaults.policy.bound_to
+    if secret is None or secret_use.is_bound(secret, annotation):
+        return None
+    users = secret_use.users_of(secret.metadata.name, deps.bmcs, deps.servers)
+    return await secret_use.bind(scope.context, deps.secrets, users, secret, annotation)
 
 
 async def _read_ca(scope: Scope) -> None:

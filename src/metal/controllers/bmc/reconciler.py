@@ -35,6 +35,7 @@ from metal.controllers.bmc import (
 from metal.controllers.bmc.dns import ensure_record
 from metal.controllers.bmc.scope import Deps, Scope
 from metal.controllers.shared.bmc_events import received_recently
+from metal.controllers.shared.reconciled import reporting
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
@@ -62,9 +63,9 @@ class BMCReconciler:
             return result
         if scope.operation == IGNORE:
             return Done()
-        result = restart.limit_requeue(scope, await self._run_phases(scope))
-        await ensure_record(scope)  # also when the BMC does not answer: administrators then need its name most
-        await scope.commit()
+        async with reporting(scope):
+            result = restart.limit_requeue(scope, await self._run_phases(scope))
+            await ensure_record(scope)  # also when the BMC does not answer: administrators then need its name most
         return result
 
     async def _run_phases(self, scope: Scope) -> Result:

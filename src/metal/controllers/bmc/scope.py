@@ -26,8 +26,6 @@ from metal.kube.client.discovery import Discovery
 from metal.kube.meta.objects import Key, key_of
 from metal.machine.system_lease import SystemLeases
 
-BY_SECRET = "bmc-secret"  # noqa: S105  an index
-"""Index of BMCs by the name of their BMCSecret."""
 BY_ENDPOINT = "bmc-endpoint"
 """Index of BMCs by the name of their Endpoint."""
 
@@ -41,8 +39,6 @@ class Memo:
     """The endpoint whose credentials the BMC refused last."""
     bmc_endpoint: BMCEndpoint | None = None
     """The last complete one: Endpoint and BMCSecret may be deleted before their BMC."""
-    labels: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Labels that were applied last, by name of the Server."""
     subscribed_at: float = float("-inf")
     """Loop time at which the event subscription was checked last."""
     record: tuple[dict[str, Any], str] | None = None

@@ -17,9 +17,13 @@ condition Enrolled summarizes all systems.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
+import msgspec
+
 from metal.api.kinds import Kinds
+from metal.api.names import BMC_LABELS
 from metal.api.server import Server
 from metal.bmc.systems import SystemInfo
 from metal.controllers.bmc.scope import Scope
@@ -220,7 +224,7 @@ async def _create(scope: Scope, shown: Shown) -> Server:
         scope.deps.servers.observe(other)
         return other
     body = {
-        "metadata": {"name": name, "ownerReferences": [controller_reference(scope.obj, scope.kind)]},
+        "metadata": _metadata(scope, name),
         "spec": {
             "systemUUID": shown.system.uuid.lower(), "systemURI": shown.system.uri, "bmcRef": {"name": scope.name},
         },
@@ -259,6 +263,14 @@ def _number_of(scope: Scope, shown: Shown) -> int | None:
     return next((number for known, number in scope.status.systems.items() if _key_of(known) == key), None)
 
 
+def _metadata(scope: Scope, name: str) -> dict[str, Any]:
+    """Metadata of a new Server; of a BMC without labels there are none to apply."""
+    metadata: dict[str, Any] = {"name": name, "ownerReferences": [controller_reference(scope.obj, scope.kind)]}
+    if not scope.obj.metadata.labels:
+        metadata["annotations"] = {_digest_key(scope): _digest({})}
+    return metadata
+
+
 def _free_number(scope: Scope) -> int:
     """The smallest number that no system has and whose name is free."""
     given = set(scope.status.systems.values())
@@ -294,13 +306,26 @@ async def _update(scope: Scope, server: Server, system: SystemInfo) -> Server:
 
 
 async def _apply_labels(scope: Scope, server: Server) -> None:
-    """Apply the BMC's labels server-side: a label removed from the BMC is removed from the Server, others stay."""
-    name, labels = server.metadata.name, dict(scope.obj.metadata.labels)
-    if scope.memo.labels.get(name, {}) == labels:
+    """Apply the BMC's labels server-side: a label removed from the BMC is removed from the Server, others stay.
+
+    The digest of the labels that were applied last is on the Server itself, so that a label that was removed while no
+    manager ran is removed too, and nothing is applied while nothing changed.
+    """
+    labels, meta = scope.obj.metadata.labels, server.metadata
+    digest = _digest(labels)
+    if meta.annotations.get(_digest_key(scope)) == digest and labels.items() <= meta.labels.items():
         return
-    body = {"metadata": {"name": name, "labels": labels}}
-    scope.deps.servers.observe(await scope.context.client.apply(scope.context.kinds.server, body, manager=MANAGER))
-    scope.memo.labels[name] = labels
+    metadata = {"name": meta.name, "labels": dict(labels), "annotations": {_digest_key(scope): digest}}
+    fresh = await scope.context.client.apply(scope.context.kinds.server, {"metadata": metadata}, manager=MANAGER)
+    scope.deps.servers.observe(fresh)
+
+
+def _digest_key(scope: Scope) -> str:
+    return scope.context.kinds.key(BMC_LABELS)
+
+
+def _digest(labels: Mapping[str, str]) -> str:
+    return blake2b(msgspec.json.encode(dict(labels), order="sorted"), digest_size=8).hexdigest()
 
 
 async def _report_missing(scope: Scope, server: Server, outcome: Outcome) -> None:

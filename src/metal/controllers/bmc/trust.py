@@ -14,7 +14,8 @@ from metal.api.names import OPERATION
 from metal.bmc.errors import BMCCertificateChanged, BMCError, BMCHostKeyChanged, BMCTimeout
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared import host_key as hostkey
-from metal.controllers.shared.bmc_endpoint import FirstUse, Problem, address_of_bmc, is_encrypted, trust_of
+from metal.controllers.shared.bmc_endpoint import FirstUse, address_of_bmc, is_encrypted, trust_of
+from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
 

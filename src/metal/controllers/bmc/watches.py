@@ -10,11 +10,13 @@ from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.reconciler import BMCReconciler
-from metal.controllers.bmc.scope import BY_ENDPOINT, BY_SECRET, Deps
+from metal.controllers.bmc.scope import BY_ENDPOINT, Deps
 from metal.controllers.bmc.settings import BMCSettings
+from metal.controllers.shared import secret_use
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.indexes import BY_BMC, BY_IDENTITY, bmc_index, identity_index
 from metal.controllers.shared.scope import Context
+from metal.controllers.shared.secret_use import BY_SECRET
 from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.predicates import spec_or_metadata_changed
@@ -39,7 +41,8 @@ def setup_bmcs(
         secrets=runtime.informer(kinds.bmc_secret), endpoints=runtime.informer(kinds.endpoint),
         servers=runtime.informer(kinds.server), discovery=Discovery(context.client), template=template,
     )  # fmt: skip
-    deps.bmcs.add_index(BY_SECRET, _secret_name)
+    deps.bmcs.add_index(BY_SECRET, secret_use.bmc_index)
+    deps.servers.add_index(BY_SECRET, secret_use.server_index)
     deps.bmcs.add_index(BY_ENDPOINT, _endpoint_name)
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_IDENTITY, identity_index(kinds))
@@ -52,10 +55,6 @@ def setup_bmcs(
     controller.watches(deps.endpoints, lambda endpoint: _bmcs_of_endpoint(deps, endpoint), spec_or_metadata_changed)
     controller.watches(deps.servers, owner_keys(kinds.bmc), _system_changed)
     return reconciler
-
-
-def _secret_name(bmc: BMC) -> Iterable[str]:
-    return (bmc.spec.bmc_secret_ref.name,)
 
 
 def _endpoint_name(bmc: BMC) -> Iterable[str]:

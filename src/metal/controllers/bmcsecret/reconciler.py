@@ -5,7 +5,8 @@ import base64
 from metal.api.bmc import BMCSecret, BMCSecretStatus
 from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION
-from metal.controllers.shared.bmc_endpoint import Problem, credentials
+from metal.controllers.shared.bmc_endpoint import credentials
+from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Done, Result

@@ -6,12 +6,14 @@ from typing import Any
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.claim_boot import booted_generation, has_booted, requests_boot
 from metal.api.kinds import Kinds
-from metal.api.server import ClaimBoot, Server
+from metal.api.server import Server
+from metal.api.tenancy import ClaimBoot
 from metal.controllers.claim.scope import ClaimScope
 from metal.controllers.shared import boot_config as shared
 from metal.kube.meta.objects import key_of
 from metal.kube.meta.ownership import controller_of, controller_reference
 from metal.kube.meta.permissions import APPLY, Permission, blocks, disowns
+from metal.machine import tenancy
 
 
 async def reconcile(scope: ClaimScope, server: Server) -> None:
@@ -24,7 +26,8 @@ async def reconcile(scope: ClaimScope, server: Server) -> None:
             return
         await shared.drop(scope.context, config)  # left by a former claim of this name, and not garbage-collected yet
         config = None
-    if has_booted(server.status.claim_boot, claim) and not requests_boot(claim, server.status.claim_boot):
+    booted = tenancy.of(server).boot
+    if has_booted(booted, claim) and not requests_boot(claim, booted):
         _report_differences(scope, server, config)
         return
     desired = _desired(scope, server)
@@ -53,7 +56,7 @@ def _report_name_taken(scope: ClaimScope, config: ServerBootConfiguration) -> No
 
 
 def _report_differences(scope: ClaimScope, server: Server, config: ServerBootConfiguration | None) -> None:
-    claim, boot = scope.claim, server.status.claim_boot
+    claim, boot = scope.claim, tenancy.of(server).boot
     differences = _differences(claim, boot or ClaimBoot(), config)
     if not differences:
         scope.report("Current", True, "Current", "the server booted what the claim describes")

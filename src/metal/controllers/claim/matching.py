@@ -1,18 +1,20 @@
 """Decides whether a claim may have a server, and explains why not. Pure functions.
 
-A server matches when name and labels are those that the claim asks for, no other claim holds it, it is Available and
-powered off, it is schedulable (not `unclaimable`), its BMC is reachable, and the claim tolerates its NoBind taints.
+A server matches when name and labels are those that the claim asks for, no other claim holds it, the operator manages
+it (no operation=ignore), it is Available and powered off, it is schedulable (not `unclaimable`), its BMC is reachable,
+and the claim tolerates its NoBind taints.
 The checks run in this order, and the first that fails names the reason. When no server matches, the reasons are
 counted, and the condition Bound reports the counts.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
+from metal.api.names import IGNORING, OPERATION
 from metal.api.server import Server
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.traits import traits_of
@@ -70,7 +72,7 @@ def mismatch(claim: ServerClaim, server: Server) -> Mismatch | None:
     """Why the claim cannot have this server, or None when it can."""
     if not selects(claim, server):
         return Mismatch("NoMatch", "labels or name do not match")
-    checks = (_held, _not_available, _cordoned, _unready)
+    checks = (_held, _ignored, _not_available, _cordoned, _unready)
     for check in checks:
         if (found := check(claim, server)) is not None:
             return found
@@ -82,6 +84,16 @@ def _held(claim: ServerClaim, server: Server) -> Mismatch | None:
     if ref is None or (ref.namespace, ref.name) == (claim.metadata.namespace, claim.metadata.name):
         return None
     return Mismatch("Claimed", "held by another claim")
+
+
+def is_ignored(server: Server) -> bool:
+    """True while an annotation makes the operator ignore the server. The API group before the name is configurable."""
+    notes = server.metadata.annotations
+    return any(value in IGNORING and key.rpartition("/")[2] == OPERATION for key, value in notes.items())
+
+
+def _ignored(claim: ServerClaim, server: Server) -> Mismatch | None:
+    return Mismatch("NotManaged", "not managed (annotation operation=ignore)") if is_ignored(server) else None
 
 
 def _not_available(claim: ServerClaim, server: Server) -> Mismatch | None:
@@ -145,11 +157,18 @@ class Choice:
         return f"none of {total} servers fits: " + "; ".join(parts)
 
 
-def choose(claim: ServerClaim, servers: Iterable[Server]) -> Choice:
-    """The first of these servers that matches the claim; if none does, the reasons of all."""
+def choose(
+    claim: ServerClaim, servers: Iterable[Server], is_for_older: Callable[[Server], bool] = lambda _: False
+) -> Choice:
+    """The first of these servers that matches the claim; if none does, the reasons of all.
+
+    `is_for_older` tells whether an older claim waits for a server.
+    """
     choice = Choice()
     for server in servers:
         why = mismatch(claim, server)
+        if why is None and is_for_older(server):
+            why = Mismatch("OlderClaimFirst", "free, and an older claim waits for it")
         if why is None:
             return Choice(server)
         choice.mismatches[why] += 1

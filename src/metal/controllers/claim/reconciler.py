@@ -1,18 +1,20 @@
 """One pass over one ServerClaim: binds it to a Server, writes its boot configuration, and reports its progress.
 
 Binding: candidates come from the informer cache in the claim's own order, and `matching` selects the first that
-matches. That server is read again from the API, since the cache may be behind, and the Lease of its machine confirms
-that no other Server acts on it. It is reserved with a single patch of spec.serverClaimRef, guarded by resourceVersion:
-of two claims that select the same server one patch fails with Conflict, and that claim selects again. Then
-spec.serverRef of the claim names the server. Only the claim's UID in the server's status proves who holds
-it, since a deleted claim may be created again under the same name.
+matches and that no older claim gets (`waiting`). That server is read again from the API, since the cache may be behind,
+and the Lease of its machine confirms that no other Server acts on it. It is reserved with a single patch of
+spec.serverClaimRef, guarded by resourceVersion: of two claims that select the same server one patch fails with
+Conflict, and that claim selects again. Then spec.serverRef of the claim names the server. Only the claim's UID in the
+server's status proves who holds it, since a deleted claim may be created again under the same name.
 
 A bound claim stays bound to its server: when the server is taken from it or deleted, the claim is Unbound with reason
 ServerLost and gets no other server, as its data was on the lost one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 from metal.api.claim import ServerClaim
 from metal.api.claim_boot import booted_generation, has_booted, requests_boot
@@ -26,12 +28,14 @@ from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_CLAIM
+from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.permissions import Permission, follows
+from metal.machine import tenancy
 from metal.machine.system_lease import NotInCharge, Unidentified
 
 _ATTEMPTS = 4
@@ -43,6 +47,8 @@ class ServerClaimReconciler:
     """Binds claims to servers. Level-triggered; two claims never get the same server."""
 
     deps: ClaimDeps
+    wake: Callable[[Key], None] = lambda _: None
+    """Queues a key; set when the reconciler is wired to its controller."""
     _order: CandidateOrder = field(default_factory=CandidateOrder)
 
     def __post_init__(self) -> None:
@@ -63,10 +69,10 @@ class ServerClaimReconciler:
             _report_reserved_namespace(scope)
             await scope.commit()
             return Done()
-        server = self._held_server(claim) or await self._bind(scope)
-        if server is not None:
-            await self._report_bound(scope, server)
-        await scope.commit()
+        async with reporting(scope):
+            server = self._held_server(claim) or await self._bind(scope)
+            if server is not None:
+                await self._report_bound(scope, server)
         return Done() if server is not None else Requeue(self.deps.context.jitter(self.deps.settings.resync))
 
     async def _remove_finalizer(self, claim: ServerClaim) -> None:
@@ -89,25 +95,38 @@ class ServerClaimReconciler:
             scope.phase("Unbound", "a valid selector")
             scope.report("Bound", False, ClaimReason.INVALID_SELECTOR, problem)
             return None
-        choice = matching.choose(claim, self._candidates(claim))
+        return await self._bind_first(scope)
+
+    async def _bind_first(self, scope: ClaimScope) -> Server | None:
+        """Reserve the first server that matches and that no older claim gets; report why there is none."""
         for _ in range(_ATTEMPTS):
+            choice = matching.choose(
+                scope.claim, self._candidates(scope.claim), partial(self._is_for_older, scope.claim)
+            )
             if choice.server is None:
-                break
+                scope.phase("Unbound", "a matching server")
+                scope.report("Bound", False, choice.reason, choice.message)
+                return None
             server = await self._reserve(scope, choice.server.metadata.name)
             if server is not None:
                 return server
-            choice = matching.choose(claim, self._candidates(claim))
-        if choice.server is not None:
-            raise Conflict("every selected server changed before it could be reserved")
-        scope.phase("Unbound", "a matching server")
-        scope.report("Bound", False, choice.reason, choice.message)
-        return None
+        raise Conflict("every selected server changed before it could be reserved")
 
     def _candidates(self, claim: ServerClaim) -> Iterator[Server]:
         """The servers that the claim may have, in the claim's order."""
         ref = claim.spec.server_ref
-        names = self._order.names(claim) if ref is None else (ref.name,)
+        names: Iterable[str] = self._order.names(claim) if ref is None else (ref.name,)
+        if ref is None and (promised := self.deps.waiting.promised(key_of(claim))):
+            names = chain((promised,), (name for name in names if name != promised))
         return (server for name in names if (server := self.deps.servers.get(Key(name))) is not None)
+
+    def _is_for_older(self, claim: ServerClaim, server: Server) -> bool:
+        """True when an older claim gets this server; that claim is woken, for it may not know of the server."""
+        if self.deps.waiting.may_take(claim, server):
+            return False
+        if (older := self.deps.waiting.getting(server.metadata.name)) is not None:
+            self.wake(older)
+        return True
 
     async def _reserve(self, scope: ClaimScope, name: str) -> Server | None:
         """Read the server from the API, and reserve it if it still matches; None when it does not.
@@ -146,6 +165,9 @@ class ServerClaimReconciler:
     async def _report_bound(self, scope: ClaimScope, server: Server) -> None:
         if scope.claim.spec.server_ref is None:
             await scope.patch({"spec": {"serverRef": {"name": server.metadata.name}}})
+        if matching.is_ignored(server):
+            _report_ignored(scope, server)
+            return
         if server.status.state == State.PARKED or self._is_parking(server):
             _report_parked(scope, server)
             return
@@ -155,6 +177,14 @@ class ServerClaimReconciler:
         scope.report("Bound", True, "Bound", f"bound to server {server.metadata.name}")
         _report_boot(scope, server)
         sanitization.report(scope, server)
+
+
+def _report_ignored(scope: ClaimScope, server: Server) -> None:
+    name, key = server.metadata.name, scope.context.kinds.key(OPERATION)
+    scope.phase("Bound", f"server {name}, which is not managed")
+    scope.report("Bound", True, "Bound", f"bound to server {name}")
+    text = f"server {name} has the annotation {key}=ignore: remove it to have the operator manage the server again"
+    scope.report("Ready", False, "ServerNotManaged", text)
 
 
 def _report_parked(scope: ClaimScope, server: Server) -> None:
@@ -187,7 +217,7 @@ def _is_held_by(claim: ServerClaim, server: Server) -> bool:
         return False
     if named is not None and named.name != server.metadata.name:
         return False
-    return server.status.tenant in ("", claim.metadata.uid) and server.status.state != State.CLEANUP
+    return tenancy.of(server).uid in ("", claim.metadata.uid) and server.status.state != State.CLEANUP
 
 
 def _can_never_bind(scope: ClaimScope, named: Server | None) -> bool:
@@ -212,7 +242,7 @@ def _can_never_bind(scope: ClaimScope, named: Server | None) -> bool:
 def _waiting_for(claim: ServerClaim, server: Server) -> str:
     if server.status.state == State.ERROR and server.status.failure is not None:
         return f"server {server.metadata.name}, which is in Error: {server.status.failure.message}"
-    booted = server.status.claim_boot
+    booted = tenancy.of(server).boot
     if requests_boot(claim, booted):
         return server.status.waiting_for or f"network boot {claim.spec.boot_generation}"
     if has_booted(booted) and server.status.power_state == claim.spec.power:
@@ -221,7 +251,7 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
 
 
 def _report_boot(scope: ClaimScope, server: Server) -> None:
-    claim, boot = scope.claim, server.status.claim_boot
+    claim, boot = scope.claim, tenancy.of(server).boot
     if boot is None or not has_booted(boot, claim):
         scope.report(BOOTED, False, "NotBooted", "the claim's image has not booted yet")
         if not _report_error(scope, server):

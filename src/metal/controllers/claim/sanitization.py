@@ -4,6 +4,7 @@ from metal.api.server import Server
 from metal.controllers.claim.scope import ClaimScope
 from metal.evidence.verdict import is_weaker
 from metal.kube.meta import conditions
+from metal.machine import tenancy
 
 HONORED = "SanitizationPolicyHonored"
 """Condition of a claim: its sanitizationPolicy applies; absent as long as it always did."""
@@ -11,8 +12,9 @@ HONORED = "SanitizationPolicyHonored"
 
 def report(scope: ClaimScope, server: Server) -> None:
     """Report a policy of the claim that is weaker than the one that applies, and the end of that."""
-    asked, applied = scope.claim.spec.sanitization_policy, server.status.sanitization_policy
-    if server.status.tenant != scope.claim.metadata.uid or not applied:
+    known = tenancy.of(server)
+    asked, applied = scope.claim.spec.sanitization_policy, known.policy
+    if known.uid != scope.claim.metadata.uid or not applied:
         return
     if asked and is_weaker(asked, applied):
         label = scope.deps.context.kinds.key("sanitization-policy")

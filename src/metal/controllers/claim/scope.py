@@ -6,6 +6,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim, ServerClaimSta
 from metal.api.server import Server
 from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.claim.settings import ClaimSettings
+from metal.controllers.claim.waiting import WaitingClaims
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.machine.system_lease import SystemLeases
@@ -20,6 +21,7 @@ class ClaimDeps:
     claims: Informer[ServerClaim]
     servers: Informer[Server]
     configs: Informer[ServerBootConfiguration]
+    waiting: WaitingClaims
     leases: SystemLeases = field(init=False)
 
     def __post_init__(self) -> None:

@@ -23,7 +23,8 @@ from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupp
 from metal.bmc.pool import BMCEndpoint
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
 from metal.controllers.endpoint.scope import EndpointDeps
-from metal.controllers.shared.bmc_endpoint import NOT_PINNED, Problem, endpoint_for_bmc
+from metal.controllers.shared.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
+from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.sessions import log_out
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import permissions
@@ -178,7 +179,7 @@ class Enrolment:
         if pin is not None:
             bmc = msgspec.structs.replace(bmc, status=msgspec.structs.replace(bmc.status, certificate=pin))
         data = {"username": credential.username.encode(), "password": credential.password.encode()}
-        secret = BMCSecret(metadata=bmc.metadata, data=data)
+        secret = BMCSecret(metadata=bmc.metadata, data=data, allowed_bmcs=(name,))
         found = endpoint_for_bmc(bmc, endpoint, secret, self._deps.defaults)
         if isinstance(found, Problem):
             raise NotReachable(found)
@@ -199,7 +200,7 @@ def secret_manifest(name: str, credential: Credential) -> dict[str, Any]:
     """The BMCSecret to create."""
     values = {"username": credential.username, "password": credential.password}
     data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
-    return {"metadata": {"name": name}, "data": data}
+    return {"metadata": {"name": name}, "data": data, "allowedBMCs": [name]}
 
 
 def bmc_manifest(name: str, prefix: Prefix, manager_uuid: str) -> dict[str, Any]:

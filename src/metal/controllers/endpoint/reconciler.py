@@ -17,6 +17,7 @@ from metal.controllers.endpoint.enrolment import CredentialsRefused, Enrolment, 
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps, EndpointScope
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, approval_text
+from metal.controllers.shared.reconciled import reporting
 from metal.controllers.shared.scope import StatusScope
 from metal.controllers.shared.sessions import explain
 from metal.kube.client.backoff import Backoff
@@ -50,9 +51,8 @@ class EndpointReconciler:
         scope = StatusScope(
             self.deps.context, self.deps.context.kinds.endpoint, self.deps.endpoints, endpoint, EndpointStatus()
         )
-        result = await self._step(scope)
-        await scope.commit()
-        return result
+        async with reporting(scope):
+            return await self._step(scope)
 
     async def _step(self, scope: EndpointScope) -> Result:
         digits = normalise(scope.obj.spec.mac_address)

@@ -20,6 +20,7 @@ from metal.controllers.maintenance import assignment, boot_config, claim_labels,
 from metal.controllers.maintenance.queue_order import Obstacle
 from metal.controllers.maintenance.scope import BY_MAINTENANCE, MaintenanceDeps, MaintenanceScope
 from metal.controllers.server.reasons import ConditionType, WaitFor
+from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -47,11 +48,10 @@ class ServerMaintenanceReconciler:
             return Done()
         scope, finalizer = MaintenanceScope(self.deps, maintenance), kinds.key("servermaintenance")
         finalizers = list(maintenance.metadata.finalizers)
-        if finalizer not in finalizers:
-            await scope.patch({"metadata": {"finalizers": [*finalizers, finalizer]}})
-        result = await self._step(scope)
-        await scope.commit()
-        return result
+        async with reporting(scope):
+            if finalizer not in finalizers:
+                await scope.patch({"metadata": {"finalizers": [*finalizers, finalizer]}})
+            return await self._step(scope)
 
     async def _step(self, scope: MaintenanceScope) -> Result:
         name = scope.obj.spec.server_ref.name

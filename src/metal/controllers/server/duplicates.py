@@ -20,6 +20,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.shared.indexes import BY_IDENTITY
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 from metal.machine.charge import has_tenancy, in_charge, tenancy_of
 from metal.machine.identity import Comparison, Identity, Relation, compare, identity_of, is_shared
 from metal.machine.system_lease import NotInCharge
@@ -155,7 +156,9 @@ def _undecided_text(scope: Scope, rivals: list[Rival]) -> str:
 
 def _tenant(server: Server) -> str:
     ref = server.spec.server_claim_ref
-    claim = f"claim {ref.namespace}/{ref.name}" if ref is not None else f"claim UID {server.status.tenant or 'unknown'}"
+    claim = (
+        f"claim {ref.namespace}/{ref.name}" if ref is not None else f"claim UID {tenancy.of(server).uid or 'unknown'}"
+    )
     return f"{server.metadata.name}: {claim}"
 
 

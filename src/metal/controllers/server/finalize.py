@@ -32,8 +32,8 @@ async def run(scope: Scope) -> Done | Requeue | None:
     return Done()
 
 
-IGNORE = (names.IGNORE, "ignore-propagated", "ignore-child-and-self")
-"""Operations that make the operator ignore a server; the last two are those of the Go operator, v0.7."""
+IGNORE = names.IGNORING
+"""Operations that make the operator ignore a server."""
 
 
 def is_ignored(scope: Scope) -> bool:

@@ -274,7 +274,7 @@ def _refusal(scope: Scope, operation: str) -> str:
     if not has_booted(scope):
         return "the claim's first boot, over the network, is still pending"
     claim = _claim(scope)
-    if claim is not None and requests_boot(claim, scope.status.claim_boot):
+    if claim is not None and requests_boot(claim, scope.tenancy.boot):
         return "the claim requests another network boot, which is still pending"
     return "its claim requests power Off, or no longer exists" * (_claims_power(scope) != PowerState.ON)
 

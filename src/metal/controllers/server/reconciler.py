@@ -23,7 +23,8 @@ from metal.controllers.server.states import (
     released,
     reserved,
 )
-from metal.controllers.server.tenancy import adoption, recreated
+from metal.controllers.server.tenancy import adoption, conversion, recreated
+from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
@@ -52,6 +53,7 @@ async def _remove_power(scope: Scope) -> None:
 
 
 _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
+    conversion.run,
     duplicates.hold,
     _remove_power,
     recreated.enter,
@@ -66,7 +68,8 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
 """Steps that need no BMC, so they work while the BMC does not answer. The first that returns a result ends the pass.
 
 The order matters:
-- `duplicates.hold` is the first: nothing is decided for a Server while another one acts on its machine.
+- `conversion.run` is first: it writes the record of tenancy, which the next steps read and change.
+- `duplicates.hold` comes before any decision: nothing is decided for a Server while another one acts on its machine.
 - `recreated.enter` is the first of the others that reads the state, because every later step relies on there being one.
 - `adoption.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
 - `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server
@@ -99,9 +102,9 @@ class ServerReconciler:
             return Done()
         scope = Scope(self.deps, server)
         try:
-            result = await self._decide(scope)
-            scope.generation_observed = not scope.is_blocked
-            await scope.commit()
+            async with reporting(scope):
+                result = await self._decide(scope)
+                scope.generation_observed = not scope.is_blocked
         except NotFound:
             if self.deps.servers.get(key) is None:  # deleted during this pass
                 return Done()

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from metal.api.bmc import BMC as BMCObject
 from metal.api.bmc import BMCSecret
-from metal.api.boot_window import Phase
+from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.common import ObjectRef
 from metal.api.endpoint import Endpoint
@@ -16,6 +18,7 @@ from metal.api.meta import Condition
 from metal.api.names import OPERATION
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
+from metal.api.tenancy import Tenancy
 from metal.bmc.boot import BootOverride
 from metal.bmc.pool import BMC, BMCEndpoint, Pool
 from metal.bmc.power import PowerState
@@ -32,8 +35,16 @@ from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
-from metal.machine import boot_window
+from metal.machine import boot_window, tenancy
 from metal.machine.system_lease import SystemLeases
+
+_LEARNED = frozenset({
+    "power_state", "indicator_led", "manufacturer", "model", "sku", "serial_number", "bios_version",
+    "total_system_memory", "processors", "storages", "network_interfaces", "failing_operations",
+})  # fmt: skip
+"""Fields that only repeat what the BMC showed."""
+_PROGRESS = frozenset({"waiting_for", "wait", "conditions", "sanitization_progress"})
+"""Fields that describe the pass, and are true unless it also decided something."""
 
 
 @dataclass
@@ -77,7 +88,7 @@ class Deps:
         self.leases = SystemLeases(context.client, context.kinds, self.settings.namespace, context.clock)
 
     def count_cleanup(self, sanitization: str) -> None:
-        """Count a server that left Cleanup, by its status.sanitization."""
+        """Count a server that left Cleanup, by the result of its sanitization."""
         self.context.metrics.recycled.labels(sanitization).inc()
 
 
@@ -123,6 +134,11 @@ class Scope(StatusScope[Server]):
         """The BMC's name for the system."""
         return self.server.spec.system_uri
 
+    @property
+    def tenancy(self) -> Tenancy:
+        """The record of tenancy, as it is pending."""
+        return tenancy.read(self.server.spec, self.status)
+
     def connected(self) -> BMC:
         """The BMC, which `connect.run` has attached."""
         if self.bmc is None:
@@ -150,7 +166,7 @@ class Scope(StatusScope[Server]):
 
     def transition(self, state: State, message: str, *, warning: bool = False) -> Requeue:
         """Enter a state; the next pass begins at once."""
-        if traits_of(state).closes_boot_window:
+        if traits_of(state).closes_boot_window and not self._is_erasing(state):
             self.close_window()
         self.set(
             state=state.value, since=self.now, wait=None, waiting_for="", power_request=None,
@@ -159,6 +175,11 @@ class Scope(StatusScope[Server]):
         self.condition(ConditionType.READY, False, state.value, message)
         self.record_event(state.value, message, warning=warning)
         return Requeue(0)
+
+    def _is_erasing(self, state: State) -> bool:
+        """True for the boot of an erasure that Cleanup continues, after an outage of the BMC."""
+        window = self.status.boot_window
+        return state is State.CLEANUP and window is not None and window.purpose == Purpose.SANITIZATION
 
     def fail(self, reason: str, message: str, operation: str = "") -> Requeue:
         """Enter Error: `message` says what failed, what was awaited, and what to do; the retry command is added.
@@ -264,6 +285,16 @@ class Scope(StatusScope[Server]):
         """Change metadata or spec now, guarded by resourceVersion; the pending status stays pending."""
         await super().patch(changes)
         self._is_latest = True
+
+    def keep_learned(self) -> None:
+        """Keep observations. A decision, such as another state, is kept only with the requests that belong to it."""
+        super().keep_learned()
+        old, new = self.server.status, self.status
+        changed = {name for name in new.__struct_fields__ if getattr(old, name) != getattr(new, name)}
+        if changed - _LEARNED - _PROGRESS:
+            self._events.clear()
+            learned = {name: getattr(new, name) for name in changed & _LEARNED}
+            self.status = msgspec.structs.replace(old, **learned)
 
     async def require_latest(self) -> None:
         """Have the API confirm, once in a pass, that this is the newest version of the server, and in charge.

@@ -54,6 +54,9 @@ class ServerSettings:
     """How long a sanitization may take besides erasing its largest drive; drives of an unknown size have only this."""
     sanitization_rate: int = 50_000_000
     """Bytes per second at which the largest drive must be erased; hard disks write three times that."""
+    sanitization_grace: float = 900.0
+    """How long a report is still awaited when nothing was done at the deadline of an erasure, because manager, API or
+    BMC was away; a probe asks again every 30 s, or after the five minutes at most that it was told to wait."""
     sanitization_poll: float = 15.0
     """How often the progress of an erasure is copied to the Server's status; evidence is written every 10 s at most."""
     sanitization_firmware: str = "None"

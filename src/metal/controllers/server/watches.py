@@ -13,7 +13,7 @@ from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.tenancy import owed_drives
-from metal.controllers.shared import bmc_events
+from metal.controllers.shared import bmc_events, secret_use
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.condition_types import BOOTED, RESET
 from metal.controllers.shared.indexes import (
@@ -59,6 +59,8 @@ def setup_servers(
         keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
     deps.servers.add_index(BY_BMC, bmc_index)
+    deps.servers.add_index(secret_use.BY_SECRET, secret_use.server_index)
+    deps.bmcs.add_index(secret_use.BY_SECRET, secret_use.bmc_index)
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.servers.add_index(BY_IDENTITY, identity_index(kinds))
     deps.claims.add_index(BY_SERVER, server_index)

@@ -6,20 +6,14 @@ from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import InlineBMC, Server
 from metal.bmc.pool import BMCEndpoint
+from metal.controllers.shared import secret_use
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, EnrolmentPolicy, approval_text
+from metal.controllers.shared.problem import Problem
 
 NOT_PINNED = "CertificateNotPinned"
 """Reason of the Problem that is solved by pinning the certificate that the BMC presents."""
 PROTOCOLS = ("Redfish", "RedfishLocal", "RedfishWithRegistryPatch")
 """Names of the only supported protocol; the Go operator's development variants mean the same here."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why a BMC cannot be reached as declared: a CamelCase reason, and a sentence with the correction."""
-
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -56,10 +50,11 @@ def endpoint_for_bmc(
         return Problem(PENDING_APPROVAL, f"waiting for {approval_text(bmc.metadata.name)}")
     spec, seen = bmc.spec, bmc.status.certificate
     trust = trust_of(spec.tls, defaults)
+    user = secret_use.user_of_bmc(bmc)
     if isinstance(trust, FirstUse):
         trust = Trust(verify=True, fingerprint=seen.sha256) if seen is not None else _NOT_PINNED
     address = address_of_bmc(bmc, endpoint)
-    return _resolve(bmc.metadata.name, address, spec.protocol, trust, spec.bmc_secret_ref.name, secret, defaults)
+    return _resolve(user, address, spec.protocol, trust, spec.bmc_secret_ref.name, secret, defaults)
 
 
 def address_of_bmc(bmc: BMC, endpoint: Endpoint | None) -> str | Problem:
@@ -83,11 +78,11 @@ def endpoint_for_inline(
     if inline is None:
         return Problem("BMCNotSet", "spec.bmcRef and spec.bmc are both empty: set one of them")
     address = _inline_address(inline, endpoint)
-    key = f"server/{server.metadata.name}"
+    user = secret_use.user_of_server(server)
     trust = trust_of(inline.tls, defaults)
     if isinstance(trust, FirstUse):
         trust = _without_pin(inline.tls, defaults)
-    return _resolve(key, address, inline.protocol, trust, inline.bmc_secret_ref.name, secret, defaults)
+    return _resolve(user, address, inline.protocol, trust, inline.bmc_secret_ref.name, secret, defaults)
 
 
 def endpoint_address(name: str, endpoint: Endpoint | None) -> str | Problem:
@@ -123,7 +118,7 @@ def _require_address(address: str, field_name: str) -> str | Problem:
 
 
 def _resolve(
-    key: str,
+    user: secret_use.User,
     address: str | Problem,
     protocol: Protocol,
     trust: "Trust | Problem",
@@ -134,6 +129,8 @@ def _resolve(
     if protocol.name not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         return Problem("ProtocolNotSupported", f"protocol.name is {protocol.name!r}; it must be one of {known}")
+    if not protocol.port:
+        return Problem("PortNotSet", "protocol.port is 0: set the port of the management service, usually 443")
     if isinstance(address, Problem):
         return address
     if outside := defaults.policy.outside(address):
@@ -141,12 +138,14 @@ def _resolve(
     login = credentials(secret_name, secret)
     if isinstance(login, Problem):
         return login
+    if secret is not None and (refused := secret_use.refusal(user, secret, defaults.policy.bound_to)) is not None:
+        return refused
     if isinstance(trust, Problem):
         if is_encrypted(protocol, defaults):
             return trust
         trust = Trust(verify=True)
     return BMCEndpoint(
-        key, address, protocol.port, (protocol.scheme or defaults.scheme).lower(), login.username, login.password,
+        user.name, address, protocol.port, (protocol.scheme or defaults.scheme).lower(), login.username, login.password,
         trust.verify, trust.ca_pem, trust.fingerprint,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from metal.api.kinds import METAL_GROUP
-from metal.api.names import APPROVAL
+from metal.api.names import APPROVAL, BOUND_TO
 
 PENDING, SERIAL_NUMBER, APPROVED = "pending", "serial-number", "approved"
 """Values of the annotation: nothing is sent; the serial number is compared; enrolled."""
@@ -41,6 +41,9 @@ class EnrolmentPolicy:
     """MAC addresses and serial numbers, in the form of `plain`."""
     annotation: str = f"{METAL_GROUP}/{APPROVAL}"
     """The annotation of a BMC, with its API group."""
+
+    bound_to: str = f"{METAL_GROUP}/{BOUND_TO}"
+    """The annotation of a BMCSecret, with its API group."""
 
     def outside(self, address: str) -> str:
         """Why a BMC may not be at this address; empty if it may."""

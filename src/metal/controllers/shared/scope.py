@@ -33,6 +33,10 @@ _DUE = 0.1
 """Seconds before the end of the pause from which a write is due: timers are not exact, and a shorter one only spins."""
 
 
+_LONGEST = 32768
+"""Characters of a condition's message (metav1.Condition); a longer one would make the status write fail."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What every reconciler works with."""
@@ -108,7 +112,7 @@ class StatusScope(Generic[T]):
             type=type,
             status="True" if status else "False",
             reason=reason,
-            message=message,
+            message=message[:_LONGEST],
             observed_generation=self.obj.metadata.generation,
         )
         self.set(conditions=set_condition(self.status.conditions, new, self.now))
@@ -154,6 +158,17 @@ class StatusScope(Generic[T]):
         pending = self.status
         self.adopt(fresh)
         self.status = pending
+
+    def keep_learned(self) -> None:
+        """The API refused a request of this pass: keep what may be committed nevertheless, by default everything.
+
+        status.observedGeneration stays, for the pass did not act on all of the spec.
+        """
+        self.generation_observed = False
+
+    def discard(self) -> None:
+        """Return to the status that was read or written last."""
+        self.status = self.obj.status or self._empty
 
     def adopt(self, obj: T) -> None:
         """Continue with a newer version of the object."""

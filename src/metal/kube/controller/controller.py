@@ -18,7 +18,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -88,7 +88,8 @@ def _group(api_version: str) -> str:
 class Controller:
     """Calls a reconcile function with keys, each key in one worker at a time.
 
-    An exception is retried with backoff, a Conflict quietly so. `deadline` (seconds) cancels a call that hangs.
+    An exception is retried with backoff, a Conflict quietly so. `deadline` (seconds) cancels a call that hangs. `order`
+    ranks keys that are ready at the same time.
     """
 
     def __init__(
@@ -100,12 +101,13 @@ class Controller:
         deadline: float = 60.0,
         rng: random.Random | None = None,
         metrics: Metrics | None = None,
+        order: Callable[[Key], Any] | None = None,
     ) -> None:
         self.name = name
         self.informers: list[Informer[Object]] = []
         self._mappings: list[Callable[[], None]] = []
         self._ended: list[Callable[[Key], None]] = []
-        self.queue: WorkQueue[Key] = WorkQueue(rng=rng)
+        self.queue: WorkQueue[Key] = WorkQueue(rng=rng, order=order)
         self._reconcile, self._workers, self._deadline = reconcile, workers, deadline
         self._log = _log.bind(controller=name)
         self._metrics = metrics or Metrics(CollectorRegistry())

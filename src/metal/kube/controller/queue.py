@@ -1,8 +1,8 @@
 """A queue of keys with de-duplication, delays and per-key backoff; behaves like client-go's, on one event loop.
 
 In come keys: informers add what has changed (`add`), reconcilers what has to be looked at later (`add_after`), and
-controllers what has failed (`add_rate_limited`). Out go keys, in the order in which they became ready, to the workers
-that wait in `get`; each worker returns its key with `done`.
+controllers what has failed (`add_rate_limited`). Out go keys, in the order in which they became ready (or that of
+`order`, when given), to the workers that wait in `get`; each worker returns its key with `done`.
 
 The queue remembers three things about a key. *Dirty*: it was added and no worker has taken it since; adding it again
 changes nothing. *Processing*: a worker holds it; a key added meanwhile is dirty, but becomes ready only at `done`, so
@@ -14,11 +14,13 @@ reconcile. Nothing is persisted: `shut_down` drops everything, and after `reopen
 """
 
 import asyncio
+import heapq
+import itertools
 import math
 import random
 from collections import deque
-from collections.abc import Hashable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -56,13 +58,23 @@ class WorkQueue(Generic[K]):
     """Hands each key to at most one worker at a time; a key added while it is worked on comes back after `done`.
 
     base and cap bound the backoff of `add_rate_limited`, in seconds; the wait is drawn from the upper half.
-    The attribute observer is called at each step.
+    The attribute observer is called at each step. order, when given, maps a key to its rank: of the keys that are ready
+    the smallest rank goes first.
     """
 
-    def __init__(self, *, rng: random.Random | None = None, base: float = 0.1, cap: float = 60.0) -> None:
+    def __init__(
+        self,
+        *,
+        rng: random.Random | None = None,
+        base: float = 0.1,
+        cap: float = 60.0,
+        order: Callable[[K], Any] | None = None,
+    ) -> None:
         self._rng = rng or random.Random()
         self._base, self._cap = base, cap
-        self._ready: deque[K] = deque()
+        self._ready: list[tuple[Any, int, K]] = []
+        self._order = order or (lambda _: 0)
+        self._pushed = itertools.count()
         self._dirty: dict[K, float] = {}
         self._processing: dict[K, float] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
@@ -151,7 +163,7 @@ class WorkQueue(Generic[K]):
             if self._ready:
                 break
             await self._wait()
-        key = self._ready.popleft()
+        _, _, key = heapq.heappop(self._ready)
         now = _now()
         self.observer.taken(now - self._dirty.pop(key))
         self._processing[key] = now
@@ -186,7 +198,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def _push(self, key: K) -> None:
-        self._ready.append(key)
+        heapq.heappush(self._ready, (self._order(key), next(self._pushed), key))
         self._wake()
 
     def _wake(self) -> None:

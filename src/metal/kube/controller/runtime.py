@@ -16,7 +16,7 @@ from metal.kube.controller.controller import Controller, Reconcile
 from metal.kube.controller.metrics import Metrics
 from metal.kube.controller.tasks import Crashed, Tasks, first
 from metal.kube.controller.workers import Workers
-from metal.kube.meta.objects import Kind, Object
+from metal.kube.meta.objects import Key, Kind, Object
 
 T = TypeVar("T", bound=Object)
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -60,10 +60,21 @@ class Runtime:
                 self._sources.spawn(kind.plural, informer.run)
         return cast("Informer[T]", informer)
 
-    def controller(self, name: str, reconcile: Reconcile, *, workers: int = 4, deadline: float = 60.0) -> Controller:
-        """Add a controller, to be started with the rest. `deadline` bounds one reconcile, in seconds."""
+    def controller(
+        self,
+        name: str,
+        reconcile: Reconcile,
+        *,
+        workers: int = 4,
+        deadline: float = 60.0,
+        order: Callable[[Key], Any] | None = None,
+    ) -> Controller:
+        """Add a controller, to be started with the rest. `deadline` bounds one reconcile, in seconds.
+
+        `order` ranks keys that are ready at the same time; without it the one that was ready first is first.
+        """
         controller = Controller(
-            name, reconcile, workers=workers, deadline=deadline, rng=self._fork(), metrics=self.metrics
+            name, reconcile, workers=workers, deadline=deadline, rng=self._fork(), metrics=self.metrics, order=order
         )
         self._workers.add(controller)
         return controller

@@ -22,6 +22,7 @@ from metal.sim.bmc.events import SimEvents
 from metal.sim.bmc.latency import Latency
 from metal.sim.bmc.redfish_errors import Refusal
 from metal.sim.bmc.sessions import Full, Sessions
+from metal.sim.machine.identity import Board
 from metal.sim.machine.machine import RESETS, Busy, Machine
 from metal.sim.machine.state import Override
 
@@ -35,24 +36,33 @@ _ACTIONS = {tree.SYSTEM_RESET: RESETS, tree.MANAGER_RESET: tree.MANAGER_RESETS}
 
 
 class SimBMC:
-    """The management controller of one machine. `requests` counts requests by method."""
+    """A management controller of one machine. `requests` counts requests by method.
 
-    def __init__(self, machine: Machine) -> None:
+    `machine` may be changed at run time: the address then leads to another machine. `board` identifies the controller;
+    unless given, it is the machine's first one.
+    """
+
+    def __init__(self, machine: Machine, board: Board | None = None) -> None:
         self.machine = machine
+        first = machine.identity
+        self.board = board or Board(first.bmc_uuid, first.bmc_mac, first.bmc_ip)
+        self.unplugged = False
+        """Whether nothing answers at its address."""
+        self._is_first = board is None
         self.sessions = Sessions(machine.site.options, machine.rng)
         self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
-        self.certificate = hashlib.sha256(machine.identity.bmc_mac.encode()).hexdigest()
+        self.certificate = hashlib.sha256(self.board.mac.encode()).hexdigest()
         """SHA-256 of the certificate that the in-process transport presents."""
         self._away_until = float("-inf")
 
     def __repr__(self) -> str:
-        return f"<SimBMC {self.machine.identity.bmc_ip} {self.requests.total()} requests {self.machine!r}>"
+        return f"<SimBMC {self.board.ip} {self.requests.total()} requests {self.machine!r}>"
 
     @property
     def unreachable(self) -> bool:
-        """Whether connections are dropped: dead, or restarting."""
-        return self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
+        """Whether connections are dropped: unplugged, dead, or restarting."""
+        return self.unplugged or self.machine.faults.dead or asyncio.get_running_loop().time() < self._away_until
 
     def restart(self) -> None:
         """Become unreachable for a while, and lose all sessions."""
@@ -137,6 +147,8 @@ class SimBMC:
         resource = tree.find(self.machine, path, expand=expand and self.machine.site.options.expand)
         if resource is None:
             raise errors.missing(path)
+        if not self._is_first:
+            resource = _with(resource, self.machine.identity.bmc_uuid, self.board.uuid)
         if method in ("GET", "HEAD"):
             return _read(resource, headers)
         if method == "PATCH" and path == tree.SYSTEM:
@@ -249,6 +261,15 @@ class SimBMC:
         if not isinstance(order, list) or sorted(map(str, order)) != sorted(known):
             raise errors.bad_value("Boot/BootOrder", order, known)
         return order
+
+
+def _with(value: Any, old: str, new: str) -> Any:
+    """The same JSON with another text in the place of one."""
+    if isinstance(value, dict):
+        return {name: _with(held, old, new) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_with(held, old, new) for held in value]
+    return new if value == old else value
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str:

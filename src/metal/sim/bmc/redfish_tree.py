@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from metal.sim.machine.hardware import BIOS_VERSION, MANUFACTURER
+from metal.sim.machine.identity import swapped
 from metal.sim.machine.machine import RESETS, Machine
 
 JSON = dict[str, Any]
@@ -24,6 +25,8 @@ ENABLED = ("Disabled", "Once", "Continuous")
 TARGETS = ("None", "Pxe", "UefiHttp", "Hdd", "Cd", "BiosSetup")
 MODES = ("UEFI", "Legacy")
 LEDS = {"Off": "Off", "Lit": "Lit", "Blinking": "Blinking"}
+SHARED_UUID, NO_SERIAL = "03000200-0400-0500-0006-000700080009", "To be filled by O.E.M."
+"""What the BMC of a machine without identity reports (fault `shares_uuid`)."""
 OK = {"State": "Enabled", "Health": "OK"}
 
 
@@ -87,8 +90,8 @@ def system(machine: Machine) -> JSON:
         "Manufacturer": MANUFACTURER,
         "Model": parts.model,
         "SKU": parts.sku,
-        "SerialNumber": identity.serial,
-        "UUID": identity.uuid,
+        "SerialNumber": NO_SERIAL if machine.faults.shares_uuid else identity.serial,
+        "UUID": _shown_uuid(machine),
         "BiosVersion": BIOS_VERSION,
         "PowerState": machine.reported_power,
         "IndicatorLED": state.led,
@@ -107,6 +110,12 @@ def system(machine: Machine) -> JSON:
             "#ComputerSystem.Reset": {"target": SYSTEM_RESET, "ResetType@Redfish.AllowableValues": list(RESETS)}
         },
     }
+
+
+def _shown_uuid(machine: Machine) -> str:
+    if machine.faults.shares_uuid:
+        return SHARED_UUID
+    return swapped(machine.identity.uuid) if machine.faults.flips_uuid else machine.identity.uuid
 
 
 def _boot(machine: Machine) -> JSON:

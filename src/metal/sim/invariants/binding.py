@@ -6,6 +6,7 @@ from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.controllers.claim.matching import blocking_taints
 from metal.kube.meta.conditions import is_true
+from metal.machine import tenancy
 from metal.sim.history import History, ObjectChange
 from metal.sim.invariants.world import World, replay, violation
 
@@ -55,7 +56,7 @@ def check_kept(history: History) -> None:
         if old is None or entry.obj.spec.server_claim_ref == old.spec.server_claim_ref:
             continue
         claim = world.claim(old)
-        if claim is None or claim.spec.server_ref is None or claim.metadata.uid != old.status.tenant:
+        if claim is None or claim.spec.server_ref is None or claim.metadata.uid != tenancy.of(old).uid:
             continue
         at = gone.get(claim.metadata.uid)
         if at is None or at > entry.at + _WATCHES:
@@ -105,7 +106,7 @@ def _boots(history: History) -> dict[str, list[tuple[datetime, int]]]:
     found: dict[str, list[tuple[datetime, int]]] = {}
     for entry in history:
         if isinstance(entry, ObjectChange) and entry.kind == "Server" and entry.obj is not None:
-            boot = entry.obj.status.claim_boot
+            boot = tenancy.of(entry.obj).boot
             if boot is None or boot.booted_at is None:
                 continue
             known = found.setdefault(boot.claim_uid, [])

@@ -5,6 +5,7 @@ from datetime import datetime
 from metal.api.boot_window import BootWindow, Purpose
 from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
+from metal.machine import tenancy
 from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import LONG_AGO, PASS, STARTS, STOPS, Entry, World, replay, violation
 
@@ -21,7 +22,7 @@ def check_one_claim(history: History) -> None:
 def _handed_over(old: Server | None, new: Server) -> str:
     if old is None:
         return ""
-    before, after = old.status.tenant, new.status.tenant
+    before, after = tenancy.of(old).uid, tenancy.of(new).uid
     if before and after and before != after:
         return f"server {new.metadata.name} went from claim {before} to claim {after} without being cleaned up"
     held, holds = old.spec.server_claim_ref, new.spec.server_claim_ref
@@ -38,7 +39,7 @@ def _second_server(world: World, new: Server) -> str:
     if known is not None and known.spec.server_ref is not None:
         return ""  # it has the server that it names
     for other in world.servers.values():
-        same = other.spec.server_claim_ref == ref and other.status.tenant in ("", new.status.tenant)
+        same = other.spec.server_claim_ref == ref and tenancy.of(other).uid in ("", tenancy.of(new).uid)
         if same and other.metadata.name != name and other.status.state != State.CLEANUP:
             return f"claim {ref.namespace}/{ref.name} holds two servers, {other.metadata.name} and {name}"
     return ""
@@ -93,17 +94,17 @@ def _power_problem(entry: MachineEvent, server: Server, world: World) -> str:
 
 def _is_sanitization(server: Server, claim: ServerClaim | None) -> bool:
     """The server is in a sanitization boot, and the claim of its tenant is deleted."""
-    window, tenant = server.status.boot_window, server.status.tenant
+    window, tenant = server.status.boot_window, tenancy.of(server).uid
     begun = window is not None and window.purpose == Purpose.SANITIZATION
     return begun and server.status.state == State.CLEANUP and (claim is None or claim.metadata.uid != tenant)
 
 
 def _may_stop(claim: ServerClaim, server: Server) -> bool:
     """The claim requests power off, a network boot is pending or in progress, or the last tenant remains."""
-    boot, window = server.status.claim_boot, server.status.boot_window
+    boot, window = tenancy.of(server).boot, server.status.boot_window
     owed = boot is None or boot.booted_at is None or claim.spec.boot_generation > boot.boot_generation
     begun = window is not None and boot is not None and window.boot_generation > boot.boot_generation
-    return claim.spec.power == "Off" or owed or begun or server.status.tenant not in ("", claim.metadata.uid)
+    return claim.spec.power == "Off" or owed or begun or tenancy.of(server).uid not in ("", claim.metadata.uid)
 
 
 def _image_problem(entry: MachineEvent, server: Server, world: World) -> str:

@@ -6,12 +6,11 @@
 from metal.api.boot_window import Purpose
 from metal.api.sanitization import EvidencePhase, Result, SanitizationEvidence
 from metal.api.server import Server, State
+from metal.machine import tenancy
 from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import Entry, World, became_available, replay, violation
 
 _SYSTEMS = ("tenant", "disk")
-_DATA_KEPT = ("None", "Accepted")
-"""Values of status.sanitization when data may remain by decision."""
 _ERASED = ("Clear", "Purge")
 
 
@@ -51,7 +50,7 @@ def _is_tenants(entry: MachineEvent, world: World) -> bool:
         return False
     if entry.details["kind"] == "tenant":
         return True
-    return server is not None and bool(server.status.tenant or server.spec.server_claim_ref)
+    return server is not None and bool(tenancy.of(server).uid or server.spec.server_claim_ref)
 
 
 def _deleted(entry: Entry, world: World) -> Server | None:
@@ -63,15 +62,15 @@ def _deleted(entry: Entry, world: World) -> Server | None:
 
 def _was_left(server: Server) -> bool:
     """True when data may remain on its disks by decision."""
-    return server.status.sanitization in _DATA_KEPT or server.status.sanitization_policy == _DATA_KEPT[0]
+    return tenancy.is_data_kept(tenancy.of(server))
 
 
 def _problem(server: Server, world: World) -> str:
-    became = server.status.sanitization
-    if became in _DATA_KEPT:
+    became = tenancy.of(server).sanitization
+    if became in tenancy.DATA_KEPT:
         return ""
     if became not in _ERASED:
-        return f"without evidence of sanitization or the policy None (status.sanitization is {became!r})"
+        return f"without evidence of sanitization or the policy None (status.tenancy.sanitization is {became!r})"
     evidence = world.evidence.get(server.status.sanitization_evidence)
     return "without the evidence that it names" if evidence is None else _evidence_problem(evidence, server)
 
@@ -100,7 +99,7 @@ def check_disks_are_clean(history: History) -> None:
             marked.discard(gone.uuid)
         server = became_available(entry, world)
         if server is not None and server.uuid in marked:
-            kept = server.status.sanitization in _DATA_KEPT
+            kept = tenancy.of(server).sanitization in tenancy.DATA_KEPT
             _require(history, entry, server, "" if kept else "with a tenant's data on its disks")
             marked.discard(server.uuid)
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from metal.api.server import Server, State
+from metal.machine import tenancy
 from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import LONG_AGO, PASS, STARTS, World, replay, violation
 
@@ -36,7 +37,7 @@ def check_power_after_configuration(history: History) -> None:
 def _boots_from_network(server: Server) -> bool:
     if server.status.state in (State.DISCOVERY, State.CLEANUP):
         return True
-    boot = server.status.claim_boot
+    boot = tenancy.of(server).boot
     owed = boot is None or boot.booted_at is None or boot.requested_generation > boot.boot_generation
     return server.status.state == State.RESERVED and owed
 

@@ -10,6 +10,8 @@ _LATE = timedelta(minutes=5)
 """Tolerance after a deadline: the longest poll interval and a margin."""
 _ENDLESS = ("", State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
 """States that an administrator ends. The empty state waits for a manual decision about ambiguous ownership."""
+_DECISIONS = ("DuplicateSystem", "MachineIdentity", "DriveOwed")
+"""Waits for the decision of an administrator: only that ends them."""
 
 
 def check_available_is_off(history: History, false_power_states: frozenset[str] = frozenset()) -> None:
@@ -52,12 +54,16 @@ def _require_named(history: History, entry: Entry, server: Server) -> None:
     problem = ""
     if status.wait is not None and not status.wait.for_:
         problem = "has a wait without a name"
-    elif status.wait is not None and status.wait.until is None and status.state not in _ENDLESS:
+    elif status.wait is not None and status.wait.until is None and not _may_last(status.state, status.wait.for_):
         problem = f"waits for {status.wait.for_} without a deadline"
     elif status.waiting_for and status.wait is None and status.state != State.ERROR:
         problem = f"reports waitingFor {status.waiting_for!r} and has no wait"
     if problem:
         raise violation(history, entry, f"server {name} {problem}", server=name, machine=server.uuid)
+
+
+def _may_last(state: str, wait: str) -> bool:
+    return state in _ENDLESS or wait in _DECISIONS
 
 
 def _require_end(history: History, last: datetime) -> None:

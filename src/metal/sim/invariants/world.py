@@ -1,15 +1,19 @@
 """Replays a history: each entry with the objects and machines as they were just before it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
+
+import msgspec
 
 from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.common import ObjectRef
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server, State
+from metal.machine.charge import in_charge
+from metal.machine.uuids import spellings
 from metal.sim.history import History, MachineEvent, ObjectChange
 
 K = TypeVar("K")
@@ -43,8 +47,9 @@ class World:
     """The true power state of each machine by UUID."""
 
     def server(self, uuid: str) -> Server | None:
-        """The Server of a machine."""
-        return next((server for server in self.servers.values() if server.uuid == uuid), None)
+        """The Server of a machine; of several the one in charge, if there is one."""
+        found = [server for server in self.servers.values() if server.uuid == uuid]
+        return in_charge(found) if found else None
 
     def claim(self, server: Server) -> ServerClaim | None:
         """The claim that holds a server, unless it is deleted or being deleted, or is bound to another server.
@@ -90,14 +95,43 @@ def _put(table: dict[K, V], key: K, obj: V | None) -> None:
 
 
 def replay(history: History) -> Iterator[tuple[Entry, World]]:
-    """Each entry with the world just before it.
+    """Each entry with the world just before it; a machine has one UUID here for ever.
 
-    The world is updated in place after each step.
+    UUIDs with reversed bytes, and those of a replaced mainboard, are replaced by the machine's first one. The world is
+    updated in place after each step.
     """
-    world = World()
-    for entry in history:
+    world, first = World(), _first_uuids(history)
+    for raw in history:
+        entry = _of_machine(raw, first)
         yield entry, world
         world.apply(entry)
+
+
+def _first_uuids(history: History) -> dict[str, str]:
+    """The first UUID of each machine by all others that describe it."""
+    found: dict[str, str] = {}
+    for machine in {entry.machine: None for entry in history if isinstance(entry, MachineEvent)}:
+        found[_swapped(machine)] = machine
+    for entry in history:
+        if isinstance(entry, MachineEvent) and entry.what == "mainboard":
+            new, old = str(entry.details["becomes"]), entry.machine
+            found[new] = found[_swapped(new)] = found.get(old, old)
+    return {other: uuid for other, uuid in found.items() if other != uuid}
+
+
+def _swapped(machine: str) -> str:
+    return spellings(machine)[-1]
+
+
+def _of_machine(entry: Entry, first: dict[str, str]) -> Entry:
+    """The entry under the first UUID of its machine."""
+    if isinstance(entry, MachineEvent):
+        known = first.get(entry.machine)
+        return entry if known is None else replace(entry, machine=known)
+    if entry.kind != "Server" or entry.obj is None or (known := first.get(entry.obj.uuid)) is None:
+        return entry
+    spec = msgspec.structs.replace(entry.obj.spec, system_uuid=known, uuid="")
+    return replace(entry, obj=msgspec.structs.replace(entry.obj, spec=spec))
 
 
 def became_available(entry: Entry, world: World) -> Server | None:

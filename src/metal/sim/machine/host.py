@@ -9,13 +9,13 @@ import asyncio
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metal.kube.meta.clock import Clock, system_clock
 from metal.sim.faults import Faults
 from metal.sim.history import History
 from metal.sim.machine.hardware import Disk, hardware
-from metal.sim.machine.identity import Identity
+from metal.sim.machine.identity import Identity, with_new_mainboard
 from metal.sim.machine.network import AnswerLost, Network, Reply, Unreachable
 from metal.sim.machine.state import State
 from metal.sim.options import Options
@@ -82,6 +82,30 @@ class Host:
     def drives(self) -> tuple[Disk, ...]:
         """What an operating system sees of the drives."""
         return self.hardware.disks[1:] if self.faults.missing_drive else self.hardware.disks
+
+    def replace_mainboard(self, *, keep_serial: bool = False) -> None:
+        """Replace the mainboard: the machine loses power, and has another UUID; drives and their content stay.
+
+        The serial number changes, too, unless the technician writes the old one into the new board (`keep_serial`).
+        The history has the event `mainboard` with `becomes`, the new UUID, so that invariants follow the machine.
+        """
+        self.lose_power()
+        fresh = with_new_mainboard(self.identity, keep_serial=keep_serial)
+        self.note("mainboard", becomes=fresh.uuid)
+        self.identity = fresh
+
+    def swap_drives(self, other: "Host") -> None:
+        """Exchange all drives with another machine; what is on them moves with them. Both lose power first.
+
+        The history has the event `drives` with the serial numbers for both.
+        """
+        for machine in (self, other):
+            machine.lose_power()
+        mine, theirs = self.hardware.disks, other.hardware.disks
+        self.hardware, other.hardware = replace(self.hardware, disks=theirs), replace(other.hardware, disks=mine)
+        self.state.disk, other.state.disk = other.state.disk, self.state.disk
+        for machine in (self, other):
+            machine.note("drives", serials=[disk.serial for disk in machine.hardware.disks])
 
     def lose_power(self) -> None:
         """Lose power at once, as when the power cord is pulled."""

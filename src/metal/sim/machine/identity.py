@@ -10,7 +10,7 @@ Addresses, all loopback, so that a fleet needs no setup on Linux and nothing lea
 """
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 BMC_OUI = "02:b3:c0"
 """First three bytes of every simulated BMC's MAC address."""
@@ -36,6 +36,32 @@ class Identity:
     host_macs: tuple[str, ...]
     """The first one boots."""
     host_ip: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """Identifiers and address of one BMC. A machine may be shown by several."""
+
+    uuid: str
+    mac: str
+    ip: str
+
+
+def swapped(text: str) -> str:
+    """The UUID with the bytes of its first three groups reversed, as firmware before SMBIOS 2.6 reports it."""
+    return str(uuid.UUID(bytes_le=uuid.UUID(text).bytes))
+
+
+def with_new_mainboard(old: Identity, *, keep_serial: bool) -> Identity:
+    """The identity of the same machine with another mainboard: another UUID, and another serial number unless kept."""
+    serial = old.serial if keep_serial else f"{old.serial}R"
+    return replace(old, uuid=str(uuid.uuid5(_NAMESPACE, f"{old.uuid}/mainboard")), serial=serial)
+
+
+def board(number: int, seed: int = 0) -> Board:
+    """The BMC of machine `number`, or one more BMC where no machine has this number. Raises ValueError beyond MOST."""
+    found = identity(number, seed)
+    return Board(found.bmc_uuid, found.bmc_mac, found.bmc_ip)
 
 
 def identity(number: int, seed: int = 0) -> Identity:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.history import History
 from metal.sim.machine import store
 from metal.sim.machine.host import Site
-from metal.sim.machine.identity import BMC_OUI, identity
+from metal.sim.machine.identity import BMC_OUI, MOST, board, identity
 from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import Network, SocketNetwork
 from metal.sim.options import Options
@@ -68,7 +68,8 @@ class Fleet:
         self.machines = [Machine(identity(k, seed), site, random.Random(f"{seed}/{k}")) for k in numbers]
         for machine, other in zip(self.machines, self.machines[1:], strict=False):
             machine.neighbour, other.neighbour = other.identity.uuid, machine.identity.uuid
-        self.bmcs: Mapping[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}
+        self.bmcs: dict[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}
+        self._seed, self._boards = seed, MOST
         self.ca_pem = ""
         self._tls: ssl.SSLContext | None = None
         self._leases: Leases | None = None
@@ -111,6 +112,35 @@ class Fleet:
             raise ValueError(f"{fault}={count}: only {len(healthy)} machines are without a fault")
         for machine in healthy[len(healthy) - count :]:
             machine.faults.switch(fault)
+
+    def add_bmc(self, machine: Machine) -> SimBMC:
+        """One more BMC, at an address of its own, that shows this machine; `announce` gives it a lease.
+
+        It has its own UUID, MAC address and sessions; its requests and faults are those of the machine. Not over
+        sockets after `serve`.
+        """
+        self._boards -= 1
+        made = SimBMC(machine, board(self._boards, self._seed))
+        self.bmcs[made.board.ip] = made
+        return made
+
+    def remove_bmc(self, bmc: SimBMC) -> None:
+        """Unplug a BMC: connections to its address fail from now on, and its lease is not renewed."""
+        bmc.unplugged = True
+        self.bmcs.pop(bmc.board.ip, None)
+
+    def replace_mainboard(self, machine: Machine, *, keep_serial: bool = False, keep_bmc: bool = True) -> SimBMC:
+        """Replace a mainboard (`Host.replace_mainboard`), and with it the BMC unless `keep_bmc`; returns the BMC.
+
+        A new BMC has another UUID, MAC address and address; those that showed the machine are gone.
+        """
+        shown_by = [bmc for bmc in self.bmcs.values() if bmc.machine is machine]
+        machine.replace_mainboard(keep_serial=keep_serial)
+        if keep_bmc and shown_by:
+            return shown_by[0]
+        for bmc in shown_by:
+            self.remove_bmc(bmc)
+        return self.add_bmc(machine)
 
     def save(self, path: Path) -> None:
         """Save the state of all machines. Raises OSError."""
@@ -165,7 +195,7 @@ class Fleet:
             await self._leases.give(mac, ip)
 
     def _bmc_leases(self) -> list[tuple[str, str]]:
-        return [(machine.identity.bmc_mac, machine.identity.bmc_ip) for machine in self.machines]
+        return [(bmc.board.mac, bmc.board.ip) for bmc in self.bmcs.values()]
 
     async def _renew(self, leases: Leases) -> None:
         while True:

@@ -32,8 +32,8 @@ async def test_an_image_changed_while_the_window_is_open_stops_that_boot() -> No
     assert "force_off" in w.bmc.calls
     assert server.status.boot_window is not None
     assert server.status.boot_window.id != old.id
-    assert server.status.claim_boot is not None
-    assert server.status.claim_boot.image == "reg/os:2"
+    assert server.status.tenancy.boot is not None
+    assert server.status.tenancy.boot.image == "reg/os:2"
 
 
 async def test_the_window_of_a_changed_configuration_is_closed_before_the_power_is_touched() -> None:
@@ -62,8 +62,8 @@ async def test_a_success_counts_although_the_claim_changed_in_the_same_moment() 
         await asyncio.sleep(300)
         server = await w.server()
         claim = await w.claim()
-    assert server.status.claim_boot is not None
-    assert server.status.claim_boot.image == "reg/os:1"
+    assert server.status.tenancy.boot is not None
+    assert server.status.tenancy.boot.image == "reg/os:1"
     assert w.bmc.network_boots == 2
     assert next(c.reason for c in claim.status.conditions if c.type == "Current") == "ChangedAfterBoot"
 
@@ -78,7 +78,7 @@ async def test_a_success_counts_although_the_boot_configuration_was_recreated() 
         await w.client.delete(KINDS.boot_config, "c1", "default")
         await w.restart()
         await w.settle()
-        server = await w.until_true(lambda s: s.status.claim_boot is not None)
+        server = await w.until_true(lambda s: s.status.tenancy.boot is not None)
         await asyncio.sleep(600)
     assert w.bmc.network_boots == 2
     assert server.status.state == "Reserved"
@@ -188,11 +188,11 @@ async def test_a_claim_deleted_while_its_bmc_is_dead_is_cleaned_up_when_it_is_ba
         off = await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "PowerOff", within=600)
         server = await w.until("Available", within=600)
     assert closed.status.state == "Cleanup"
-    assert all(s.spec.server_claim_ref is not None and s.status.tenant for s in (closed, unreachable, off))
+    assert all(s.spec.server_claim_ref is not None and s.status.tenancy.uid for s in (closed, unreachable, off))
     assert (server.spec.server_claim_ref, server.status.power_state) == (None, "Off")
     assert closed.status.boot_window is not None
     assert closed.status.boot_window.phase == Phase.CLOSED
-    assert server.status.tenant == ""
+    assert server.status.tenancy.uid == ""
     assert not w.bmc.boot.is_network
 
 
@@ -211,8 +211,8 @@ async def test_a_claim_deleted_at_any_step_of_its_first_boot_frees_the_server(st
         await w.add_claim("c2")
         await w.boot_claim("c2")
     assert server.status.power_state == "Off"
-    assert (server.status.tenant, server.status.boot_window, server.status.claim_boot) == ("", None, None)
-    assert server.status.sanitization == "None"
+    assert (server.status.tenancy.uid, server.status.boot_window, server.status.tenancy.boot) == ("", None, None)
+    assert server.status.tenancy.sanitization == "None"
 
 
 async def _up_to(w: World, step: str) -> None:
@@ -233,4 +233,4 @@ async def _up_to(w: World, step: str) -> None:
         return
     await w.fetch_ignition()
     if step == "booted":
-        await w.until_true(lambda s: s.status.claim_boot is not None)
+        await w.until_true(lambda s: s.status.tenancy.boot is not None)

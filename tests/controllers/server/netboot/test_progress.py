@@ -96,14 +96,14 @@ async def test_a_claims_boot_in_doubt_starts_again_and_a_proved_one_is_never_sto
         await w.window(boot_window.contest)
         await w.until_true(lambda s: w.bmc.network_boots == 3)
         await _claim_boots(w)
-        await w.until_true(lambda s: s.status.claim_boot is not None, within=400)
+        await w.until_true(lambda s: s.status.tenancy.boot is not None, within=400)
         w.bmc.calls.clear()
         await w.window(boot_window.contest)
         await asyncio.sleep(300)
         server = await w.server()
-    assert doubtful.status.claim_boot is None
+    assert doubtful.status.tenancy.boot is None
     assert w.bmc.writes() == []
-    assert server.status.claim_boot is not None
+    assert server.status.tenancy.boot is not None
     assert server.status.power_state == "On"
 
 

@@ -182,8 +182,8 @@ async def test_a_claim_that_goes_while_its_server_is_parked_is_cleaned_up_afterw
         await operate(w, "unpark")
         server = await w.until("Available")
         told = await reasons(w)
-    assert parked.status.tenant
-    assert (server.status.tenant, "Cleanup" in told) == ("", True)
+    assert parked.status.tenancy.uid
+    assert (server.status.tenancy.uid, "Cleanup" in told) == ("", True)
 
 
 async def test_a_claim_reference_removed_by_hand_leads_to_cleanup_too() -> None:
@@ -195,7 +195,7 @@ async def test_a_claim_reference_removed_by_hand_leads_to_cleanup_too() -> None:
         await operate(w, "unpark")
         server = await w.until("Available")
         told = await reasons(w)
-    assert (server.status.tenant, "Cleanup" in told) == ("", True)
+    assert (server.status.tenancy.uid, "Cleanup" in told) == ("", True)
 
 
 @pytest.mark.behaviour(
@@ -320,7 +320,7 @@ async def test_a_manager_killed_while_it_parks_ends_in_parked(number: int) -> No
         await w.restart()
         server = await w.until_true(lambda s: s.status.state == "Parked" and s.status.wait is not None)
     assert (w.bmc.power, w.bmc.network_boots) == (PowerState.OFF, 2)
-    assert server.status.tenant
+    assert server.status.tenancy.uid
 
 
 @pytest.mark.behaviour("Server: parking", "A server that the Go operator parked stays parked until it is unparked.")
@@ -348,7 +348,7 @@ async def test_parked_without_a_marker_is_parked_no_more() -> None:
     async with world() as w:
         await claimed_and_booted(w)
         await w.runtime.stop(grace=0.0)
-        lost = {"state": "Parked", "tenant": None, "claimBoot": None, "bootWindow": None, "interruption": None}
+        lost = {"state": "Parked", "tenancy": None, "bootWindow": None, "interruption": None}
         await w.client.patch_status(KINDS.server, "s1", {"status": lost})
         w.bmc.calls.clear()
         await w.restart()

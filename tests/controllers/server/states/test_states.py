@@ -56,12 +56,12 @@ class Walk:
         request = server.status.power_request
         if target and (request is None or request.target != target):
             self.violations.append(f"{what} without a written request")
-        booted, ref = server.status.claim_boot, server.spec.server_claim_ref
+        booted, ref = server.status.tenancy.boot, server.spec.server_claim_ref
         self._watch_network(what, server)
         if request is not None and request.reason == "parking":
             return
         claim = await self._get(ref.name) if ref is not None else None
-        if server.status.state != State.RESERVED or claim is None or claim.metadata.uid != server.status.tenant:
+        if server.status.state != State.RESERVED or claim is None or claim.metadata.uid != server.status.tenancy.uid:
             return
         if what == "power_on" and claim.spec.power != "On":
             self.violations.append("power_on although the claim wants it off")
@@ -70,7 +70,7 @@ class Walk:
 
     def _watch_network(self, what: str, server: Server) -> None:
         """A reset never sends a tenant's machine to the network, and only a window of its own lets a maintenance."""
-        window, booted = server.status.boot_window, server.status.claim_boot
+        window, booted = server.status.boot_window, server.status.tenancy.boot
         if what in STARTS and booted is not None and self.w.bmc.boot.is_network:
             self.violations.append(f"{what} with a network boot override")
         own = window is not None and window.purpose == "Maintenance"
@@ -187,8 +187,8 @@ class Walk:
         assert waited is None or waited.until is not None or waited.for_ in UNBOUNDED, (waited, self.log)
         assert sum(self.around.served[uid] > 1 for uid in self.around.served if uid) <= self.contested, self.log
         if server.status.state == State.AVAILABLE:
-            assert not server.status.tenant, self.log
-            assert server.status.sanitization == "None" or not self._tenants_before(), self.log
+            assert not server.status.tenancy.uid, self.log
+            assert server.status.tenancy.sanitization == "None" or not self._tenants_before(), self.log
         self._check_power(server)
         bound = [c for c in (await self.w.client.list(KINDS.claim, "default")).items if c.status.phase == "Bound"]
         assert len(bound) <= 1 or server.spec.server_claim_ref is not None, self.log

@@ -36,7 +36,7 @@ async def test_a_boot_configuration_that_never_comes_leads_to_error_and_not_into
         spent = w.passes() - before
     assert waiting.status.wait is not None
     assert (waiting.status.wait.for_, waiting.status.wait.until is not None) == ("BootConfiguration", True)
-    assert waiting.status.tenant == claim.metadata.uid
+    assert waiting.status.tenancy.uid == claim.metadata.uid
     assert failed.status.failure is not None
     assert failed.status.failure.reason == "BootConfigurationNotReady"
     assert spent < 40

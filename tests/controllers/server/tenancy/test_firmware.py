@@ -195,7 +195,7 @@ async def test_a_manager_killed_at_any_write_has_it_done_and_proved(number: int)
         async with around.acting():
             await w.until("Available")
             await w.add_claim()
-            await w.until_true(lambda s: s.status.claim_boot is not None and not s.status.waiting_for, within=600)
+            await w.until_true(lambda s: s.status.tenancy.boot is not None and not s.status.waiting_for, within=600)
             left, reached = [number], asyncio.Event()
 
             async def trap(what: str, when: str) -> None:

@@ -113,7 +113,7 @@ async def test_a_moved_drive_is_erased_before_its_new_server_is_available(
     (owed,) = found.status.owed_drives
     assert (owed.server, owed.claim, owed.drive.serial_number) == ("s1", "", "serial-sda")
     assert condition(server, "DriveOwed") == ("False", "Erased")
-    assert server.status.sanitization == "Clear"
+    assert server.status.tenancy.sanitization == "Clear"
     if begin is deleted_while_dirty:
         closed = records[owed.evidence]
         assert (closed.status.phase, closed.status.drives[0].result) == ("Succeeded", "Succeeded")

@@ -9,6 +9,7 @@ import pytest
 from metal.api.meta import ObjectMeta
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
+from metal.api.tenancy import TenantRef
 from metal.evidence import outstanding
 from metal.machine.uuids import spellings
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
@@ -80,13 +81,13 @@ async def test_what_a_deleted_server_owes_is_done_before_anything_else(
         ended = await left(w)
         await w.discover()
         server = await w.until("Available")
-    assert (again.status.sanitization_policy, [d.serial_number for d in again.status.drives]) == (
+    assert (again.status.tenancy.policy, [d.serial_number for d in again.status.drives]) == (
         "Clear",
         ["serial-sda"],
     )
-    assert (record.status.phase, record.spec.claim_uid) == ("", again.status.tenant)
+    assert (record.status.phase, record.spec.claim_uid) == ("", again.status.tenancy.uid)
     assert (ended.status.phase, ended.status.signature is not None) == ("Succeeded", True)
-    assert erased.status.sanitization == "Clear"
+    assert erased.status.tenancy.sanitization == "Clear"
     assert condition(server, "Sanitized") == ("True", "Clear")
 
 
@@ -146,7 +147,7 @@ async def test_a_claim_that_goes_while_its_server_is_away_leaves_an_erasure() ->
         await w.client.delete(KINDS.bmc_secret, "s1-secret")
         await w.add_server()
         server = await w.until("Cleanup")
-    assert server.status.tenant_served
+    assert server.status.tenancy.data == "Dirty"
 
 
 @pytest.mark.parametrize("policy", ["None", "Clear"])
@@ -225,14 +226,15 @@ async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() ->
         await in_cleanup(w)
         server = await w.server()
         drive = msgspec.structs.replace(server.status.drives[0], name="sdb", serial_number="gone")
-        status = msgspec.structs.replace(server.status, tenant="another", drives=(drive,))
+        left = msgspec.structs.replace(server.status.tenancy, claim_ref=TenantRef(uid="another"))
+        status = msgspec.structs.replace(server.status, tenancy=left, drives=(drive,))
         other = msgspec.structs.replace(
             server, status=status, metadata=msgspec.structs.replace(server.metadata, uid="another")
         )
         await outstanding.create(w.client, KINDS, other, server.uuid, "Purge")
         await recreate(w)
         again = await w.until("Cleanup")
-    assert again.status.sanitization_policy == "Purge"
+    assert again.status.tenancy.policy == "Purge"
     assert {drive.serial_number for drive in again.status.drives} == {"serial-sda", "gone"}
 
 
@@ -245,7 +247,7 @@ async def test_a_server_that_was_there_before_the_other_was_deleted_does_not_bec
         await outstanding.create(w.client, KINDS, former, former.uuid, "Clear")
         await w.boot_probe()
         server = await w.until("Cleanup")
-    assert server.status.sanitization_policy == "Clear"
+    assert server.status.tenancy.policy == "Clear"
 
 
 async def test_the_other_spelling_of_a_uuid_is_the_same_machine() -> None:
@@ -260,7 +262,7 @@ async def test_the_other_spelling_of_a_uuid_is_the_same_machine() -> None:
         await w.client.delete(KINDS.bmc_secret, "s1-secret")
         await w.add_server(uuid=spellings(OTHER)[1])
         server = await w.until_true(lambda s: bool(s.status.state))
-    assert (server.status.state, server.status.tenant_served) == ("Cleanup", True)
+    assert (server.status.state, server.status.tenancy.data) == ("Cleanup", "Dirty")
 
 
 async def test_a_server_with_a_uuid_that_is_none_can_be_deleted() -> None:

@@ -32,7 +32,7 @@ async def ask(w: World, generation: int, **spec: Any) -> None:
 
 
 def answered(server: Server) -> int:
-    return server.status.claim_boot.boot_generation if server.status.claim_boot is not None else -1
+    return server.status.tenancy.boot.boot_generation if server.status.tenancy.boot is not None else -1
 
 
 def at_rest(server: Server) -> bool:
@@ -87,7 +87,7 @@ async def test_a_raised_number_boots_the_present_image_over_the_network_once() -
         claim = await w.until_claim(lambda c: conditions.is_true(c.status.conditions, "Ready"))
         current, told = await reason(w, "Current"), await reasons(w)
         await asyncio.sleep(900)
-    boot = server.status.claim_boot
+    boot = server.status.tenancy.boot
     assert boot is not None
     assert (boot.image, boot.ignition_secret) == ("reg/os:2", "i2")
     assert w.bmc.writes() == ["graceful_off", "set_network_boot", "power_on"]
@@ -122,7 +122,7 @@ async def test_nothing_but_a_higher_number_boots_the_network_again() -> None:
             changes: list[dict[str, Any]] = [
                 {"spec": {"image": "reg/os:9"}}, {"metadata": {"labels": {"a": "b"}}},
                 {"spec": {"power": "Off"}}, {"spec": {"power": "On"}}, {"spec": {"bootGeneration": 2}},
-                {"spec": {"bootGeneration": 3}}, {"spec": {"bootGeneration": None}}, {"spec": {"bootGeneration": 1}},
+                {"spec": {"bootGeneration": 3}}, {"spec": {"bootGeneration": 0}}, {"spec": {"bootGeneration": 1}},
             ]  # fmt: skip
             for change in changes:
                 await w.client.patch(KINDS.claim, "c1", change, "default")
@@ -186,14 +186,14 @@ async def test_what_is_withdrawn_before_it_began_never_happened() -> None:
         await claimed_and_booted(w)
         w.bmc.calls.clear()
         await ask(w, 1, image="reg/os:2")
-        await w.until_true(lambda s: bool(s.status.claim_boot and s.status.claim_boot.requested_generation == 1))
+        await w.until_true(lambda s: bool(s.status.tenancy.boot and s.status.tenancy.boot.requested_generation == 1))
         await ask(w, 0)
         server = await w.until_true(at_rest)
         await w.until_claim(lambda c: conditions.is_true(c.status.conditions, "Ready"))
         current, told = await reason(w, "Current"), await reasons(w)
     assert w.bmc.writes() == []
-    assert server.status.claim_boot is not None
-    assert server.status.claim_boot.requested_generation == 0
+    assert server.status.tenancy.boot is not None
+    assert server.status.tenancy.boot.requested_generation == 0
     assert current == ("False", "ChangedAfterBoot")
     assert "NetworkBootWithdrawn" in told
 
@@ -265,8 +265,8 @@ async def test_a_claim_that_wants_its_machine_off_gets_the_boot_once_it_wants_it
     assert boots == FIRST
     assert ready == ("False", "NetworkBootRequested")
     assert w.bmc.disk_boots == 0
-    assert server.status.claim_boot is not None
-    assert server.status.claim_boot.image == "reg/os:2"
+    assert server.status.tenancy.boot is not None
+    assert server.status.tenancy.boot.image == "reg/os:2"
 
 
 async def test_a_number_raised_while_a_boot_is_under_way_begins_it_anew() -> None:
@@ -331,9 +331,9 @@ async def test_an_older_copy_of_the_servers_status_never_repeats_a_boot() -> Non
         await w.fetch_ignition()
         await w.until_claim(lambda c: c.status.boot_generation == 1)
         await w.runtime.stop(grace=0.0)
-        assert before.status.claim_boot is not None
+        assert before.status.tenancy.boot is not None
         old = {"bootGeneration": None, "requestedGeneration": None}
-        await w.client.patch_status(KINDS.server, "s1", {"status": {"claimBoot": old, "bootWindow": None}})
+        await w.client.patch_status(KINDS.server, "s1", {"status": {"tenancy": {"boot": old}, "bootWindow": None}})
         w.bmc.calls.clear()
         await w.restart()
         await asyncio.sleep(600)
@@ -362,7 +362,7 @@ async def test_with_crds_that_drop_the_number_nothing_is_booted() -> None:
 def _without_the_numbers(crd: dict[str, Any]) -> dict[str, Any]:
     if crd["spec"]["names"]["kind"] == "Server":
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-        boot = schema["properties"]["status"]["properties"]["claimBoot"]["properties"]
+        boot = schema["properties"]["status"]["properties"]["tenancy"]["properties"]["boot"]["properties"]
         del boot["bootGeneration"], boot["requestedGeneration"]
     return crd
 
@@ -381,7 +381,7 @@ async def test_an_old_copy_of_the_claim_begins_and_ends_nothing(begun_for: int) 
             await old.reconcile(Key("s1"))
         after = (await w.server()).status
     assert w.bmc.writes() == []
-    assert (after.claim_boot, after.boot_window) == (before.claim_boot, before.boot_window)
+    assert (after.tenancy, after.boot_window) == (before.tenancy, before.boot_window)
 
 
 @dataclass
@@ -449,7 +449,7 @@ async def test_a_claim_deleted_while_it_boots_again_is_cleaned_up() -> None:
         await w.fetch_script()
         await w.client.delete(KINDS.claim, "c1", "default")
         free = await w.until_true(lambda s: s.status.state == "Available" and s.spec.server_claim_ref is None)
-    assert free.status.claim_boot is None
+    assert free.status.tenancy.boot is None
     assert w.bmc.power == "Off"
 
 
@@ -472,8 +472,8 @@ async def test_a_manager_killed_at_any_write_answers_a_number_once(number: int) 
             await asyncio.sleep(200)
     assert around.served[claim.metadata.uid] == 2
     assert (w.bmc.network_boots, w.bmc.disk_boots) == (FIRST + 1, 0)
-    assert server.status.claim_boot is not None
-    assert server.status.claim_boot.image == "reg/os:2"
+    assert server.status.tenancy.boot is not None
+    assert server.status.tenancy.boot.image == "reg/os:2"
     assert killer.reached.is_set() or number > 20, "it takes fewer writes by now: look at the parameters"
 
 

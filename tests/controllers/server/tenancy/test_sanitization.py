@@ -80,7 +80,7 @@ async def test_erased_off_signed_forgotten_available() -> None:
         configs = (await w.client.list(KINDS.boot_config, NS)).items
         server = await w.server()
     assert (server.status.power_state, configs, server.status.boot_window) == ("Off", (), None)
-    assert (server.status.sanitization, condition(server, "Sanitized")) == ("Clear", ("True", "Clear"))
+    assert (server.status.tenancy.sanitization, condition(server, "Sanitized")) == ("Clear", ("True", "Clear"))
     assert server.status.sanitization_evidence == proof.metadata.name
     assert w.bmc.writes()[-4:] == ["graceful_off", "set_network_boot", "power_on", "graceful_off"]
     assert w.bmc.network_boots == 3
@@ -115,7 +115,7 @@ async def test_a_boot_that_failed_after_its_script_went_out_is_owed() -> None:
         await begin_erasing(w)
         await w.erase()
         server = await w.until("Available")
-    assert server.status.sanitization == "Clear"
+    assert server.status.tenancy.sanitization == "Clear"
 
 
 async def test_a_window_out_of_which_nothing_went_owes_nothing() -> None:
@@ -125,7 +125,7 @@ async def test_a_window_out_of_which_nothing_went_owes_nothing() -> None:
         await claimed_and_booting(w)
         await w.client.delete(KINDS.claim, "c1", "default")
         server = await w.until("Available")
-    assert (server.status.sanitization, w.bmc.network_boots) == ("NotOwed", 2)
+    assert (server.status.tenancy.sanitization, w.bmc.network_boots) == ("NotOwed", 2)
 
 
 async def test_a_drive_that_is_missing_in_the_report_is_owed() -> None:
@@ -206,7 +206,7 @@ async def test_a_maintenance_leads_out_of_what_is_owed_and_back_into_it() -> Non
         await begin_erasing(w)
         await w.erase()
         server = await w.until("Available")
-    assert server.status.sanitization == "Clear"
+    assert server.status.tenancy.sanitization == "Clear"
 
 
 async def test_accepting_is_refused_where_nothing_is_owed() -> None:
@@ -232,7 +232,7 @@ async def test_a_contested_sanitization_starts_again() -> None:
         await w.fetch_ignition()
         await w.erase()
         server = await w.until("Available")
-    assert server.status.sanitization == "Clear"
+    assert server.status.tenancy.sanitization == "Clear"
 
 
 async def test_a_boot_configuration_that_another_client_deletes_is_recreated() -> None:
@@ -309,8 +309,8 @@ async def test_a_label_that_says_nothing_sensible_is_named_and_ignored() -> None
         server = await w.server()
         label = {"metadata": {"labels": {KINDS.key("sanitization-policy"): "Purge"}}}
         await w.client.patch(KINDS.server, "s1", label)
-        better = await w.until_true(lambda s: s.status.sanitization_policy == "Purge")
-    assert (server.status.sanitization_policy, condition(server, "SanitizationPolicyValid")) == (
+        better = await w.until_true(lambda s: s.status.tenancy.policy == "Purge")
+    assert (server.status.tenancy.policy, condition(server, "SanitizationPolicyValid")) == (
         "Clear", ("False", "InvalidLabel"),
     )  # fmt: skip
     assert condition(better, "SanitizationPolicyValid") == ("True", "Valid")
@@ -334,8 +334,8 @@ async def test_whose_word_counts(setting: str, label: str, claim: str, opt_out: 
         await w.discover()
         await w.add_claim(power="Off", **({"sanitizationPolicy": claim} if claim else {}))
         server = await w.until("Reserved")
-        server = await w.until_true(lambda s: s.status.sanitization_policy != "")
-    assert server.status.sanitization_policy == policy
+        server = await w.until_true(lambda s: s.status.tenancy.policy != "")
+    assert server.status.tenancy.policy == policy
 
 
 async def _cleanup(w: World, number: int) -> str:
@@ -380,11 +380,11 @@ async def test_a_manager_killed_at_any_write_of_a_cleanup_erases_once_and_says_s
             await w.add_server()
             await w.until("Available", within=600)
             await w.add_claim()
-            await w.until_true(lambda s: bool(s.status.claim_boot and not s.status.waiting_for), within=600)
+            await w.until_true(lambda s: bool(s.status.tenancy.boot and not s.status.waiting_for), within=600)
             where = await _cleanup(w, number)
         server, (proof,) = await w.server(), await w.evidence()
         verify(proof, public_keys((await w.client.list(CONFIG_MAP, NS)).items))
         configs = (await w.client.list(KINDS.boot_config, NS)).items
-    assert (server.status.sanitization, server.status.tenant, configs) == ("Clear", "", ()), where
+    assert (server.status.tenancy.sanitization, server.status.tenancy.uid, configs) == ("Clear", "", ()), where
     assert (w.bmc.network_boots, w.bmc.disk_boots, w.bmc.power) == (3, 0, "Off"), where
     assert where or number > 50, "a cleanup has become shorter: look at the parameters"

@@ -48,8 +48,8 @@ async def test_a_servers_label_is_never_undercut() -> None:
         await w.add_server(labels={KINDS.key("sanitization-policy"): "Purge"})
         await w.discover()
         await w.add_claim(sanitizationPolicy="None")
-        server = await w.until_true(lambda s: s.status.sanitization_policy != "")
-    assert server.status.sanitization_policy == "Purge"
+        server = await w.until_true(lambda s: s.status.tenancy.policy != "")
+    assert server.status.tenancy.policy == "Purge"
 
 
 @pytest.mark.behaviour(
@@ -104,7 +104,7 @@ async def test_an_operators_own_policy_none_taints_nothing() -> None:
         await w.settle()
         await w.client.delete(KINDS.claim, "c1", "default")
         server = await w.until("Available")
-    assert (server.status.sanitization, server.spec.taints) == ("None", ())
+    assert (server.status.tenancy.sanitization, server.spec.taints) == ("None", ())
 
 
 async def test_a_server_in_use_is_not_sanitized_by_an_operation() -> None:
@@ -127,13 +127,13 @@ async def test_the_policy_of_a_tenancy_is_not_lowered() -> None:
         await w.add_server()
         await w.discover()
         await w.add_claim(sanitizationPolicy="Purge")
-        await w.until_true(lambda s: s.status.sanitization_policy == "Purge")
+        await w.until_true(lambda s: s.status.tenancy.policy == "Purge")
         await w.client.patch(KINDS.claim, "c1", {"spec": {"sanitizationPolicy": "Clear"}}, "default")
-        await w.until_true(lambda s: s.status.sanitization_policy == "Clear")
+        await w.until_true(lambda s: s.status.tenancy.policy == "Clear")
         await w.boot_claim()
         await w.client.patch(KINDS.claim, "c1", {"spec": {"sanitizationPolicy": "Purge"}}, "default")
-        await w.until_true(lambda s: s.status.sanitization_policy == "Purge")
+        await w.until_true(lambda s: s.status.tenancy.policy == "Purge")
         await w.client.patch(KINDS.claim, "c1", {"spec": {"sanitizationPolicy": "Clear"}}, "default")
         await asyncio.sleep(300)
         server = await w.server()
-    assert server.status.sanitization_policy == "Purge"
+    assert server.status.tenancy.policy == "Purge"

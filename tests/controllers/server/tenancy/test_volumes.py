@@ -47,7 +47,7 @@ async def test_the_drives_of_an_overwritten_volume_owe_nothing() -> None:
     assert [call for call in w.bmc.calls if call in ("inventory", "graceful_off")] == ["inventory", "graceful_off"]
     assert [d.serial_number for v in proof.status.volumes for d in v.drives] == ["P1", "P2"]
     assert "drive serial P1, slot 1 belongs to volume vd0 (RAID1: P1, P2) as sda" in proof.status.remarks[0]
-    assert server.status.sanitization == "Clear"
+    assert server.status.tenancy.sanitization == "Clear"
     assert {drive.serial_number for drive in server.status.drives} == {"D1", "P1", "P2"}
 
 

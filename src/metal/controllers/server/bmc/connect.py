@@ -24,8 +24,10 @@ from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, Syste
 from metal.controllers.server.bmc.recorded import RecordedOperations
 from metal.controllers.server.reasons import Operation
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared.bmc_endpoint import Problem, endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared import secret_use
+from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc, endpoint_for_inline
 from metal.controllers.shared.condition_types import RESET
+from metal.controllers.shared.problem import Problem
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
@@ -36,7 +38,10 @@ async def run(scope: Scope) -> None:
     problem = identity.problem(scope.server)
     if problem:
         raise InvalidSpec(problem)
+    not_allowed = await _bind_secret(scope)
     access = _endpoint_of(scope)
+    if isinstance(access, Problem) and access.reason == secret_use.NOT_BOUND:
+        access = not_allowed or access
     if isinstance(access, Problem):
         raise NoAccess(access.reason, access.message)
     try:
@@ -83,6 +88,19 @@ async def find_moved_system(scope: Scope, exc: BMCError) -> Requeue:
         return bmc_failed(scope, exc)
     scope.record_event("SystemMoved", f"the BMC shows this system at {scope.uri} now, formerly {before}")
     return Requeue(0)
+
+
+async def _bind_secret(scope: Scope) -> Problem | None:
+    """Bind the BMCSecret to its first users, before a password is sent."""
+    deps, spec = scope.deps, scope.server.spec
+    bmc = deps.bmcs.get(Key(spec.bmc_ref.name)) if spec.bmc_ref is not None else None
+    source = spec.bmc if spec.bmc_ref is None else bmc.spec if bmc is not None else None
+    secret = _secret(scope, source.bmc_secret_ref.name) if source is not None else None
+    annotation = deps.endpoint_defaults.policy.bound_to
+    if secret is None or secret_use.is_bound(secret, annotation):
+        return None
+    users = secret_use.users_of(secret.metadata.name, deps.bmcs, deps.servers)
+    return await secret_use.bind(scope.context, deps.secrets, users, secret, annotation)
 
 
 def _endpoint_of(scope: Scope) -> BMCEndpoint | Problem:

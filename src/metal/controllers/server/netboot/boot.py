@@ -117,7 +117,6 @@ async def _start(
     busy = await power.converge(scope, PowerState.OFF, why, force=is_unfinished(scope))
     if busy is not None:
         return busy
-    _remember_served(scope)
     ignition = config.spec.ignition_secret_ref
     window = BootWindow(
         id=f"{scope.context.rng.getrandbits(64):016x}",
@@ -132,16 +131,9 @@ async def _start(
         opened_at=scope.now,
         expires_at=scope.now + timedelta(seconds=timeout),
     )
-    scope.set(boot_window=window)
+    scope.set(tenancy=scope.tenancy, boot_window=window)  # what the former window served is in the record
     await scope.commit()
     return await _follow_boot(scope, window)
-
-
-def _remember_served(scope: Scope) -> None:
-    """The window of a failed boot is about to be replaced; what it served may have run nevertheless."""
-    old = scope.status.boot_window
-    if old is not None and old.purpose == Purpose.CLAIM and old.script_served_at is not None:
-        scope.set(tenant_served=True)
 
 
 async def _follow_boot(scope: Scope, window: BootWindow) -> Requeue | None:

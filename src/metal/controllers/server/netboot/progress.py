@@ -7,7 +7,7 @@ A boot counts in three steps:
 1. It has *succeeded* when its window is `Succeeded`: the machine has fetched its Ignition, or the probe has reported.
 2. It is *verified* when the machine itself fetched the script (`await_proof`): the script went to an address that DHCP
    leased to one of the machine's MAC addresses, or no second request for the script came within `race_window`.
-3. The boot of a claim is then *recorded* in `status.claimBoot` (`record_success`), in a write of its own, before the
+3. The boot of a claim is then *recorded* in `status.tenancy.boot` (`record_success`), in a write of its own, before the
    server does anything else. From then on the claim *has booted* (`has_booted`), and its machine starts from its disk.
 
 A window belongs to one version of one boot configuration and one boot generation of one claim (`belongs`). A boot is
@@ -19,10 +19,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
+
 from metal.api import claim_boot
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration, ServerClaim
-from metal.api.server import ClaimBoot, Server, State
+from metal.api.server import Server, State
+from metal.api.tenancy import ClaimBoot
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
@@ -68,7 +71,7 @@ def is_unfinished(scope: Scope) -> bool:
     window = scope.status.boot_window
     if window is None or window.phase == Phase.SUCCEEDED:
         return False
-    return scope.status.claim_boot is None or window.purpose == Purpose.SANITIZATION
+    return scope.tenancy.boot is None or window.purpose == Purpose.SANITIZATION
 
 
 def is_under_way(scope: Scope) -> bool:
@@ -85,13 +88,13 @@ def is_under_way(scope: Scope) -> bool:
 
 def is_recorded(scope: Scope, window: BootWindow) -> bool:
     """True when the claim's boot of this window is recorded as booted."""
-    booted = scope.status.claim_boot
+    booted = scope.tenancy.boot
     return booted is not None and booted.booted_at is not None and booted.boot_generation >= window.boot_generation
 
 
 def has_booted(scope: Scope) -> bool:
     """True when the claim has had its network boot, and the machine starts from its disk."""
-    return claim_boot.has_booted(scope.status.claim_boot)
+    return claim_boot.has_booted(scope.tenancy.boot)
 
 
 async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
@@ -100,7 +103,7 @@ async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
     Until the boot is verified, nothing is recorded and the machine is not changed: a contested boot starts again, but
     no later request stops a boot that counts as the tenant's.
     """
-    window, booted = scope.status.boot_window, scope.status.claim_boot
+    window, booted = scope.status.boot_window, scope.tenancy.boot
     if window is None or window.claim_uid != claim.metadata.uid or window.phase != Phase.SUCCEEDED:
         return None
     if is_recorded(scope, window):
@@ -108,13 +111,12 @@ async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
     unverified = await_proof(scope, window)
     if unverified is not None:
         return unverified
-    scope.set(
-        claim_boot=ClaimBoot(
-            claim_uid=window.claim_uid, image=window.image, ignition_secret=window.ignition_secret, booted_at=scope.now,
-            boot_generation=window.boot_generation,
-            requested_generation=booted.requested_generation if booted is not None else 0,
-        )
+    boot = ClaimBoot(
+        claim_uid=window.claim_uid, image=window.image, ignition_secret=window.ignition_secret, booted_at=scope.now,
+        boot_generation=window.boot_generation,
+        requested_generation=booted.requested_generation if booted is not None else 0,
     )  # fmt: skip
+    scope.set(tenancy=msgspec.structs.replace(scope.tenancy, boot=boot))
     scope.record_event("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
     scope.set(boot_attempts=0)
     await scope.commit()

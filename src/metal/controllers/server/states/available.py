@@ -11,13 +11,13 @@ from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import sanitization_policy
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved when a claim holds the server."""
-    if scope.status.tenant or sanitization_policy.has_traces(scope):
+    if scope.tenancy.claim_ref is not None or tenancy.holds_data(scope.tenancy):
         return scope.transition(State.CLEANUP, "data of a tenant may be on the drives; the server is being cleaned up")
     if _was_contested(scope):
         message = (

@@ -1,5 +1,7 @@
 """Cleanup: switches the machine off, erases its tenant's data as the policy says, and removes the claim."""
 
+import msgspec
+
 from metal.api.sanitization import Policy
 from metal.api.server import State
 from metal.bmc.power import PowerState
@@ -12,6 +14,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import owed_drives, recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 _ACCEPTED = "Accepted"
 
@@ -22,7 +25,7 @@ async def run(scope: Scope) -> Requeue:
         busy = await _switch_off(scope)
         if busy is not None:
             return busy
-    if not scope.status.sanitization:
+    if not scope.tenancy.sanitization:
         busy = await _sanitize(scope)
         if busy is not None:
             return busy
@@ -37,36 +40,35 @@ async def _switch_off(scope: Scope) -> Requeue | None:
 
 async def _sanitize(scope: Scope) -> Requeue | None:
     """None once the result for the data is in the pending status."""
-    if not scope.status.sanitization_policy:
+    if not scope.tenancy.policy:
         sanitization_policy.record_policy(scope, None)
-    if scope.status.sanitization_policy == Policy.NONE:
-        _decide(scope, "None", "PolicyNone", sanitization_policy.left_data(scope))
+    if scope.tenancy.policy == Policy.NONE:
+        scope.set(tenancy=tenancy.accepted(scope.tenancy, "None", scope.now), boot_window=None)
+        scope.condition(ConditionType.SANITIZED, False, "PolicyNone", sanitization_policy.left_data(scope))
         return None
-    if not sanitization_policy.is_owed(scope):
-        _decide(scope, "NotOwed", "NothingServed", "nothing of the last tenant was served to the machine", done=True)
+    if not tenancy.holds_data(scope.tenancy):
+        scope.set(tenancy=tenancy.not_owed(scope.tenancy), boot_window=None)
+        message = "nothing of the last tenant was served to the machine"
+        scope.condition(ConditionType.SANITIZED, True, "NothingServed", message)
         return None
     return await sanitize.run(scope)
 
 
-def _decide(scope: Scope, sanitization: str, reason: str, message: str, *, done: bool = False) -> None:
-    scope.set(sanitization=sanitization)
-    scope.condition(ConditionType.SANITIZED, done, reason, message)
-
-
 async def _release(scope: Scope) -> Requeue:
-    """A manager that continues after a crash in here finds status.sanitization, and does not erase again."""
-    result = scope.status.sanitization
+    """A manager that continues after a crash in here finds the result, and does not erase again."""
+    result = scope.tenancy.sanitization
     changes: dict[str, object] = sanitization_policy.taints(scope)
     await recreated.close_records(scope)
     await owed_drives.settle(scope)
-    scope.set(claim_boot=None, boot_window=None, tenant_served=False, sanitization_policy="", firmware_reset=None)
+    known = scope.tenancy
+    scope.set(tenancy=msgspec.structs.replace(known, boot=None, policy=""), boot_window=None, firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
         if changes:
             await scope.patch({"spec": changes})
         return scope.transition(
             State.RELEASED, "released; remove spec.serverClaimRef to make the server available again"
         )
-    scope.set(tenant="")
+    scope.set(tenancy=tenancy.released(scope.tenancy))
     await scope.commit()
     await probe_boot.drop(scope)
     await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None, **changes}})

@@ -20,6 +20,7 @@ from metal.controllers.server.tenancy import reimage
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.server.traits import traits_of
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 _BY_SPEC = (Reason.INVALID_SPEC, *REFUSED)
 """Failures that a change of the Server's spec may resolve."""
@@ -111,7 +112,7 @@ def _interrupted(failure: Failure) -> State:
 
 def start_over(scope: Scope) -> State:
     """The state to continue in when the interrupted one is unknown: a claimed machine is left unchanged."""
-    if scope.status.tenant:
+    if scope.tenancy.uid or tenancy.holds_data(scope.tenancy):
         return State.RESERVED
     if scope.server.spec.server_claim_ref is None:
         return State.INITIAL
@@ -120,7 +121,7 @@ def start_over(scope: Scope) -> State:
 
 
 def _resume(scope: Scope, state: State, message: str, *, attempts: int = 0) -> Requeue:
-    if state is State.AVAILABLE and scope.status.tenant:
+    if state is State.AVAILABLE and (scope.tenancy.uid or tenancy.holds_data(scope.tenancy)):
         state = State.CLEANUP  # a tenant's data is on its drives, so it is cleaned up first
     scope.set(boot_attempts=attempts)
     return scope.transition(state, message)

@@ -134,7 +134,7 @@ async def _power(scope: Scope, asked: ServerMaintenance) -> Requeue | None:
     if not asked.spec.server_power:
         return None
     target = PowerState(asked.spec.server_power)
-    if target is PowerState.ON and scope.status.tenant and scope.status.power_request is None:
+    if target is PowerState.ON and scope.tenancy.uid and scope.status.power_request is None:
         system = await boot.clear_override(scope)
         if system.power_state is not PowerState.ON and boot.is_override_kept(scope):
             return boot.await_override(scope)
@@ -180,7 +180,7 @@ async def _leave(scope: Scope) -> Requeue:
 
 
 def _is_claimed(scope: Scope) -> bool:
-    return scope.server.spec.server_claim_ref is not None or bool(scope.status.tenant)
+    return scope.server.spec.server_claim_ref is not None or bool(scope.tenancy.uid)
 
 
 async def _end_own_system(scope: Scope) -> Requeue | None:

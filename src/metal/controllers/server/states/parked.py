@@ -26,6 +26,7 @@ from metal.controllers.server.tenancy import adoption
 from metal.controllers.server.tenancy.tenancy import assume_booted
 from metal.controllers.server.traits import TRAITS, traits_of
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 _CONDITION = "Parked"
 _PARKABLE = [state.value for state, traits in TRAITS.items() if traits.parkable]
@@ -67,7 +68,7 @@ def _next(scope: Scope) -> tuple[State, str]:
     visit = scope.status.interruption
     if scope.server.spec.server_claim_ref is not None:
         return State.RESERVED, "unparked; the server returns to its claim"
-    if scope.status.tenant:
+    if scope.tenancy.uid or tenancy.holds_data(scope.tenancy):
         return State.CLEANUP, "unparked; its claim no longer exists, so the server is being cleaned up"
     if visit is not None and visit.state and not traits_of(visit.state).discovered:
         return State.INITIAL, "unparked; it was not discovered yet"
@@ -75,7 +76,7 @@ def _next(scope: Scope) -> tuple[State, str]:
 
 
 def _resume(scope: Scope, state: State, message: str) -> Requeue:
-    if state is State.RESERVED and scope.status.interruption is None and not scope.status.tenant:
+    if state is State.RESERVED and scope.status.interruption is None and not scope.tenancy.uid:
         assume_booted(scope)
     scope.set(interruption=None, boot_attempts=0)
     scope.condition(_CONDITION, False, "Unparked", "the operator manages the server again")

@@ -6,6 +6,7 @@ from metal.controllers.server import power
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 
 async def run(scope: Scope) -> Requeue:
@@ -17,7 +18,7 @@ async def run(scope: Scope) -> Requeue:
         return scope.transition(State.CLEANUP, "the reclaim policy is no longer Retain; the server is being cleaned up")
     if scope.server.spec.server_claim_ref is not None:
         return scope.wait(WaitFor.RELEASE, "an administrator to remove spec.serverClaimRef (reclaim policy Retain)")
-    scope.set(tenant="")
+    scope.set(tenancy=tenancy.released(scope.tenancy))
     await scope.commit()
     if scope.server.spec.boot_configuration_ref is not None:
         await scope.patch({"spec": {"bootConfigurationRef": None}})

@@ -22,7 +22,7 @@ async def run(scope: Scope) -> Requeue:
     claim = await find_claim(scope)
     if claim is None:
         return scope.transition(State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
-    if scope.status.tenant != claim.metadata.uid:
+    if scope.tenancy.uid != claim.metadata.uid:
         record_tenant(scope, claim)
         sanitization_policy.record_policy(scope, claim)
         await scope.commit()
@@ -32,7 +32,7 @@ async def run(scope: Scope) -> Requeue:
         return unverified
     if not has_booted(scope):
         return await (_network_boot if claim.spec.power == PowerState.ON else _stay_off)(scope, claim)
-    if requests_boot(claim, scope.status.claim_boot):
+    if requests_boot(claim, scope.tenancy.boot):
         return await _boot_again(scope, claim)
     busy = await reimage.withdraw(scope, claim)
     return busy if busy is not None else await _follow_power(scope, claim)

@@ -13,26 +13,33 @@ unknown: the server waits for `TakeoverGoAhead` and is not changed until operati
 Error of this operator need no such comparison, because they do not switch the machine.
 """
 
+import msgspec
+
 from metal.api.claim import ServerClaim
 from metal.api.names import OPERATION
-from metal.api.server import ClaimBoot, State
+from metal.api.server import State
+from metal.api.tenancy import ClaimBoot
 from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy.crds import await_crds
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 
 async def adopt(scope: Scope) -> Requeue | None:
     """Mark a server that another operator managed, once, before anything else is done for it."""
     if not scope.status.state or scope.status.since is not None:
         return None
-    scope.set(since=scope.now)
+    claimed = scope.server.spec.server_claim_ref is not None
+    found = (tenancy.unknown if claimed else tenancy.clean)(scope.status.tenancy, scope.now)
+    scope.set(since=scope.now, tenancy=found)
     claim = await find_claim(scope)
     if claim is not None and _may_have_booted(scope, claim):
-        uid, generation = claim.metadata.uid, claim.spec.boot_generation
-        scope.set(tenant=uid, claim_boot=ClaimBoot(claim_uid=uid, booted_at=scope.now, boot_generation=generation))
+        booted = msgspec.structs.replace(scope.status.tenancy, boot=ClaimBoot(booted_at=scope.now))
+        scope.set(tenancy=tenancy.begin(booted, claim))
         scope.condition(
             ConditionType.BOOT_ASSUMED, True, "TakenOver",
             "another operator bound this claim; it counts as booted, so that no network boot overwrites its disk",
@@ -42,12 +49,6 @@ async def adopt(scope: Scope) -> Requeue | None:
     )
     await scope.commit()
     return await_crds(scope) if scope.status.since is None else None
-
-
-def await_crds(scope: Scope) -> Requeue:
-    """Wait for CRDs: with those of another operator the API drops the boot in progress and the tenant."""
-    text = "CRDs with this operator's fields: the API drops them from the server's status. Apply the CRDs (config/crd)"
-    return scope.wait(WaitFor.CUSTOM_RESOURCE_DEFINITIONS, text)
 
 
 def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
@@ -92,7 +93,7 @@ def _wanted(scope: Scope, claim: ServerClaim | None) -> PowerState | None:
         return None
     if claim is None:
         return PowerState.OFF if traits.power in (PowerOwner.STATE, PowerOwner.CLAIM) else None
-    if scope.status.claim_boot is None or claim.spec.power == PowerState.OFF:
+    if scope.tenancy.boot is None or claim.spec.power == PowerState.OFF:
         return PowerState.OFF
     return PowerState.ON
 

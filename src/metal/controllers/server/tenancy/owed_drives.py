@@ -34,7 +34,7 @@ from metal.evidence.outstanding import BY_DRIVE
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
-from metal.machine import drive_identity
+from metal.machine import drive_identity, tenancy
 from metal.machine.report import drives_in
 from metal.machine.uuids import spellings
 
@@ -151,8 +151,8 @@ def _in_servers(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
     near.pop(scope.name, None)
     return [
         OwedDrive(
-            drive=drive, server=name, claim_uid=server.status.tenant,
-            policy=server.status.sanitization_policy or scope.settings.sanitization_policy,
+            drive=drive, server=name, claim_uid=tenancy.of(server).uid,
+            policy=tenancy.of(server).policy or scope.settings.sanitization_policy,
         )
         for name, server in sorted(near.items())
         if _may_hold_data(server) and drive_identity.find(drive, drives_of(server)) is not None
@@ -160,8 +160,8 @@ def _in_servers(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
 
 
 def _may_hold_data(server: Server) -> bool:
-    status = server.status
-    return server.spec.server_claim_ref is not None or bool(status.tenant and not status.sanitization)
+    known = tenancy.of(server)
+    return server.spec.server_claim_ref is not None or bool(known.uid and not known.sanitization)
 
 
 class _Claims:
@@ -225,10 +225,8 @@ def _clean_up_first(scope: Scope, owed: list[OwedDrive]) -> Requeue:
     if scope.server.spec.server_claim_ref is not None:
         return _wait(scope, owed)
     scope.condition(ConditionType.DRIVE_OWED, True, "NotErased", text)
-    scope.set(
-        tenant=owed[0].claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
-        boot_window=None, boot_attempts=0,
-    )  # fmt: skip
+    known = tenancy.owed(scope.tenancy, owed[0].claim_uid or "unknown", policy, scope.now)
+    scope.set(tenancy=known, boot_window=None, boot_attempts=0)
     scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "the data of the last tenant is erased first")
     _log.warning("drive with data of another server's tenant", server=scope.name, former=owed[0].server)
     return scope.transition(State.CLEANUP, text, warning=True)
@@ -236,10 +234,10 @@ def _clean_up_first(scope: Scope, owed: list[OwedDrive]) -> Requeue:
 
 async def settle(scope: Scope) -> None:
     """After a cleanup: record its result for the drives, also in the records of deleted Servers. Raises ApiError."""
-    status = scope.status
-    if status.sanitization == "Accepted" and _open(status.owed_drives):
+    status, result = scope.status, scope.tenancy.sanitization
+    if result == "Accepted" and _open(status.owed_drives):
         _accept(scope, "an administrator accepted the sanitization failure")
-    if status.sanitization not in (Policy.CLEAR, Policy.PURGE):
+    if result not in (Policy.CLEAR, Policy.PURGE):
         return
     for name in _records_of(scope, status.drives):
         await _settle(scope, name, status.drives)
@@ -258,8 +256,8 @@ async def _settle(scope: Scope, name: str, erased: Iterable[KnownDrive]) -> None
     with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
         key = await scope.deps.keys.signing_key()
         await outstanding.settle(
-            context.client, context.kinds, evidence, erased, status.sanitization, status.sanitization_evidence, key,
-            scope.now,
+            context.client, context.kinds, evidence, erased, scope.tenancy.sanitization, status.sanitization_evidence,
+            key, scope.now,
         )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from metal.evidence import outstanding
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
+from metal.machine import tenancy
 from metal.machine.uuids import spellings
 
 _log = structlog.get_logger(__name__)
@@ -40,10 +41,10 @@ def _system(scope: Scope) -> str:
 
 async def record_outstanding(scope: Scope) -> None:
     """Record the outstanding erasure and the claim of a Server that is being deleted. Raises ApiError."""
-    claimed = traits_of(scope.status.state).owed_when_deleted and sanitization_policy.is_owed(scope)
-    if identity.problem(scope.server) or not (sanitization_policy.has_traces(scope) or claimed):
+    claimed = traits_of(scope.status.state).owed_when_deleted and tenancy.holds_data(scope.tenancy)
+    if identity.problem(scope.server) or not (tenancy.ran_tenant(scope.tenancy) or claimed):
         return
-    policy = scope.status.sanitization_policy or sanitization_policy.policy_for(scope, None)
+    policy = scope.tenancy.policy or sanitization_policy.policy_for(scope, None)
     if policy == Policy.NONE and await find_claim(scope) is None:
         return
     policy = "" if policy == Policy.NONE else policy
@@ -66,21 +67,22 @@ async def enter(scope: Scope) -> Requeue | None:
 
 async def _enter_unclaimed(scope: Scope) -> Requeue:
     if identity.problem(scope.server):
-        return scope.transition(State.INITIAL, "a new server")
+        return _begin_new(scope)
     records = await _open_records(scope)
     owners = await _possible_owners(scope, records)
     if not owners:
-        return (
-            _clean_up_first(scope, records)
-            if any(one.spec.policy for one in records)
-            else scope.transition(State.INITIAL, "a new server")
-        )
+        return _clean_up_first(scope, records) if any(one.spec.policy for one in records) else _begin_new(scope)
     if len(owners) > 1 or not _may_be_owner(scope, owners[0], records):
         return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, records))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
     await scope.patch({"spec": {"serverClaimRef": ref}})
     assume_booted(scope)
     return scope.transition(State.RESERVED, "claimed before its Server was deleted")
+
+
+def _begin_new(scope: Scope) -> Requeue:
+    scope.set(tenancy=tenancy.clean(scope.tenancy, scope.now))
+    return scope.transition(State.INITIAL, "a new server")
 
 
 async def before_available(scope: Scope) -> Requeue | None:
@@ -143,10 +145,8 @@ def _clean_up_first(scope: Scope, records: list[SanitizationEvidence]) -> Requeu
     policies = {one.spec.policy for one in records}
     policy = Policy.PURGE if Policy.PURGE in policies else Policy.CLEAR
     known = tuple(dict.fromkeys((*scope.status.drives, *outstanding.drives(records))))
-    scope.set(
-        tenant=records[-1].spec.claim_uid or "unknown", tenant_served=True, sanitization="", sanitization_policy=policy,
-        drives=known, boot_window=None, boot_attempts=0,
-    )  # fmt: skip
+    owed = tenancy.owed(scope.tenancy, records[-1].spec.claim_uid or "unknown", policy, scope.now)
+    scope.set(tenancy=owed, drives=known, boot_window=None, boot_attempts=0)
     scope.condition(ConditionType.DISCOVERED, False, "ErasedFirst", "the data of the last tenant is erased first")
     names = ", ".join(one.metadata.name for one in records)
     return scope.transition(
@@ -165,10 +165,10 @@ async def close_records(scope: Scope) -> None:
     """Close the records of deleted Servers of this machine after a cleanup. Raises ApiError."""
     if identity.problem(scope.server):
         return
-    context, status = scope.context, scope.status
-    result, evidence_name = status.sanitization, status.sanitization_evidence
+    context, ended = scope.context, scope.tenancy
+    result, evidence_name = ended.sanitization, scope.status.sanitization_evidence
     for record in await _open_records(scope):
-        if result not in (Policy.CLEAR, Policy.PURGE) and record.spec.claim_uid != status.tenant:
+        if result not in (Policy.CLEAR, Policy.PURGE) and record.spec.claim_uid != ended.uid:
             continue  # nothing was erased, and this record is of another tenant
         with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
             key = await scope.deps.keys.signing_key()

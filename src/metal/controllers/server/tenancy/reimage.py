@@ -2,9 +2,9 @@
 
 In: a claim that has booted and requests a higher generation than any before (`claim_boot.requests_boot`).
 
-`accept` records the number in `status.claimBoot.requestedGeneration` before anything is done for it; the claim is read
-from the API, because an outdated copy of it could cost a tenant's system. Then the state Reserved boots as for the
-first time, and `netboot.progress` records the success with the number, for which no boot is made again.
+`accept` records the number in `status.tenancy.boot.requestedGeneration` before anything is done for it; the claim is
+read from the API, because an outdated copy of it could cost a tenant's system. Then the state Reserved boots as for
+the first time, and `netboot.progress` records the success with the number, for which no boot is made again.
 
 `withdraw` ends a request that the claim no longer makes, as long as it has not succeeded: a boot in progress is
 stopped, the machine is switched off and then starts from its disk. `request_changed` ends an Error of such a boot when
@@ -18,12 +18,13 @@ from metal.api.claim import ServerClaim
 from metal.api.claim_boot import requests_boot
 from metal.api.kinds import Kinds
 from metal.api.server import Failure
+from metal.api.tenancy import ClaimBoot
 from metal.bmc.power import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.netboot.progress import is_recorded
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import adoption
+from metal.controllers.server.tenancy.crds import await_crds
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission
@@ -39,24 +40,29 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
 
     The claim is read from the API: an outdated copy of it could cost a tenant's system.
     """
-    wanted, boot = claim.spec.boot_generation, scope.status.claim_boot
+    wanted, boot = claim.spec.boot_generation, scope.tenancy.boot
     if boot is None or _is_under_way(scope, wanted):
         return None
     if not await _is_cache_current(scope, claim):
         return Requeue(_CACHE_LAG)
     if boot.requested_generation == wanted:
         return None
-    scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=wanted))
+    _record(scope, boot, wanted)
     await scope.commit()
-    written = scope.status.claim_boot
+    written = scope.tenancy.boot
     if written is None or written.requested_generation != wanted:
-        return adoption.await_crds(scope)
+        return await_crds(scope)
     scope.record_event(
         "NetworkBootRequested",
         f"the claim {claim.metadata.namespace}/{claim.metadata.name} requests network boot {wanted}: its system is "
         "shut down once its boot configuration is ready",
     )
     return None
+
+
+def _record(scope: Scope, boot: ClaimBoot, requested: int) -> None:
+    boot = msgspec.structs.replace(boot, requested_generation=requested)
+    scope.set(tenancy=msgspec.structs.replace(scope.tenancy, boot=boot))
 
 
 def _is_under_way(scope: Scope, wanted: int) -> bool:
@@ -75,13 +81,13 @@ async def _is_cache_current(scope: Scope, claim: ServerClaim) -> bool:
         return False
     if fresh.metadata.uid != meta.uid or fresh.metadata.deletion_timestamp is not None:
         return False
-    boot = scope.status.claim_boot
+    boot = scope.tenancy.boot
     return fresh.spec == claim.spec and requests_boot(fresh, boot) == requests_boot(claim, boot)
 
 
 async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
     """End a boot that is no longer requested; the machine then boots from its disk. Raises BMCError."""
-    boot = scope.status.claim_boot
+    boot = scope.tenancy.boot
     if boot is None or boot.requested_generation <= boot.boot_generation:
         return None
     if not await _is_cache_current(scope, claim):
@@ -92,7 +98,7 @@ async def withdraw(scope: Scope, claim: ServerClaim) -> Requeue | None:
         if busy is not None:
             return busy
         scope.set(boot_window=None, boot_attempts=0)
-    scope.set(claim_boot=msgspec.structs.replace(boot, requested_generation=0))
+    _record(scope, boot, 0)
     scope.record_event("NetworkBootWithdrawn", f"network boot {boot.requested_generation} is no longer requested")
     return None
 
@@ -105,7 +111,7 @@ def _has_started(scope: Scope) -> bool:
 
 def request_changed(scope: Scope, claim: ServerClaim | None, failure: Failure) -> bool:
     """True when a boot that the claim requested failed, and the claim now requests another one, or none."""
-    boot = scope.status.claim_boot
+    boot = scope.tenancy.boot
     if claim is None or boot is None or boot.requested_generation <= boot.boot_generation:
         return False
     return failure.reason in _BOOT_FAILURES and claim.spec.boot_generation != boot.requested_generation

@@ -1,6 +1,6 @@
 """Erases a tenant's data: a network boot of the probe, whose report is judged, signed and kept as evidence.
 
-In: a machine that is off, and the policy in `status.sanitizationPolicy`. Nothing starts while the claim still exists.
+In: a machine that is off, and the policy in `status.tenancy.policy`. Nothing starts while the claim still exists.
 
 1. The boot configuration with the erasing probe is written, and the BMC is asked to reset firmware settings
    (`tenancy.firmware`), which the boot performs.
@@ -8,14 +8,15 @@ In: a machine that is off, and the policy in `status.sanitizationPolicy`. Nothin
    window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot was interrupted is
    concluded with the verdict that it proves nothing.
 3. The time limit grows with the largest drive that was reported. A probe that has its Ignition and reports nothing for
-   `discovery_timeout` has failed, independent of the size of the drives.
+   `discovery_timeout` has failed, independent of the size of the drives. A limit that passed during an outage of
+   manager, API or BMC is extended, because the report may wait to be accepted.
 4. After the final report, or when the time is over, the volumes that contain drives which no report names are read once
    from the BMC; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written
    (`_conclude`).
 
-Out: `status.sanitization` when everything was erased. Otherwise the server goes to Error with `SanitizationOwed` and
-stays there until the drives are erased, or an administrator accepts it with operation=accept-owed-sanitization
-(`accept`), which the evidence keeps.
+Out: `status.tenancy` with data Clean and the result, when everything was erased. Otherwise the server goes to Error
+with `SanitizationOwed` and stays there until the drives are erased, or an administrator accepts it with
+operation=accept-owed-sanitization (`accept`), which the evidence keeps.
 """
 
 from contextlib import suppress
@@ -43,10 +44,13 @@ from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
 from metal.evidence.verdict import Verdict, judge, missing, with_firmware
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 from metal.machine.report import drives_in
 
 ACCEPT = "accept-owed-sanitization"
 """Operation that releases such a server without the erasure."""
+_MISSED = timedelta(minutes=1)
+"""How long after a deadline a pass shows that there was an outage; a manager that works makes one at the deadline."""
 _UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
 
 
@@ -58,12 +62,13 @@ async def run(scope: Scope) -> Requeue | None:
             return scope.transition(State.RESERVED, "the claim exists; its data is not erased", warning=True)
         if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
             return problem
+    scope.set(tenancy=tenancy.erasing(scope.tenancy, scope.now))
     config = probe_boot.find(scope)
     if config is None:
         return _begin_again(scope)
     evidence = await _follow(scope)
     if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
-        window = _extend_window(scope, window, evidence)
+        window = _after_outage(scope, _extend_window(scope, window, evidence))
         if scope.now >= window.expires_at:
             return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not sufficient")
     if window is not None and evidence is None and _is_silent(scope, window):
@@ -100,7 +105,7 @@ async def _prepare(scope: Scope) -> Requeue | None:
     settings, status = scope.settings, scope.status
     try:
         text = ignition.sanitization(
-            settings.probe_bundle, settings.registry_url, scope.server.uuid, status.sanitization_policy, status.drives
+            settings.probe_bundle, settings.registry_url, scope.server.uuid, scope.tenancy.policy, status.drives
         )
     except ValueError as exc:
         return scope.fail(Reason.INVALID_SPEC, str(exc))
@@ -136,7 +141,7 @@ async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: Sanitiz
     if busy is not None:
         return busy
     if evidence is None or evidence.status.reported_at is None:
-        scope.set(boot_window=None)
+        scope.set(boot_window=None, tenancy=tenancy.not_erased(scope.tenancy, scope.now))
         return scope.fail(
             Reason.EVIDENCE_LOST,
             "the evidence of a completed sanitization was deleted. A retry erases the drives again",
@@ -190,6 +195,16 @@ def _extend_window(scope: Scope, window: BootWindow, evidence: SanitizationEvide
     return window
 
 
+def _after_outage(scope: Scope, window: BootWindow) -> BootWindow:
+    """Extend the time limit if nothing was done when it was reached: a report may be waiting to be accepted."""
+    if scope.now - window.expires_at > _MISSED:
+        window = msgspec.structs.replace(
+            window, expires_at=scope.now + timedelta(seconds=scope.settings.sanitization_grace)
+        )
+        scope.set(boot_window=window)
+    return window
+
+
 async def _read_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
     """Read from the BMC, once and with the machine still on, the volumes of drives that no report names.
 
@@ -235,6 +250,7 @@ def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Ve
 
 def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
     owed = "; ".join(verdict.owed)[:1500]
+    scope.set(tenancy=tenancy.not_erased(scope.tenancy, scope.now))
     scope.condition(
         ConditionType.SANITIZED,
         False,
@@ -257,7 +273,7 @@ def _report_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdic
     )
     message += f"(SanitizationEvidence {evidence.metadata.name})"
     scope.condition(ConditionType.SANITIZED, True, verdict.reached, message)
-    scope.set(sanitization=verdict.reached, drives=verdict.drives)
+    scope.set(tenancy=tenancy.erased(scope.tenancy, verdict.reached, scope.now), drives=verdict.drives)
     scope.record_event("Sanitized", message)
 
 
@@ -280,7 +296,7 @@ async def accept(scope: Scope) -> Requeue | None:
         evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
     if evidence is not None:  # with Retain no discovery follows
         scope.set(drives=_verdict(scope, evidence).drives)
-    scope.set(sanitization="Accepted")
+    scope.set(tenancy=tenancy.accepted(scope.tenancy, "Accepted", scope.now))
     message = f"an administrator accepted the sanitization failure (SanitizationEvidence {name}): {failure.message}"
     scope.condition(ConditionType.SANITIZED, False, "LossAccepted", message[:2000])
     return scope.transition(

@@ -1,8 +1,8 @@
-"""Decides which sanitization policy applies, and whether an erasure is outstanding.
+"""Decides which sanitization policy applies after a tenant.
 
 The claim's policy applies where it is not weaker than the required one: the server's label, else the setting. With
-opt-out a claim may require less than the setting, never less than the label. Once data of a claim may be on the drives,
-its policy is not lowered any more, whoever changes claim, label or setting.
+opt-out a claim may require less than the setting, never less than the label. Once data of a claim may be on the
+drives, its policy is only raised, whoever changes claim, label or setting.
 
 A server whose claim opted out of the erasure gets the taint `data-not-erased`, so that no claim binds it that does not
 tolerate the data of a former one. An erasure removes the taint: after a later claim, or with operation=sanitize.
@@ -10,16 +10,18 @@ tolerate the data of a former one. An erasure removes the taint: after a later c
 
 from enum import StrEnum
 
-from metal.api.boot_window import Purpose
+import msgspec
+
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint
 from metal.api.names import OPERATION
 from metal.api.sanitization import Firmware, Policy
 from metal.api.server import State
-from metal.controllers.server.reasons import ConditionType
+from metal.api.tenancy import Data
 from metal.controllers.server.scope import Scope
 from metal.evidence.verdict import is_weaker
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 LABEL = "sanitization-policy"
 """Label of a Server (under the API group): the policy, which overrides the setting."""
@@ -58,10 +60,13 @@ def _value(scope: Scope, label: str) -> str:
 
 
 def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
-    """Record which policy applies after this tenant: once the claim is gone, it cannot be read any more."""
-    policy = policy_for(scope, claim)
-    if not (has_traces(scope) and is_weaker(policy, scope.status.sanitization_policy)):
-        scope.set(sanitization_policy=policy)
+    """Record which policy applies after this tenant: once the claim is gone, it cannot be read any more.
+
+    Once data may be on the drives it is only raised: another client's update may drop the field that required it.
+    """
+    known, policy = scope.tenancy, policy_for(scope, claim)
+    if not (tenancy.holds_data(known) and is_weaker(policy, known.policy)):
+        scope.set(tenancy=msgspec.structs.replace(known, policy=policy))
     wrong = [
         f"label {scope.context.kinds.key(label)} {_value(scope, label)!r} is ignored: use one of {', '.join(words)}"
         for label, words in ((LABEL, Policy), (FIRMWARE_LABEL, Firmware))
@@ -75,11 +80,12 @@ def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
 
 def taints(scope: Scope) -> dict[str, object]:
     """The change of the spec for a server that leaves Cleanup: the taint for data that a claim's opt-out left."""
-    key, before = scope.context.kinds.key(NOT_ERASED), scope.server.spec.taints
+    key, before, known = scope.context.kinds.key(NOT_ERASED), scope.server.spec.taints, scope.tenancy
     after = [taint for taint in before if taint.key != key]
-    if scope.status.sanitization == Policy.NONE and _was_served(scope) and policy_for(scope, None) != Policy.NONE:
+    left = known.sanitization == Policy.NONE and known.data == Data.ACCEPTED
+    if left and policy_for(scope, None) != Policy.NONE:
         after.append(Taint(key=key))
-    elif scope.status.sanitization not in (Policy.CLEAR, Policy.PURGE):
+    elif known.sanitization not in (Policy.CLEAR, Policy.PURGE):
         return {}
     return (
         {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in after]} if after != [*before] else {}
@@ -94,10 +100,8 @@ def sanitize(scope: Scope) -> Requeue | None:
         )
         return None
     policy = policy_for(scope, None)
-    scope.set(
-        tenant_served=True, sanitization="", boot_window=None, boot_attempts=0,
-        sanitization_policy=Policy.CLEAR if policy == Policy.NONE else policy,
-    )  # fmt: skip
+    owed = tenancy.owed(scope.tenancy, "", Policy.CLEAR if policy == Policy.NONE else policy, scope.now)
+    scope.set(tenancy=owed, boot_window=None, boot_attempts=0)
     return scope.transition(State.CLEANUP, "an administrator requested the erasure of the server")
 
 
@@ -108,31 +112,3 @@ def left_data(scope: Scope) -> str:
         f"the sanitization policy is None: the data of the last tenant was left. To erase it: kubectl annotate servers "
         f"{scope.name} {operation}"
     )
-
-
-def is_owed(scope: Scope) -> bool:
-    """True while a tenant's data may be on the drives, and neither erased nor accepted.
-
-    The drives of a claimed server that another operator managed may hold anything.
-    """
-    if scope.status.sanitization:
-        return False
-    return _was_served(scope) or _is_adopted(scope)
-
-
-def has_traces(scope: Scope) -> bool:
-    """True when something of a tenant's boot was served to the machine, and no cleanup has ended since."""
-    return not scope.status.sanitization and _was_served(scope)
-
-
-def _is_adopted(scope: Scope) -> bool:
-    return not scope.status.tenant and scope.find_condition(ConditionType.TAKEN_OVER) is not None
-
-
-def _was_served(scope: Scope) -> bool:
-    status, window = scope.status, scope.status.boot_window
-    if status.claim_boot is not None or status.tenant_served:
-        return True
-    if window is None or window.purpose == Purpose.DISCOVERY:
-        return False
-    return window.purpose == Purpose.SANITIZATION or window.script_served_at is not None

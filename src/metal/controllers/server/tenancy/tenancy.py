@@ -4,12 +4,13 @@ import msgspec
 
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.kinds import Kinds
-from metal.api.server import ClaimBoot
+from metal.api.tenancy import ClaimBoot
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission
+from metal.machine import tenancy
 
 
 async def find_claim(scope: Scope) -> ServerClaim | None:
@@ -31,7 +32,7 @@ async def find_claim(scope: Scope) -> ServerClaim | None:
 
 
 def _holds(claim: ServerClaim, scope: Scope) -> bool:
-    if claim.metadata.deletion_timestamp or scope.status.tenant not in ("", claim.metadata.uid):
+    if claim.metadata.deletion_timestamp or scope.tenancy.uid not in ("", claim.metadata.uid):
         return False
     return claim.spec.server_ref is None or claim.spec.server_ref.name == scope.name
 
@@ -47,7 +48,8 @@ def claim_config(scope: Scope, claim: ServerClaim) -> ServerBootConfiguration | 
 
 def assume_booted(scope: Scope) -> None:
     """A claimed server that lost its status: whether it booted is unknown, so it counts as booted."""
-    scope.set(claim_boot=ClaimBoot(booted_at=scope.now))
+    unknown = tenancy.unknown(scope.tenancy, scope.now)
+    scope.set(tenancy=msgspec.structs.replace(unknown, boot=ClaimBoot(booted_at=scope.now)))
     scope.condition(
         ConditionType.BOOT_ASSUMED,
         True,
@@ -57,19 +59,8 @@ def assume_booted(scope: Scope) -> None:
 
 
 def record_tenant(scope: Scope, claim: ServerClaim) -> None:
-    """Record the claim in the status before any of its data can be on the machine.
-
-    An assumed boot counts as the last one that the claim requested.
-    """
-    uid, assumed = claim.metadata.uid, scope.status.claim_boot
-    kept = assumed if assumed is not None and not assumed.claim_uid else None
-    boot_of_claim = (
-        msgspec.structs.replace(kept, claim_uid=uid, boot_generation=claim.spec.boot_generation) if kept else None
-    )
-    scope.set(
-        tenant=uid, claim_boot=boot_of_claim, boot_attempts=0, sanitization="", sanitization_policy="",
-        tenant_served=False,
-    )  # fmt: skip
+    """Record the claim in the status before any of its data can be on the machine."""
+    scope.set(tenancy=tenancy.begin(scope.tenancy, claim), boot_attempts=0)
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

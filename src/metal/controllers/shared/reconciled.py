@@ -1,0 +1,69 @@
+"""Commits a pass that the API refused: what it learned, and the condition Reconciled=False with the API's words.
+
+A pass sends requests to the API before its status is written: it creates Secrets, patches references, writes boot
+configurations. When one is refused (a quota, a missing permission, an admission webhook) the exception ends the pass,
+and the controller repeats it with a backoff. Without a commit, nobody would see why nothing happens.
+
+`reporting` wraps the body of a pass. At its end it commits; after a refusal it commits what may be kept
+(`StatusScope.keep_learned`) with the condition, records one Event when the condition changes, and raises the error
+again. A Conflict is no refusal: the object was written meanwhile, and the next pass sees it. The first pass that
+succeeds sets Reconciled=True.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from metal.controllers.shared.condition_types import RECONCILED
+from metal.controllers.shared.scope import StatusScope
+from metal.kube.client.errors import ApiError, BadRequest, Conflict, Invalid
+from metal.kube.meta.conditions import find
+
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?")
+_LONGEST = 1000
+"""Characters of the API's message; a webhook can answer with any text."""
+
+
+@asynccontextmanager
+async def reporting(scope: StatusScope[Any]) -> AsyncIterator[None]:
+    """Commit at the end of the pass, also when the API refused a request. Raises the ApiError of the refusal."""
+    try:
+        yield
+        _succeeded(scope)
+        await scope.commit()
+    except Conflict:
+        raise
+    except ApiError as exc:
+        await _refused(scope, exc)
+        raise
+
+
+def _succeeded(scope: StatusScope[Any]) -> None:
+    known = find(scope.status.conditions, RECONCILED)
+    if known is not None and known.status == "False":
+        scope.report(RECONCILED, True, "Reconciled", "the API accepts the requests of the controller again")
+
+
+async def _refused(scope: StatusScope[Any], exc: ApiError) -> None:
+    pending = scope.status
+    scope.keep_learned()
+    with suppress(ApiError):  # the refusal is raised, not this
+        try:
+            await _write(scope, exc)
+        except (Invalid, BadRequest):  # what it learned is itself refused, so only the condition is written
+            scope.discard()
+            await _write(scope, exc)
+    scope.status = pending
+
+
+async def _write(scope: StatusScope[Any], exc: ApiError) -> None:
+    reason = exc.reason if _REASON.fullmatch(exc.reason) else "APIError"
+    message = (
+        f"the API refused a request of the controller: {exc.message[:_LONGEST].rstrip('.')}. It is repeated until it "
+        "succeeds: correct what the message names"
+    )
+    changed = scope.condition(RECONCILED, False, reason, message)
+    await scope.commit()
+    if changed:
+        scope.event("Warning", reason, message)

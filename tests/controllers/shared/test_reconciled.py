@@ -1,0 +1,108 @@
+"""A pass that the API refuses: what its object's status says, and what happens afterwards."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from metal.api.meta import Condition
+from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, ServerError
+from metal.kube.meta.conditions import find
+from tests.controllers.world import World, world
+
+pytestmark = pytest.mark.looptime
+QUOTA = Forbidden('secrets "s1" is forbidden: exceeded quota: secrets=10')
+
+
+def _refuse(what: str, error: ApiError) -> Callable[[str, str], Awaitable[None]]:
+    async def trap(write: str, when: str) -> None:
+        if write.startswith(what) and when == "before":
+            raise error
+
+    return trap
+
+
+def _reconciled(conditions: tuple[Condition, ...]) -> Condition | None:
+    return find(conditions, "Reconciled")
+
+
+async def _reasons(w: World, reason: str) -> list[str]:
+    return [event.message for event in await w.events() if event.reason == reason]
+
+
+@pytest.mark.behaviour(
+    "Server: errors and deletion",
+    "A request that the API refuses is reported in the condition Reconciled with the API's words, and in one Event.",
+)
+@pytest.mark.parametrize(
+    "error", [QUOTA, AlreadyExists("a webhook owns this name"), ServerError("etcd is full")], ids=lambda one: one.reason
+)
+async def test_a_refusal_in_mid_pass_is_reported_and_ends(error: ApiError) -> None:
+    """A quota for Secrets stops the discovery: the Server says so with one Event, and goes on when it is raised."""
+    async with world() as w:
+        w.tap.trap = _refuse("apply Secret", error)
+        await w.add_server()
+        await asyncio.sleep(600)
+        failing = await w.server()
+        events = await _reasons(w, error.reason)
+        writes = w.tap.count("status Server s1")
+        w.tap.trap = None
+        await asyncio.sleep(70)
+        after = await w.server()
+    said = _reconciled(failing.status.conditions)
+    assert said is not None
+    assert (said.status, said.reason) == ("False", error.reason)
+    assert error.message in said.message
+    assert len(events) == 1
+    assert writes <= 12
+    ended = _reconciled(after.status.conditions)
+    assert ended is not None
+    assert ended.status == "True"
+    assert after.status.state == "Discovery"
+
+
+async def test_what_the_pass_learned_is_kept() -> None:
+    """The power that the BMC showed is in the status although the rest of the pass was refused."""
+    async with world() as w:
+        w.tap.trap = _refuse("apply Secret", QUOTA)
+        await w.add_server()
+        await asyncio.sleep(30)
+        server = await w.server()
+    assert server.status.power_state == "Off"
+    assert server.status.manufacturer == "Contoso"
+    assert server.status.observed_generation < server.metadata.generation or server.status.state == "Initial"
+
+
+async def test_a_step_that_was_refused_is_repeated_until_it_succeeds() -> None:
+    """An Available Server whose discovery configuration cannot be removed says why, and removes it when it may."""
+    async with world() as w:
+        await w.add_server()
+        await w.boot_probe()
+        w.tap.trap = _refuse("delete ServerBootConfiguration", QUOTA)
+        await asyncio.sleep(60)
+        server = await w.server()
+        await asyncio.sleep(1)
+        w.tap.trap = None
+        after = await w.until_true(lambda s: s.spec.boot_configuration_ref is None)
+    said = _reconciled(server.status.conditions)
+    assert said is not None
+    assert said.status == "False"
+    assert after.status.state == "Available"
+
+
+async def test_a_claim_says_what_the_api_refused() -> None:
+    """The boot configuration of a claim cannot be written: the claim shows the API's words."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        w.tap.trap = _refuse("apply ServerBootConfiguration", QUOTA)
+        await w.add_claim()
+        claim = await w.until_claim(lambda c: _reconciled(c.status.conditions) is not None)
+        w.tap.trap = None
+        after = await w.until_claim(
+            lambda c: (one := _reconciled(c.status.conditions)) is not None and one.status == "True"
+        )
+    said = _reconciled(claim.status.conditions)
+    assert said is not None
+    assert "exceeded quota" in said.message
+    assert after.status.phase == "Bound"

@@ -1,0 +1,128 @@
+"""Which BMCs may use a BMCSecret."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from metal.api.bmc import BMC
+from tests.controllers.rack import KINDS, Rack, rack, ready, soon
+
+pytestmark = pytest.mark.looptime
+BOUND = KINDS.key("bound-to")
+
+
+async def refer(r: Rack, name: str, number: int, secret: str, **spec: Any) -> None:
+    """A BMC object that refers to a BMCSecret."""
+    access = {"ip": f"192.0.2.{number}", "macAddress": f"a0:b1:c2:00:00:{number:02x}"}
+    whole = {"access": access, "bmcSecretRef": {"name": secret}, "protocol": {"name": "Redfish", "port": 443}, **spec}
+    await r.user.create(KINDS.bmc, {"metadata": {"name": name}, "spec": whole})
+
+
+async def until(r: Rack, name: str, reason: str) -> BMC:
+    """Wait for the BMC's condition Ready to have this reason."""
+
+    async def check() -> BMC | None:
+        found = await r.bmc(name)
+        return found if found.status.conditions and ready(found)[1] == reason else None
+
+    found = await soon(check, within=300)
+    assert isinstance(found, BMC)
+    return found
+
+
+@pytest.mark.behaviour(
+    "BMCSecret", "A BMC that refers to a BMCSecret of another one gets no password: it is bound to its first user."
+)
+async def test_a_password_is_not_sent_to_the_address_of_another_bmc() -> None:
+    """The right to create BMCs discloses no password; the condition names the field that allows it."""
+    async with rack() as r:
+        r.plug(1)
+        await r.add_bmc(1)
+        await until(r, "b1", "Connected")
+        rogue = r.plug(9)
+        await refer(r, "rogue", 9, "b1", tls={"insecureSkipVerify": True})
+        refused = await until(r, "rogue", "SecretNotAllowed")
+        await asyncio.sleep(600)
+        bound = (await r.secret("b1")).metadata.annotations[BOUND]
+    assert (rogue.calls, rogue.offered) == ([], "")
+    assert bound == "b1"
+    assert "BMCSecret b1 is bound to b1, so no password is sent for rogue: list all BMCs" in refused.status.waiting_for
+
+
+async def test_the_rogue_object_may_wait_for_the_secret() -> None:
+    """An object that is a minute older than the BMCSecret is bound to nothing."""
+    async with rack() as r:
+        rogue = r.plug(9)
+        await refer(r, "rogue", 9, "b1")
+        await asyncio.sleep(90)
+        await r.add_secret("b1", "pw-factory")
+        await until(r, "rogue", "SecretNotAllowed")
+        await asyncio.sleep(300)
+        annotations = (await r.secret("b1")).metadata.annotations
+    assert rogue.calls == []
+    assert BOUND not in annotations
+
+
+async def test_two_new_bmcs_with_one_secret_wait_for_a_decision() -> None:
+    """Neither gets the password; `allowedBMCs` with both names solves it."""
+    async with rack(started=False) as r:
+        one, two = r.plug(1), r.plug(2)
+        await r.add_secret("shared", "pw-factory")
+        await refer(r, "b1", 1, "shared")
+        await refer(r, "b2", 2, "shared")
+        await r.start()
+        await until(r, "b1", "SecretNotAllowed")
+        await until(r, "b2", "SecretNotAllowed")
+        before = one.calls + two.calls
+        await r.user.patch(KINDS.bmc_secret, "shared", {"allowedBMCs": ["b1", "b2"]})
+        await until(r, "b1", "Connected")
+        await until(r, "b2", "Connected")
+        await r.user.patch(KINDS.bmc_secret, "shared", {"allowedBMCs": ["b2"]})
+        refused = await until(r, "b1", "SecretNotAllowed")
+    assert before == []
+    assert "allowedBMCs of BMCSecret shared does not name b1" in refused.status.waiting_for
+
+
+@pytest.mark.behaviour(
+    "BMCSecret", "BMCs that were connected before an upgrade, or by the Go operator, keep their common BMCSecret."
+)
+async def test_bmcs_that_were_connected_before_share_their_secret() -> None:
+    """All of them are bound; one that was never connected is not."""
+    async with rack(started=False) as r:
+        r.plug(1), r.plug(2)
+        rogue = r.plug(9)
+        await r.add_secret("shared", "pw-factory")
+        for name, number in (("b1", 1), ("b2", 2), ("rogue", 9)):
+            await refer(r, name, number, "shared")
+        for name in ("b1", "b2"):
+            await r.user.patch_status(KINDS.bmc, name, {"status": {"manufacturer": "Contoso", "state": "Enabled"}})
+        await r.start()
+        await until(r, "b1", "Connected")
+        await until(r, "b2", "Connected")
+        await until(r, "rogue", "SecretNotAllowed")
+        bound = (await r.secret("shared")).metadata.annotations[BOUND]
+    assert bound == "b1,b2"
+    assert rogue.calls == []
+
+
+async def test_a_secret_may_be_open_to_all() -> None:
+    """With "*", as before."""
+    async with rack() as r:
+        r.plug(1), r.plug(2)
+        await r.add_secret("shared", "pw-factory")
+        await r.user.patch(KINDS.bmc_secret, "shared", {"allowedBMCs": ["*"]})
+        await refer(r, "b1", 1, "shared")
+        await refer(r, "b2", 2, "shared")
+        await until(r, "b1", "Connected")
+        await until(r, "b2", "Connected")
+
+
+async def test_the_secret_of_an_enrolled_bmc_names_it() -> None:
+    """Enrolment by DHCP writes the field."""
+    async with rack() as r:
+        r.plug(1)
+        await r.lease(1)
+        await soon(lambda: r.exists(KINDS.bmc, "e1"))
+        found = await r.secret("e1")
+    assert found.allowed_bmcs == ("e1",)
