@@ -41,8 +41,9 @@ from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unautho
 from metal.kube.client.protocol import Client
 from metal.kube.controller.election import Elector
 from metal.kube.controller.events import Recorder
+from metal.kube.controller.health import Health
 from metal.kube.controller.runtime import Runtime
-from metal.kube.controller.tasks import Crashed, Tasks, first
+from metal.kube.controller.tasks import Crashed, Tasks, completed, first
 from metal.kube.meta.clock import Clock, system_clock
 from metal.kube.meta.permissions import Permission, Where
 from metal.listener.metrics import Metrics as ListenerMetrics
@@ -98,6 +99,8 @@ class Parts:
     """Chooses which of several managers acts; with None this one does. The pool must ask its `require`."""
     listeners: ListenerMetrics | None = None
     """Metrics of listeners, where another part of the process has one too; made when None."""
+    health: Health = field(default_factory=Health)
+    """The checks of this process; the manager adds its own."""
     pause_interval: float = INTERVAL
     """Seconds between two reads of the pause, less than `metal.move.pause.SILENCE`."""
 
@@ -144,9 +147,15 @@ class Manager:
         self._election = Tasks("election")
         self._ready = False
         self._stopping = False
+        self._checks(parts.health)
         if parts.elector is not None:
             parts.elector.on_lead, parts.elector.on_lose = self._lead, self._stand_by
             parts.elector.on_contact = self.runtime.retry
+
+    def _checks(self, health: Health) -> None:
+        health.add("caches", lambda: self.runtime.behind)
+        health.add("tasks", lambda: self.runtime.failure or self._election.failure, live=True)
+        health.add("manager", lambda: "" if self.role in ("leader", "standby") else self.role)
 
     @property
     def role(self) -> str:
@@ -256,6 +265,9 @@ class Manager:
 
     async def listen(self) -> None:
         """Answer machines, and Prometheus. Raises OSError with the address when one is taken."""
+        await completed(self._listen())
+
+    async def _listen(self) -> None:
         metrics = self.parts.listeners or ListenerMetrics(self.parts.registry)
         for name, routes, address in (
             ("boot", boot_routes(self.boot), self.config.listen.boot),
@@ -280,8 +292,8 @@ class Manager:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of all series, and of no use to a rate
         app = web.Application()
         app.router.add_get("/metrics", self._show_metrics)
-        app.router.add_get("/healthz", self._healthy)
-        app.router.add_get("/readyz", self._readiness)
+        for path in ("/livez", "/healthz", "/readyz", "/readyz/{check}", "/livez/{check}"):
+            app.router.add_get(path, self._probe)
         address = split_listen(self.config.listen.metrics)
         limits = self.config.connection_limits()
         self._listening.append(await listen(app, *address, limits, name="metrics", metrics=metrics))
@@ -289,14 +301,16 @@ class Manager:
     async def _show_metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self.parts.registry), content_type="text/plain")
 
-    async def _healthy(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def _readiness(self, _: web.Request) -> web.Response:
-        role = self.role
-        if role in ("starting", "stopping"):
-            return web.Response(text=role, status=503)
-        return web.Response(text=f"ok {role}")
+    async def _probe(self, request: web.Request) -> web.Response:
+        """The role in a word, or the checks when one fails or `verbose` asks for them. /healthz is /livez."""
+        path, role = request.path.replace("/healthz", "/livez"), self.role
+        found = self.parts.health.answer(path, request.query)
+        if found is None:
+            return web.Response(text="no such check", status=404)
+        short = path == "/readyz" and "verbose" not in request.query
+        if short and (found.passed or role in ("starting", "stopping")):
+            return web.Response(text=f"ok {role}" if found.passed else role, status=200 if found.passed else 503)
+        return web.Response(text=found.text, status=200 if found.passed else 503)
 
     async def stop(self, *, grace: float = 1.0) -> None:
         """Let reconciles end for up to `grace` seconds, give the Lease back, stop answering, log out of BMCs.

@@ -14,11 +14,12 @@ from metal.apiserver.auth.access import Attributes
 from metal.apiserver.auth.jwt import Signer
 from metal.apiserver.cel.rules import RuleError, check_rules, program
 from metal.apiserver.machinery.options import DeleteOptions, ListOptions
-from metal.apiserver.machinery.records import ResourceKey
+from metal.apiserver.machinery.records import Record, ResourceKey, encode
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.machinery.structural import Rule, compile_node
 from metal.apiserver.machinery.users import User
 from metal.apiserver.server import EmbeddedAPI
+from metal.apiserver.storage.store import Staged
 from metal.kube.client.kubeconfig import from_file
 from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import Api, crd, running
@@ -59,7 +60,9 @@ async def test_a_definition_that_came_in_with_a_copy_takes_no_place_either() -> 
         made["metadata"]["finalizers"] = ["customresourcecleanup.apiextensions.k8s.io"]
         made["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
         key = ResourceKey("apiextensions.k8s.io", CRDS)
-        await api.backend.store.replace([], [(key, made)])
+        record = Record.parse(key, encode(made))
+        staged = Staged(record.key, api.backend.store.reserve(0) + 1, None, record, record)
+        await api.backend.store.replace([staged], [staged.for_journal()], {record.key: (staged.version, record)})
         roles = await api.names("clusterroles")
 
         await api.delete(made["metadata"]["name"], CRDS)

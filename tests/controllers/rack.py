@@ -118,8 +118,11 @@ class RackPool:
     dropped: list[str] = field(default_factory=list)
     drop_hangs: bool = False
     looks: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    """Names of the BMC objects for which a client was taken."""
 
     def get(self, access: BMCEndpoint) -> RackBMC:
+        self.keys.append(access.key)
         found = self.bmcs.setdefault(access.address, RackBMC(hangs=True))
         found.offered, found.held_to = access.password, access.fingerprint
         return found
@@ -201,6 +204,8 @@ class Rack:
     def plug(self, number: int, **options: Any) -> RackBMC:
         """A BMC at its address."""
         self.pool.bmcs[f"192.0.2.{number}"] = found = RackBMC(**options)
+        if "info" not in options:
+            found.info = replace(found.info, serial_number=f"SN-{number}")
         return found
 
     async def lease(self, number: int, name: str = "", mac: str = "") -> Endpoint:

@@ -182,8 +182,8 @@ ROWS = (
     *at("claim", "loses_events", reports="BMC: Events=False EventsStopped, BMC: Event EventsStopped", end=DONE,
         config={"listen": Listen(events="192.0.2.100:10001")}, message="no event for 900 s"),
     *at("claim tenant", "two BMCs have exchanged addresses", wait="BMC", reports="BMCReachable=False WrongSystem, "
-        "Event WrongSystem, SystemPresent=False SystemGone, Event SystemGone, Error BMCWrongSystem, "
-        "BMC: Enrolled=False DuplicateSystem", machines=2, inject=SWAPPED, also=_no_machine_is_reset,
+        "Event WrongSystem, Error BMCWrongSystem, BMC: Ready=False ManagerNotFound, BMC: Event ManagerNotFound",
+        machines=2, inject=SWAPPED, also=_no_machine_is_reset,
         message="correct the BMC's address or spec.systemUUID"),
     Row("another certificate", "tenant", "BMC", "BMC: Ready=False CertificateChanged, BMC: Event CertificateChanged, "
         "BMCReachable=False CertificateChanged, Event CertificateChanged, Error BMCCertificateChanged",

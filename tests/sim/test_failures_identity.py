@@ -129,6 +129,26 @@ async def _until_owned(world: FailingPlane, name: str, bmc: str) -> None:
     await world.until(owned, within=1200, what="the new owner")
 
 
+async def _describe_twice(world: FailingPlane) -> None:
+    """Another BMC object has the address and the BMCSecret of the first."""
+    await _remember(world)
+    (first,) = (await world.client.list(KINDS.bmc)).items
+    spec = {
+        "access": {"ip": world.machine.identity.bmc_ip, "macAddress": "02:00:00:00:00:01"},
+        "bmcSecretRef": {"name": first.spec.bmc_secret_ref.name},
+        "protocol": {"name": "Redfish", "port": first.spec.protocol.port, "scheme": first.spec.protocol.scheme},
+    }
+    await world.client.create(KINDS.bmc, {"metadata": {"name": TWIN}, "spec": spec})
+
+
+async def _forget_twin(world: FailingPlane) -> None:
+    await world.client.delete(KINDS.bmc, TWIN)
+
+
+TWO_OBJECTS = Fault(
+    _describe_twice, _forget_twin, what="Two BMC objects describe one BMC.",
+    remedy="Delete the BMC that is not in charge.",
+)  # fmt: skip
 TWO_BMCS = Fault(
     _show_twice, _unplug_added, what="Two BMCs show one machine.", remedy="Unplug one, and delete its BMC and Endpoint."
 )
@@ -160,6 +180,9 @@ NOT_ENROLLED = "BMC: Enrolled=False DuplicateSystem, BMC: Event DuplicateSystem"
 ROWS = (
     *at("discovery claim tenant", "two BMCs show one machine", inject=TWO_BMCS, end=End.COMPLETES, reports=NOT_ENROLLED,
         message="no second Server is created"),
+    Row("two BMC objects describe one BMC", "tenant", reports="BMC: DuplicateBMC=True OtherBMCInCharge, "
+        "BMC: DuplicateBMC=True InCharge, BMC: Ready=False DuplicateBMC", inject=TWO_OBJECTS, also=_untouched,
+        message="describes the same BMC and is in charge of it"),
     *at("claim release", "another Server is applied", wait="DuplicateSystem", inject=BY_HAND, reports=DUPLICATE,
         message="describes the same machine"),
     Row("another Server is applied", "tenant", "DuplicateSystem", DUPLICATE, inject=BY_HAND, also=_untouched,

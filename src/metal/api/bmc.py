@@ -104,8 +104,8 @@ class BMCSpec(Model, frozen=True, kw_only=True):
     )
 
     bmc_uuid: str = msgspec.field(name="bmcUUID", default="")
-    """UUID of the Redfish manager resource, for a BMC that has more than one. If it is empty or no manager has this
-    UUID, the manager with a graphical console is used, or else the first one."""
+    """UUID of the Redfish manager resource. If no manager has this UUID, the BMC is not used (reason ManagerNotFound).
+    If it is empty, the manager with a graphical console is used, or else the first one."""
     endpoint_ref: Annotated[LocalRef | None, Rule(IMMUTABLE, "endpointRef is immutable")] = None
     """Endpoint that holds the address of the BMC. Exactly one of endpointRef and access must be set. Immutable."""
     access: Annotated[InlineEndpoint | None, Rule(IMMUTABLE, "access is immutable")] = None
@@ -191,6 +191,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """Part number of the BMC, as it reports it."""
     serial_number: str = ""
     """Serial number of the BMC."""
+    uuid: str = msgspec.field(name="uuid", default="")
+    """UUID of the Redfish manager resource."""
     firmware_version: str = ""
     """Firmware version of the BMC."""
     state: str = ""
@@ -230,7 +232,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
     """Conditions of the BMC: Ready, Reset, Enrolled (every system has a Server), Events (events are received),
-    HostKeyTrusted (the SSH host key is the pinned one) and DNSRecordApplied."""
+    HostKeyTrusted (the SSH host key is the pinned one), DuplicateBMC (another BMC object describes the same BMC) and
+    DNSRecordApplied."""
 
 
 class BMC(Model, frozen=True, kw_only=True):

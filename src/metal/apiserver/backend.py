@@ -32,7 +32,7 @@ from metal.apiserver.machinery.options import (
     WatchOptions,
     WriteOptions,
 )
-from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record
+from metal.apiserver.machinery.records import CRDS, NAMESPACES, Change, Event, ObjectKey, Record, ResourceKey
 from metal.apiserver.machinery.registry import Registry
 from metal.apiserver.machinery.resources import RequestContext, Resource
 from metal.apiserver.machinery.results import Listing, WatchItem
@@ -87,6 +87,7 @@ class Backend:
         self._writer = Writer(self.store, clock, rng)
         self._deleter = Deleter(self.store, clock)
         self._collector = Collector(self.store, self.registry, self._deleter, clock)
+        self._refreshes: dict[ResourceKey, asyncio.Future[None]] = {}
         self._housekeeper = Housekeeper(self.store, clock, lambda: metadata.uid(rng), self._create_default_account)
         self.health.add("storage", lambda: "the data folder cannot be written" if self.store.failure else "")
         self.health.add("api-tasks", lambda: self.tasks.failure, live=True)
@@ -101,6 +102,7 @@ class Backend:
         self.registry.add(crds.definition(self.registry, self.clock))
         for record in self.store.collection(CRDS):
             self._serve(record)
+        await self._settle_refreshes()
         self.store.listen(self._follow_definitions)
         self._collector.start()
         for name in ("default", "kube-system"):
@@ -113,6 +115,8 @@ class Backend:
     async def stop(self) -> None:
         """End every watch, finish pending writes, and close the journal."""
         await self.tasks.stop(grace=0.0)
+        for work in self._refreshes.values():
+            work.cancel()
         await self.store.close()
 
     async def _check_storage(self) -> None:
@@ -133,10 +137,28 @@ class Backend:
     def _refresh(self, definition: Obj) -> None:
         """Default and prune stored objects by the current schema, not the one that they were written with."""
         collection = crds.collection_of(definition)
+        if earlier := self._refreshes.pop(collection, None):
+            earlier.cancel()  # the newer schema decides
         resource = self.registry.any_version(collection)
         if resource is not None and resource.custom and definition["metadata"].get("generation", 1) > 1:
             schema = resource.schema
-            self.store.refresh(collection, lambda obj: schema.default(schema.prune(obj)))
+            work = self.store.refresh(collection, lambda obj: schema.default(schema.prune(obj)))
+            self._refreshes[collection] = asyncio.ensure_future(work)
+
+    async def _refreshed(self, record: Record) -> Record:
+        """The record; when it is a CRD, after its objects have the defaults of its schema."""
+        if record.key.resource == CRDS and self._refreshes:
+            await self._settle_refreshes()
+        return record
+
+    async def _settle_refreshes(self) -> None:
+        while self._refreshes:
+            collection, work = next(iter(self._refreshes.items()))
+            await asyncio.wait({work})
+            if self._refreshes.get(collection) is work:
+                del self._refreshes[collection]
+                if not work.cancelled() and (failure := work.exception()) is not None:
+                    log.error("crd.not_refreshed", name=str(collection), exc_info=failure)
 
     async def _ensure_namespace(self, name: str) -> None:
         if self.store.newest(ObjectKey(NAMESPACES, "", name)) is None:
@@ -199,7 +221,7 @@ class Backend:
             return self._act(ctx, obj)
         if (review := ctx.resource.strategy.review) is not None:
             return Record.answer(ctx.resource.key, review(ctx, shaping.body(ctx, obj)))
-        return await self._writer.create(ctx, obj)
+        return await self._refreshed(await self._writer.create(ctx, obj))
 
     def _act(self, ctx: RequestContext, obj: Obj) -> Record:
         action = ctx.resource.actions.get(ctx.subresource)
@@ -210,21 +232,21 @@ class Backend:
     async def update(self, ctx: RequestContext, obj: Obj) -> Record:
         """Replace an object. The caller must not use the mapping afterwards."""
         self._check(ctx, "update")
-        return await self._writer.update(ctx, obj)
+        return await self._refreshed(await self._writer.update(ctx, obj))
 
     async def patch(self, ctx: RequestContext, kind: PatchType, body: Any) -> Record:
         """Change an object by a patch; PatchType.APPLY is server-side apply."""
         if kind is PatchType.APPLY:
             return await self.apply(ctx, body)
         self._check(ctx, "patch")
-        return await self._writer.patch(ctx, kind, body)
+        return await self._refreshed(await self._writer.patch(ctx, kind, body))
 
     async def apply(self, ctx: RequestContext, obj: Obj) -> Record:
         """Server-side apply; creating needs permission to create. The caller must not use the mapping afterwards."""
         self._check(ctx, "patch")
         if self.store.newest(ctx.key) is None:
             self._check(ctx, "create")
-        return await self._writer.apply(ctx, obj)
+        return await self._refreshed(await self._writer.apply(ctx, obj))
 
     async def delete(self, ctx: RequestContext, options: DeleteOptions) -> Deletion:
         """Delete an object, or mark it for deletion when it has finalizers."""

@@ -1,7 +1,8 @@
 """The Kubernetes client of `metal.kube` for a backend in the same process, without sockets."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,50 +23,58 @@ from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.machinery.users import User
 from metal.apiserver.verbs.shaping import at_version
 from metal.kube.client import wire
-from metal.kube.client.errors import ApiError, NotFound, from_status
+from metal.kube.client.errors import ApiError, Conflict, NotFound, from_status
+from metal.kube.client.http import Observer
 from metal.kube.client.protocol import EventType, Page, WatchEvent
 from metal.kube.client.resources import Resource, split_api_version
 from metal.kube.meta.objects import Kind, Object
 
 T = TypeVar("T", bound=Object)
 
+HOST = "in-process"
+"""Host of the requests in metrics."""
+STEP = 200
+"""Objects of a list that are decoded before other tasks run."""
 _plain = msgspec.json.Decoder().decode
 
 
 class InProcessClient:
     """Implements `metal.kube.client.protocol.Client`. user: of all requests; its name is also the field manager."""
 
-    def __init__(self, backend: Backend, user: User) -> None:
+    def __init__(self, backend: Backend, user: User, *, observer: Observer | None = None) -> None:
         self._backend = backend
         self._user = user
+        self._observer = observer or (lambda method, host, code, seconds: None)
         self._codecs: dict[type, wire.Codec[Any]] = {}
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
         """Read one object, always the newest version."""
-        try:
+        with self._request("GET"):
             return self._decode(kind, await self._backend.get(self._context(kind, namespace, name)))
-        except StatusError as refused:
-            raise _error(refused) from None
 
     async def list(
         self, kind: Kind[T], namespace: str = "", *, labels: str = "", fields: str = "", resource_version: str = ""
     ) -> Page[T]:
         """Read all objects of a kind, of one namespace when given."""
         options = ListOptions(labels=labels, fields=fields, resource_version=resource_version)
-        try:
+        with self._request("GET"):
             listing = await self._backend.list(self._context(kind, namespace), options)
-        except StatusError as refused:
-            raise _error(refused) from None
-        items = tuple(self._decode(kind, record) for record in listing.records)
-        return Page(items, str(listing.resource_version))
+        items = []
+        for number, record in enumerate(listing.records):
+            if number and number % STEP == 0:
+                await asyncio.sleep(0)
+            items.append(self._decode(kind, record))
+        return Page(tuple(items), str(listing.resource_version))
 
     async def watch(
         self, kind: Kind[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[WatchEvent[T]]:
         """Changes after resource_version, with bookmarks. Ends when the backend stops; raises Expired."""
         options = WatchOptions(labels=labels, fields=fields, resource_version=resource_version, bookmarks=True)
+        with self._request("GET"):
+            watch = self._backend.watch(self._context(kind, namespace), options)
         try:
-            async with aclosing(self._backend.watch(self._context(kind, namespace), options)) as items:
+            async with aclosing(watch) as items:
                 async for item in items:
                     obj = None if item.record is None else self._decode(kind, item.record)
                     yield WatchEvent(EventType(item.type.value), obj, str(item.resource_version))
@@ -75,35 +84,37 @@ class InProcessClient:
     async def create(self, kind: Kind[T], obj: Mapping[str, Any]) -> T:
         """Create. apiVersion and kind are filled in; metadata.name or generateName is needed."""
         body = _body(kind, obj)
-        ctx = self._context(kind, _namespace(kind, body), options=self._options())
-        return await self._written(kind, self._backend.create(ctx, body))
+        async with self._write("POST"):
+            ctx = self._context(kind, _namespace(kind, body), options=self._options())
+            return self._decode(kind, await self._backend.create(ctx, body))
 
     async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """JSON merge patch of everything except status."""
-        ctx = self._context(kind, namespace, name, options=self._options())
-        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _copy(patch)))
+        async with self._write("PATCH"):
+            ctx = self._context(kind, namespace, name, options=self._options())
+            return self._decode(kind, await self._backend.patch(ctx, PatchType.MERGE, _copy(patch)))
 
     async def patch_status(self, kind: Kind[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """JSON merge patch of the status subresource."""
-        ctx = self._context(kind, namespace, name, "status", self._options())
-        return await self._written(kind, self._backend.patch(ctx, PatchType.MERGE, _copy(patch)))
+        async with self._write("PATCH"):
+            ctx = self._context(kind, namespace, name, "status", self._options())
+            return self._decode(kind, await self._backend.patch(ctx, PatchType.MERGE, _copy(patch)))
 
     async def apply(self, kind: Kind[T], obj: Mapping[str, Any], *, manager: str, force: bool = True) -> T:
         """Server-side apply of the fields in obj, owned by `manager`."""
         body = _body(kind, obj)
         options = WriteOptions(manager=manager, force=force, field_validation=FieldValidation.STRICT)
-        ctx = self._context(kind, _namespace(kind, body), str(body["metadata"].get("name", "")), options=options)
-        return await self._written(kind, self._backend.apply(ctx, body))
+        async with self._write("PATCH"):
+            ctx = self._context(kind, _namespace(kind, body), str(body["metadata"].get("name", "")), options=options)
+            return self._decode(kind, await self._backend.apply(ctx, body))
 
     async def delete(
         self, kind: Kind[T], name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
     ) -> None:
         """Delete in the background; uid and resource_version are preconditions when given."""
         options = DeleteOptions(propagation=Propagation.BACKGROUND, uid=uid, resource_version=resource_version)
-        try:
+        async with self._write("DELETE"):
             await self._backend.delete(self._context(kind, namespace, name), options)
-        except StatusError as refused:
-            raise _error(refused) from None
 
     async def resources(self, api_version: str) -> tuple[Resource, ...]:
         """The kinds of one group and version. Raises NotFound when there is no such group or version."""
@@ -130,17 +141,36 @@ class InProcessClient:
         subresource: str = "",
         options: WriteOptions = WriteOptions(),  # noqa: B008 - frozen
     ) -> RequestContext:
-        try:
-            resource = self._backend.resource(kind.group, kind.version, kind.plural)
-        except StatusError as refused:
-            raise _error(refused) from None
+        resource = self._backend.resource(kind.group, kind.version, kind.plural)
         return RequestContext(self._user, resource, namespace, name, subresource, options)
 
-    async def _written(self, kind: Kind[T], writing: Any) -> T:
+    @asynccontextmanager
+    async def _write(self, method: str) -> AsyncIterator[None]:
+        """Like `_request`; after a Conflict, other tasks run first.
+
+        What conflicts may not be durable yet, and reads show what is. A caller that reads again and retries would
+        otherwise never let the journal answer.
+        """
         try:
-            return self._decode(kind, await writing)
+            with self._request(method):
+                yield
+        except Conflict:
+            await asyncio.sleep(0)
+            raise
+
+    @contextmanager
+    def _request(self, method: str) -> Iterator[None]:
+        """Report one request to the observer. Raises ApiError for StatusError."""
+        loop = asyncio.get_running_loop()
+        began, code = loop.time(), "<error>"
+        try:
+            yield
+            code = "201" if method == "POST" else "200"
         except StatusError as refused:
+            code = str(refused.code)
             raise _error(refused) from None
+        finally:
+            self._observer(method, HOST, code, loop.time() - began)
 
     def _decode(self, kind: Kind[T], record: Record) -> T:
         codec = self._codecs.get(kind.struct)

@@ -18,6 +18,8 @@ from metal.apiserver.machinery.users import User
 from metal.apiserver.storage.journal import Journal, MemoryJournal
 from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.apiserver.web.app import application
+from metal.kube.client.http import Observer
+from metal.kube.controller.tasks import completed
 from metal.kube.meta.clock import Clock
 from metal.listener.limits import ConnectionLimits
 from metal.listener.metrics import Metrics
@@ -63,6 +65,9 @@ class EmbeddedAPI:
         The certificate has the names of loopback and of `host`, or all of this machine's when that stands for every
         address, and the host of `advertise`: the URL under which clients elsewhere connect, which the kubeconfig has.
         """
+        return await completed(self._listen(host, port, advertise))
+
+    async def _listen(self, host: str, port: int, advertise: str) -> int:
         folder = self._folder()
         tokens = Tokens.load(folder / "tokens.csv")
         self.certificate = certificate = self._serving(folder, host, advertise)
@@ -119,13 +124,15 @@ class EmbeddedAPI:
             self._scratch.cleanup()
             self._scratch = None
 
-    def client(self, user: str = "metal-operator", groups: Sequence[str] = (MASTERS,)) -> InProcessClient:
+    def client(
+        self, user: str = "metal-operator", groups: Sequence[str] = (MASTERS,), *, observer: Observer | None = None
+    ) -> InProcessClient:
         """An in-process client that acts as `user`, with administrator rights unless other groups are given.
 
         A user outside system:masters is subject to the stored Roles and bindings, as over HTTP:
         `client(*service_account("metal-system", "manager"))` may do what that ServiceAccount may.
         """
-        return InProcessClient(self.backend, User(user, groups=tuple(groups)))
+        return InProcessClient(self.backend, User(user, groups=tuple(groups)), observer=observer)
 
     async def install_crds(self, definitions: Iterable[Mapping[str, Any]]) -> None:
         """Create or update CRDs, as `kubectl apply --server-side --force-conflicts` does."""

@@ -26,6 +26,7 @@ __all__ = [
     "BMCError",
     "BMCForbidden",
     "BMCHostKeyChanged",
+    "BMCManagerNotFound",
     "BMCNotFound",
     "BMCNotSupported",
     "BMCProtocolError",
@@ -34,6 +35,12 @@ __all__ = [
     "BMCTimeout",
     "BMCUnreachable",
 ]
+
+
+class BMCManagerNotFound(BMCNotFound):
+    """No manager of the BMC has the UUID that was asked for."""
+
+    reason = "ManagerNotFound"
 
 
 class BMCHostKeyChanged(BMCError):

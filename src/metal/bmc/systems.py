@@ -47,7 +47,10 @@ class Systems(Protocol):
     """Reads the manager and the computer systems of a BMC."""
 
     async def manager(self, uuid: str = "") -> ManagerInfo:
-        """The manager with this UUID, or the one that offers a console, or the first."""
+        """The manager with this UUID; without a UUID the one that offers a console, or the first.
+
+        Raises BMCManagerNotFound when none has the UUID.
+        """
         ...
 
     async def systems(self) -> tuple[SystemInfo, ...]:

@@ -34,7 +34,7 @@ class Listen:
     """Receiver of BMC events, such as 0.0.0.0:10001. BMCs must be able to connect to it. Empty disables event
     subscriptions."""
     metrics: str = "127.0.0.1:8080"
-    """Prometheus metrics and the probes /healthz and /readyz. Empty disables them."""
+    """Prometheus metrics and the probes /livez and /readyz. Empty disables them."""
 
 
 @dataclass(frozen=True)

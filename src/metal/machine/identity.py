@@ -29,7 +29,6 @@ a Server that is new. Pure functions; no API.
 
 import re
 import uuid as uuids
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -37,8 +36,10 @@ from hashlib import sha256
 
 from metal.api.kinds import Kinds
 from metal.api.names import MACHINE_ID
-from metal.api.network import MACSource
+from metal.api.network import MACSource, NetworkInterface
+from metal.api.sanitization import KnownDrive
 from metal.api.server import Server, ServerStatus, State
+from metal.api.storage import Storage
 from metal.kube.meta.conditions import find
 from metal.machine.uuids import spellings
 
@@ -180,7 +181,7 @@ def identity_of(server: Server, kinds: Kinds, status: ServerStatus | None = None
         uuid=canonical_uuid(server.uuid),
         serial=system_serial(status.manufacturer, status.serial_number),
         declared=server.metadata.annotations.get(kinds.key(MACHINE_ID), "").strip(),
-        parts=frozenset((*_drives(status), *_macs(status))),
+        parts=_parts(status.storages, status.drives, status.network_interfaces),
         shown=_is_shown(status),
     )
 
@@ -234,15 +235,16 @@ def lease_name(key: str) -> str:
     return f"system-{text}" if kind == "uuid" else f"system-{kind}-{sha256(text.encode()).hexdigest()[:32]}"
 
 
-def _drives(status: ServerStatus) -> Iterable[str]:
-    shown = (drive.serial_number for storage in status.storages for drive in storage.drives)
-    known = (drive.serial_number for drive in status.drives)
-    return (f"drive:{key}" for serial in (*shown, *known) if (key := serial_key(serial)))
-
-
-def _macs(status: ServerStatus) -> Iterable[str]:
-    macs = (nic.mac_address.lower() for nic in status.network_interfaces if nic.source == MACSource.OUT_OF_BAND)
-    return (f"mac:{mac}" for mac in macs if _is_global(mac))
+@lru_cache(maxsize=1 << 14)
+def _parts(
+    storages: tuple[Storage, ...], known: tuple[KnownDrive, ...], interfaces: tuple[NetworkInterface, ...]
+) -> frozenset[str]:
+    """Cached, because indexes ask for every version of a Server, and its parts seldom change."""
+    serials = [drive.serial_number for storage in storages for drive in storage.drives]
+    serials += [drive.serial_number for drive in known]
+    macs = (nic.mac_address.lower() for nic in interfaces if nic.source == MACSource.OUT_OF_BAND)
+    drives = (f"drive:{key}" for serial in serials if (key := serial_key(serial)))
+    return frozenset((*drives, *(f"mac:{mac}" for mac in macs if _is_global(mac))))
 
 
 def _is_global(mac: str) -> bool:

@@ -1,6 +1,7 @@
 """Copies of everything: taken while the API works, put back while it works, or begun with."""
 
 import asyncio
+import shutil
 import sqlite3
 import stat
 from collections.abc import AsyncIterator
@@ -11,9 +12,11 @@ import aiohttp
 import pytest
 
 from metal.apiserver.machinery.records import ResourceKey
+from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.storage import backup
 from metal.apiserver.storage.journal import JournalError
+from metal.apiserver.storage.store import GAP
 from metal.kube.client.kubeconfig import from_file
 from metal.kube.meta.clock import system_clock
 from tests.apiserver.widgets import Api, crd, widget
@@ -73,20 +76,46 @@ async def test_a_restore_brings_back_what_the_copy_held(remote: Remote) -> None:
     assert (await remote.inside.get("lost"))["metadata"]["uid"] == lost["metadata"]["uid"]
 
 
-async def test_watchers_hear_of_a_restore(remote: Remote) -> None:
-    """It comes to them as ordinary events, and versions go on increasing: no watcher is fooled or cut."""
+async def test_a_restore_expires_every_watch_and_leaves_a_gap(remote: Remote) -> None:
+    """Watchers get 410 and list again; no version that any client has seen, also in a former life, is given again."""
     await remote.inside.create(widget("a", size=1))
     copy = await remote.copy()
     await remote.inside.patch("a", {"spec": {"size": 9}})
     await remote.inside.create(widget("b"))
     before = remote.api.backend.store.version
-    cursor = remote.api.backend.store.hub.open(ResourceKey("example.org", "widgets"), before)
+    hub = remote.api.backend.store.hub
+    cursors = [hub.open(ResourceKey("example.org", "widgets"), before), hub.open(ResourceKey("", "secrets"), before)]
 
     await remote.restore(copy)
 
-    events = cursor.take()
-    assert [(event.type.value, event.record.key.name) for event in events] == [("MODIFIED", "a"), ("DELETED", "b")]
-    assert all(event.resource_version > before for event in events)
+    for cursor in cursors:
+        with pytest.raises(StatusError, match="too old resource version"):
+            cursor.take()
+    after = remote.api.backend.store.version
+    assert after > before + GAP
+    with pytest.raises(StatusError, match="too old resource version"):
+        await anext(remote.inside.watch(resource_version=str(before + 1_000_000)))
+    assert remote.inside.watch(resource_version=str(after))
+
+
+async def test_what_is_written_during_a_restore_is_replaced_too(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan is made while the API goes on; objects that change meanwhile are planned again with their new state."""
+    await remote.inside.create(widget("a", size=1))
+    copy = await remote.copy()
+    plan = backup.Restoration.plan
+
+    async def slow(restoration: backup.Restoration) -> backup.Restored:
+        done = await plan(restoration)
+        await remote.inside.patch("a", {"spec": {"size": 9}})
+        await remote.inside.create(widget("late"))
+        return done
+
+    monkeypatch.setattr(backup.Restoration, "plan", slow)
+    assert (await remote.restore(copy))[0] == 200
+    assert await remote.inside.names() == ["a"]
+    assert (await remote.inside.get("a"))["spec"]["size"] == 1
 
 
 async def test_a_dry_run_only_counts(remote: Remote) -> None:
@@ -163,3 +192,18 @@ def test_a_copy_with_an_unreadable_object_is_refused(tmp_path: Path) -> None:
     db.close()
     with pytest.raises(JournalError, match="things n/bad cannot be read"):
         backup.load(path)
+
+
+async def test_a_copy_or_a_restore_without_room_says_how_much_is_needed(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before anything is written, with what is needed and what is free."""
+    copy = await remote.copy()
+    usage = shutil.disk_usage("/")._replace(free=64 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    async with remote.session.get(f"{remote.api.url}/snapshot") as answer:
+        told = (await answer.json())["message"]
+    assert answer.status == 503
+    assert told.startswith("a copy needs 65 MiB of free space in the data folder, which has 64 MiB; make room")
+    code, refused = await remote.restore(copy)
+    assert (code, "needs 65 MiB of free space" in refused["message"]) == (503, True)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metal.apiserver.machinery.records import ObjectKey, ResourceKey
+from metal.apiserver.machinery.records import ObjectKey, Record, ResourceKey, encode
 from metal.apiserver.machinery.status import StatusError
 from metal.apiserver.storage.journal import Change, Done, JournalError, Loaded
-from metal.apiserver.storage.store import FIRST, Store
+from metal.apiserver.storage.store import FIRST, Staged, Store
 from tests.apiserver.widgets import running, widget
 from tests.kube.virtual import run
 
@@ -90,6 +90,17 @@ async def test_keys_are_those_that_a_writer_must_reckon_with() -> None:
     assert {key.name for key in store.every_key()} == {"b"}
 
 
+async def replaced(store: Store) -> None:
+    """Remove a and write b at once."""
+    version, a = store.reserve(0), ObjectKey(THINGS, "", "a")
+    old = store.newest(a)
+    assert old is not None
+    new = Record.parse(THINGS, encode({**thing("b"), "metadata": {"name": "b", "uid": "b", "resourceVersion": "9"}}))
+    changes = [Staged(a, version + 1, old, None, old), Staged(new.key, version + 2, None, new, new)]
+    newest = {change.key: (change.version, change.after) for change in changes}
+    await store.replace(changes, [change.for_journal() for change in changes], newest)
+
+
 @pytest.mark.looptime
 async def test_a_replacement_is_one_append() -> None:
     """All of it is durable or nothing: a disk that fails leaves every object as it was."""
@@ -98,7 +109,7 @@ async def test_a_replacement_is_one_append() -> None:
     await asyncio.sleep(0)
     journal.settle()
     await first
-    replacing = asyncio.ensure_future(store.replace([ObjectKey(THINGS, "", "a")], [(THINGS, thing("b"))]))
+    replacing = asyncio.ensure_future(replaced(store))
     await asyncio.sleep(0)
     assert len(journal.waiting) == 1
     journal.settle(JournalError("the disk is full"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metal.bmc.errors import BMCBadRequest, BMCNotFound, BMCNotSupported, BMCServerError
+from metal.bmc.errors import BMCBadRequest, BMCManagerNotFound, BMCNotFound, BMCNotSupported, BMCServerError
 from metal.bmc.pool import BMC
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
@@ -90,7 +90,20 @@ async def test_else_the_one_with_a_console_and_the_smallest_path(console: dict[s
     """Enclosure managers have no console."""
     rest = [named("A"), named("C", GraphicalConsole=console), named("B", GraphicalConsole=console)]
     bmc = fake(managers=(*rest, named("0", GraphicalConsole={"MaxConcurrentSessions": 0})))
-    assert (await redfish(bmc).manager("unknown")).uri.endswith("/B")
+    assert (await redfish(bmc).manager()).uri.endswith("/B")
+
+
+@pytest.mark.behaviour("BMC", "A BMC none of whose managers has spec.bmcUUID is not used.", go="Uses another manager.")
+async def test_another_manager_than_the_one_asked_for_is_never_used() -> None:
+    """Neither at first nor when the known path leads to another manager later; the message has the UUIDs."""
+    bmc = fake(managers=(named("A"),))
+    view = redfish(bmc)
+    with pytest.raises(BMCManagerNotFound, match=r"uuid-b in spec\.bmcUUID .the UUIDs are UUID-A.: correct"):
+        await view.manager("uuid-b")
+    await view.manager("uuid-a")
+    bmc.resources["/redfish/v1/Managers/A"]["UUID"] = "another"
+    with pytest.raises(BMCManagerNotFound):
+        await view.reset_manager("uuid-a")
 
 
 @pytest.mark.behaviour("BMC", "A BMC whose managers have no console uses the first manager.", go="Reports an error.")

@@ -187,3 +187,24 @@ async def test_a_port_in_use_is_reported_with_the_way_out(tmp_path: Path) -> Non
             await up.start()
     assert up.process is not None
     assert await up.process.wait() == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", ["state.db", "apiserver.key", "kubeconfig"])
+async def test_it_ends_soon_wherever_a_signal_finds_its_start(tmp_path: Path, how: signal.Signals, after: str) -> None:
+    """As soon as a file of the start exists, a signal ends it within three seconds, with code 0 and no traceback."""
+    up = Up(tmp_path, 2)
+    up.process = await asyncio.create_subprocess_exec(
+        *up.command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    end = time.monotonic() + 15
+    while not (up.data / after).exists() and time.monotonic() < end:  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.002)
+    await asyncio.sleep(0.05)
+    begun = time.monotonic()
+    up.process.send_signal(how)
+    out, _ = await asyncio.wait_for(up.process.communicate(), 15)
+    assert time.monotonic() - begun < 3
+    assert up.process.returncode == 0, out.decode()
+    assert b"Traceback" not in out
+    assert b"all state is stored in" in out

@@ -11,6 +11,7 @@ from metal.bmc.errors import (
     BMCBusy,
     BMCError,
     BMCForbidden,
+    BMCManagerNotFound,
     BMCNotFound,
     BMCProtocolError,
     BMCServerError,
@@ -69,7 +70,7 @@ async def test_a_bmc_behind_an_endpoint_is_described() -> None:
     status = bmc.status
     assert (status.ip, status.mac_address) == ("192.0.2.7", "a0:b1:c2:00:00:07")
     assert (status.manufacturer, status.model, status.sku, status.serial_number, status.firmware_version) == (
-        "Contoso", "Joo Janta 200", "PN-1", "SN-1", "1.45",
+        "Contoso", "Joo Janta 200", "PN-1", "SN-7", "1.45",
     )  # fmt: skip
     assert (status.state, status.power_state, ready(bmc)) == ("Enabled", "On", ("True", "Connected"))
 
@@ -237,10 +238,13 @@ async def test_a_bmc_without_a_readable_manager_still_has_systems(failure: BMCEr
 async def test_a_manager_that_is_asked_for_by_name_must_be_there() -> None:
     """A bmcUUID that no manager of the BMC has is a failure; no other manager is used."""
     async with rack() as r:
-        r.plug(1, manager_failure=BMCNotFound("no manager with UUID x"))
+        r.plug(1, manager_failure=BMCManagerNotFound("no manager with UUID x"))
         await r.add_bmc(1, bmcUUID="x")
         bmc = await until_ready(r, "False")
-    assert ready(bmc) == ("False", "NotFound")
+        await asyncio.sleep(5)
+        servers = await r.servers()
+    assert ready(bmc) == ("False", "ManagerNotFound")
+    assert servers == {}
 
 
 @pytest.mark.parametrize("text", ["", "00:00:00", "yesterday"])

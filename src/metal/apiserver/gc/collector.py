@@ -39,6 +39,8 @@ EVENTS = ResourceKey("", "events")
 EVENT_LIFE = timedelta(hours=1)
 SWEEP_SECONDS = 300.0
 BATCH = 64
+CONTENTS = 1_024
+"""Objects of a deleted namespace or CRD that one reconciliation deletes; then other keys have their turn."""
 RETRY_SECONDS = 1.0
 
 log = structlog.get_logger("metal.apiserver")
@@ -175,7 +177,13 @@ class Collector:
         return [record for key in self._store.resources() for record in self._store.collection(key, namespace)]
 
     async def _delete_contents(self, holder: Record, held: list[Record], release: Callable[[Obj], None]) -> None:
-        await asyncio.gather(*(self._delete(record, Propagation.BACKGROUND) for record in held if not record.deleting))
+        left = [record for record in held if not record.deleting]
+        for begin in range(0, min(len(left), CONTENTS), BATCH):
+            # Each batch is one transaction of the journal and a short turn of the event loop.
+            some = left[begin : min(begin + BATCH, CONTENTS)]
+            await asyncio.gather(*(self._delete(record, Propagation.BACKGROUND) for record in some))
+        if len(left) > CONTENTS:
+            self._enqueue(holder.key)
         if not held:
             await self._change(holder.key, release)
 

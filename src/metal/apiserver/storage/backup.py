@@ -3,6 +3,7 @@
 A backup is a SQLite file in the format of the journal, so a data folder can start from one.
 """
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -12,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from metal.apiserver.machinery.records import CRDS, ObjectKey, Record, ResourceKey
+from metal.apiserver.machinery.records import CRDS, ObjectKey, Record, ResourceKey, encode
 from metal.apiserver.storage.journal import Change, JournalError, Loaded
 from metal.apiserver.storage.sqlite import check_format, create_tables, describe, read_all, write_all
-from metal.apiserver.storage.store import Store
+from metal.apiserver.storage.store import Newest, Staged, Store
 
 LEASES = ResourceKey("coordination.k8s.io", "leases")
 
@@ -91,36 +92,69 @@ class Restoration:
 
     CustomResourceDefinitions are only added, because those of the running program match it better than older ones.
     Leases are left unchanged: the current holder of a Lease is not the one in the backup.
+
+    `plan` decodes, compares and encodes in a thread, while the API goes on; the versions of the restored objects are
+    known in advance, for they lie behind a gap. `run` plans again, without an await, the few objects that were written
+    meanwhile, and writes all changes in one transaction.
     """
 
     def __init__(self, store: Store, loaded: Loaded) -> None:
-        self._store = store
-        kept = {
-            ObjectKey(ResourceKey(change.group, change.plural), change.namespace, change.name): change.body
-            for change in loaded.objects
-            if change.body is not None
-        }
-        self._written = {key: _decode(body) for key, body in kept.items() if self._wanted(key)}
-        self._written = {key: obj for key, obj in self._written.items() if self._differs(key, obj)}
-        self._gone = sorted(key for key in store.every_key() - kept.keys() if key.resource not in (CRDS, LEASES))
+        self._store, self._loaded = store, loaded
+        self._kept: dict[ObjectKey, bytes] = {}
+        self._version = store.reserve(loaded.resource_version)
+        self._seen: dict[ObjectKey, Record] = {}
+        self._changes: dict[ObjectKey, tuple[Staged, Change]] = {}
+        self._newest: dict[ObjectKey, Newest] = {}
 
-    def _wanted(self, key: ObjectKey) -> bool:
-        return key.resource != LEASES and not (key.resource == CRDS and self._store.newest(key) is not None)
-
-    def _differs(self, key: ObjectKey, obj: Mapping[str, Any]) -> bool:
-        current = self._store.newest(key)
-        return current is None or _without_version(current.decode()) != _without_version(obj)
-
-    @property
-    def summary(self) -> Restored:
-        """The numbers of objects that `run` writes and removes."""
-        return Restored(len(self._written), len(self._gone))
+    async def plan(self) -> Restored:
+        """Find out what is to be done; the numbers of objects that `run` writes and removes."""
+        self._seen = await self._store.present()
+        return await asyncio.to_thread(self._plan_all)
 
     async def run(self) -> Restored:
-        """Restore in one transaction. Call it without an await after the constructor. Raises StatusError 503."""
-        definitions_first = sorted(self._written, key=lambda key: key.resource != CRDS)
-        await self._store.replace(self._gone, [(key.resource, self._written[key]) for key in definitions_first])
-        return self.summary
+        """Restore in one transaction. Raises StatusError 503."""
+        touched = self._store.track()
+        done = await self.plan()
+        for key in touched:
+            self._changes.pop(key, None)
+            self._newest.pop(key, None)
+            self._plan(key, self._store.newest(key))
+        changes = self._changes.values()
+        staged, written = [staged for staged, _ in changes], [written for _, written in changes]
+        await self._store.replace(staged, written, self._newest)
+        return done
+
+    def _plan_all(self) -> Restored:
+        self._kept = {
+            ObjectKey(ResourceKey(change.group, change.plural), change.namespace, change.name): change.body
+            for change in self._loaded.objects
+            if change.body is not None
+        }
+        keys = [*self._kept, *(key for key in self._seen if key not in self._kept)]
+        # CustomResourceDefinitions first, for the others need them. Not sorted: that would not let the loop run.
+        definitions, others = [k for k in keys if k.resource == CRDS], [k for k in keys if k.resource != CRDS]
+        for key in definitions + others:
+            self._plan(key, self._seen.get(key))
+        written = sum(staged.after is not None for staged, _ in self._changes.values())
+        return Restored(written, len(self._changes) - written)
+
+    def _plan(self, key: ObjectKey, current: Record | None) -> None:
+        body = self._kept.get(key)
+        if key.resource == LEASES or (key.resource == CRDS and current is not None):
+            return
+        after: Record | None = None
+        if body is not None:
+            obj = _decode(body)
+            if current is not None and _without_version(current.decode()) == _without_version(obj):
+                return
+            obj["metadata"]["resourceVersion"] = str(self._version + 1)
+            after = Record.parse(key.resource, encode(obj))
+        shown = after or (current and current.at_version(self._version + 1))
+        if shown is not None:
+            self._version += 1
+            staged = Staged(key, self._version, current, after, shown)
+            self._changes[key] = (staged, staged.for_journal())
+            self._newest[key] = (staged.version, after)
 
 
 def _without_version(obj: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,6 +65,14 @@ class Log:
         self._dropped += surplus
         del self._events[:surplus]
 
+    def expire(self, version: int) -> list[Event]:
+        """Take every event out: the history begins at `version`, and the next read of every watcher raises 410."""
+        taken, self._events = self._events, []
+        self._dropped += len(taken) + 1
+        self._bytes, self.floor = 0, version
+        self._wake()
+        return taken
+
     def close(self) -> None:
         """End every watcher after it has read the remaining events."""
         self.closed = True
@@ -140,6 +148,11 @@ class Hub:
     def start(self, version: int) -> None:
         """Start the history at `version`: watches from older versions get 410."""
         self._floor = version
+
+    def restart(self, version: int) -> list[Event]:
+        """Begin the history of every collection at `version`; every watch gets 410. Returns the events before it."""
+        self._floor = version
+        return [event for log in self._logs.values() for event in log.expire(version)]
 
     def publish(self, resource: ResourceKey, event: Event) -> None:
         """Append an event to its collection's log."""

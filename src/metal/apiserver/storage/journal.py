@@ -1,8 +1,8 @@
 """The contract of a journal, which makes writes durable, and a journal in memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class JournalError(Exception):
@@ -29,8 +29,10 @@ class Loaded:
     objects: Sequence[Change] = ()
 
 
-Done = Callable[[BaseException | None], None]
-"""Called when the changes are durable (None) or lost (the error), in the loop's thread, in the order of append."""
+Done = Callable[[BaseException | None], Coroutine[Any, Any, None] | None]
+"""Called when the changes are durable (None) or lost (the error), in the loop's thread, in the order of append.
+
+It may return work that must end before the next one is called."""
 
 
 class Journal(Protocol):
@@ -62,10 +64,20 @@ class MemoryJournal:
 
     def append(self, done: Done, *changes: Change) -> None:
         """Call `done` at once; nothing is stored."""
-        done(None)
+        if (work := done(None)) is not None:
+            _finish(work)
 
     async def check(self) -> None:
         """Always possible."""
 
     async def close(self) -> None:
         """Nothing to release."""
+
+
+def _finish(work: Coroutine[Any, Any, None]) -> None:
+    """Run work to its end without letting other tasks run: it waits for nothing but its turn."""
+    try:
+        while True:
+            work.send(None)
+    except StopIteration:
+        pass

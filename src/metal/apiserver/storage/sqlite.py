@@ -231,7 +231,8 @@ async def _settle(batch: Sequence[tuple[Sequence[Change], Done]]) -> None:
     for number, (_, done) in enumerate(batch):
         if number and number % STEP == 0:
             await asyncio.sleep(0)
-        done(None)
+        if (work := done(None)) is not None:
+            await work
 
 
 def _fail(batch: Sequence[tuple[Sequence[Change], Done]], error: BaseException) -> None:

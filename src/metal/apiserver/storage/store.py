@@ -16,7 +16,7 @@ version.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ import structlog
 from metal.apiserver.machinery.records import Change, Event, ObjectKey, Record, ResourceKey, encode, order
 from metal.apiserver.machinery.status import unavailable
 from metal.apiserver.storage.hub import Hub
+from metal.apiserver.storage.index import STEP, Index
 from metal.apiserver.storage.journal import Change as JournalChange
 from metal.apiserver.storage.journal import Journal, JournalError
 
@@ -33,11 +34,16 @@ log = structlog.get_logger("metal.apiserver")
 FIRST = 2
 """Version of an empty store. Version 1 is already out of the history, as in a cluster whose cache starts later."""
 
+GAP = 1_000_000_000
+"""Versions that a restore leaves out: more than a store writes between a backup and its restore, so that no version
+that a client has seen is given a second time. It is what etcd recommends (--bump-revision)."""
+
 Listener = Callable[[Event], None]
-Bucket = dict[str, dict[str, Record]]
+Newest = tuple[int, Record | None]
+"""Version of a staged change, and the object after it."""
 
 
-class _Staged(NamedTuple):
+class Staged(NamedTuple):
     """One change that waits for the journal. shown: the record that watchers receive."""
 
     key: ObjectKey
@@ -47,6 +53,7 @@ class _Staged(NamedTuple):
     shown: Record
 
     def for_journal(self) -> JournalChange:
+        """The change as the journal writes it."""
         resource, namespace, name = self.key
         body = None if self.after is None else self.after.body
         return JournalChange(resource.group, resource.plural, namespace, name, self.version, body)
@@ -61,21 +68,26 @@ class Store:
     def __init__(self, journal: Journal, *, history: int = 5_000) -> None:
         self.hub = Hub(history)
         self._journal = journal
-        self._buckets: dict[ResourceKey, Bucket] = {}
-        self._staged: dict[ObjectKey, tuple[int, Record | None]] = {}
-        self._by_uid: dict[str, ObjectKey] = {}
-        self._dependents: dict[str, set[ObjectKey]] = {}
+        self._index = Index()
+        self._bulk = asyncio.Lock()
+        self._touched: set[ObjectKey] = set()
+        self._staged: dict[ObjectKey, Newest] = {}
         self._listeners: list[Listener] = []
         self._version = self._next = FIRST
         self.failure = ""
         """Why the last write could not be made durable; empty when it was."""
+        self.was_empty = True
+        """Whether nothing was stored at the start."""
 
     async def open(self) -> None:
         """Load the content of the journal. Raises JournalError."""
         loaded = await self._journal.open()
-        for change in loaded.objects:
+        self.was_empty = not loaded.resource_version
+        for number, change in enumerate(loaded.objects):
+            if number % STEP == 0:
+                await asyncio.sleep(0)
             if change.body is not None:
-                self._index(Record.parse(ResourceKey(change.group, change.plural), change.body))
+                self._index.put(Record.parse(ResourceKey(change.group, change.plural), change.body))
         self._version = self._next = max(FIRST, loaded.resource_version)
         self.hub.start(self._version)
 
@@ -113,11 +125,11 @@ class Store:
 
     def get(self, key: ObjectKey) -> Record | None:
         """The committed object, or None."""
-        return self._buckets.get(key.resource, {}).get(key.namespace, {}).get(key.name)
+        return self._index.get(key)
 
     def collection(self, resource: ResourceKey, namespace: str = "") -> list[Record]:
         """Committed objects of a collection, in the order of `records.order`."""
-        bucket = self._buckets.get(resource, {})
+        bucket = self._index.buckets.get(resource, {})
         spaces = [namespace] if namespace else sorted(bucket, key=lambda space: f"{space}/")
         return [objects[name] for space in spaces if (objects := bucket.get(space)) for name in sorted(objects)]
 
@@ -136,38 +148,42 @@ class Store:
 
     def resources(self) -> list[ResourceKey]:
         """Collections that hold at least one object."""
-        return [key for key, bucket in self._buckets.items() if any(bucket.values())]
+        return [key for key, bucket in self._index.buckets.items() if any(bucket.values())]
 
     def by_uid(self, uid: str) -> ObjectKey | None:
         """The key of the object with this uid, or None."""
-        return self._by_uid.get(uid)
+        return self._index.by_uid(uid)
 
     def dependents(self, uid: str) -> list[ObjectKey]:
         """Keys of the objects with this uid in their ownerReferences."""
-        return sorted(self._dependents.get(uid, ()))
+        return self._index.dependents(uid)
 
     def records(self) -> Iterator[Record]:
         """Every committed object."""
-        for bucket in list(self._buckets.values()):
-            for objects in list(bucket.values()):
-                yield from list(objects.values())
+        return self._index.records()
 
     def every_key(self) -> set[ObjectKey]:
         """Keys of every object that a writer must consider: committed, or staged before it."""
         staged = {key for key, (_, after) in self._staged.items() if after is not None}
         return {key for record in self.records() if self.newest(key := record.key) is not None} | staged
 
-    def refresh(self, resource: ResourceKey, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    async def refresh(self, resource: ResourceKey, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Replace every object of a collection by `change(object)` in memory: no write, no event, the same versions.
 
-        The next write of an object makes its change durable.
+        The next write of an object makes its change durable. Other tasks run after every STEP objects; an object that
+        is written meanwhile is left as its writer made it.
         """
-        for record in self.collection(resource):
-            obj = record.decode()
-            changed = change(obj)
-            if changed != obj:
-                key = record.key
-                self._buckets[resource][key.namespace][key.name] = replace(record, body=encode(changed))
+        async with self._bulk:
+            for number, record in enumerate(self.collection(resource)):
+                if number and number % STEP == 0:
+                    await asyncio.sleep(0)
+                if self.get(record.key) is not record:
+                    continue
+                obj = record.decode()
+                changed = change(obj)
+                if changed != obj:
+                    key = record.key
+                    self._index.buckets[resource][key.namespace][key.name] = replace(record, body=encode(changed))
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -188,49 +204,77 @@ class Store:
         await self._append([change])
         return change.shown
 
-    async def replace(self, gone: Iterable[ObjectKey], written: Iterable[tuple[ResourceKey, dict[str, Any]]]) -> int:
-        """Remove and write many objects at once, all of them or none; returns how many changed. Raises StatusError."""
-        changes = [self._stage_write(resource, obj) for resource, obj in written]
-        changes += [self._stage_removal(key) for key in gone]
-        if changes:
-            await self._append(changes)
-        return len(changes)
+    async def present(self) -> dict[ObjectKey, Record]:
+        """The newest version of every object that a writer must consider; other tasks may change it meanwhile."""
+        found: dict[ObjectKey, Record] = {}
+        for number, key in enumerate([*(record.key for record in self.records()), *self._staged]):
+            if number % (STEP * 16) == 0:
+                await asyncio.sleep(0)
+            if (record := self.newest(key)) is not None:
+                found[key] = record
+        return found
 
-    def _stage_write(self, resource: ResourceKey, obj: dict[str, Any]) -> _Staged:
+    def reserve(self, beyond: int) -> int:
+        """The version before the first one of a replacement: GAP after every version that any client may know."""
+        return max(self._next, beyond) + GAP
+
+    def track(self) -> set[ObjectKey]:
+        """A set that gets the key of every object that is written from now on, until the next call."""
+        self._touched = set()
+        return self._touched
+
+    async def replace(
+        self, changes: Sequence[Staged], journal: Sequence[JournalChange], newest: Mapping[ObjectKey, Newest]
+    ) -> None:
+        """Write and remove many objects at once, all of them or none. Stages before the first await.
+
+        The history begins behind them, so every watch is expired. changes: in the order of their versions, which begin
+        after `reserve`, each based on the newest version; journal, newest: the same changes. Raises StatusError 503.
+        """
+        if changes:
+            self._next = changes[-1].version
+            self._staged.update(newest)
+            await self._append(changes, journal, bulk=True)
+
+    def _stage_write(self, resource: ResourceKey, obj: dict[str, Any]) -> Staged:
         version = self._next + 1
         obj["metadata"]["resourceVersion"] = str(version)
         record = Record.parse(resource, encode(obj))
-        return self._stage(_Staged(record.key, version, self.newest(record.key), record, record))
+        return self._stage(Staged(record.key, version, self.newest(record.key), record, record))
 
-    def _stage_removal(self, key: ObjectKey) -> _Staged:
+    def _stage_removal(self, key: ObjectKey) -> Staged:
         current = self.newest(key)
         if current is None:
             raise KeyError(key)
         version = self._next + 1
-        return self._stage(_Staged(key, version, current, None, current.at_version(version)))
+        return self._stage(Staged(key, version, current, None, current.at_version(version)))
 
-    def _stage(self, change: _Staged) -> _Staged:
+    def _stage(self, change: Staged) -> Staged:
+        self._touched.add(change.key)
         self._next = change.version
         self._staged[change.key] = (change.version, change.after)
         return change
 
-    async def _append(self, changes: list[_Staged]) -> None:
+    async def _append(
+        self, changes: Sequence[Staged], journal: Sequence[JournalChange] | None = None, *, bulk: bool = False
+    ) -> None:
         done = asyncio.get_running_loop().create_future()
 
-        def settle(error: BaseException | None) -> None:
-            if error is None:
-                for change in changes:
-                    self._commit(change)
-            else:
+        def settle(error: BaseException | None) -> Coroutine[Any, Any, None] | None:
+            if error is not None:
                 self._forget()
-            if done.done():
-                return
-            if error is None:
+                if not done.done():
+                    done.set_exception(error)
+                return None
+            if bulk:
+                return self._commit_all(changes, done)
+            for change in changes:
+                self._commit(change)
+            if not done.done():
                 done.set_result(None)
-            else:
-                done.set_exception(error)
+            return None
 
-        self._journal.append(settle, *(change.for_journal() for change in changes))
+        self._journal.append(settle, *(journal or [change.for_journal() for change in changes]))
         try:
             await done
         except JournalError as lost:
@@ -238,45 +282,53 @@ class Store:
             raise unavailable(str(lost)) from lost
         self._note("")
 
-    def _commit(self, change: _Staged) -> None:
+    def _commit(self, change: Staged) -> None:
         if self._staged.get(change.key, (0, None))[0] == change.version:
             del self._staged[change.key]
         if change.before is not None:
-            self._unindex(change.before)
+            self._index.remove(change.before)
         if change.after is not None:
-            self._index(change.after)
+            self._index.put(change.after)
         self._version = change.version
         kind = Change.DELETED if change.after is None else Change.ADDED if change.before is None else Change.MODIFIED
         event = Event(kind, change.shown, change.before, change.version)
         self.hub.publish(change.key.resource, event)
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         for listener in self._listeners:
             try:
                 listener(event)
             except Exception:
                 # The write is durable; a listener that fails must not prevent the others from being called.
-                log.exception("store.listener_failed", key=str(change.key))
+                log.exception("store.listener_failed", key=str(event.record.key))
+
+    async def _commit_all(self, changes: Sequence[Staged], done: "asyncio.Future[None]") -> None:
+        """Apply changes to a copy of the index, and exchange it at once: no read sees a part of them."""
+        async with self._bulk:
+            index = await self._index.copied()
+            for number, change in enumerate(changes):
+                if number and number % STEP == 0:
+                    await asyncio.sleep(0)
+                if change.before is not None:
+                    index.remove(change.before)
+                if change.after is not None:
+                    index.put(change.after)
+            self._index = index
+            self._version = changes[-1].version
+            history = self.hub.restart(self._version)
+        for number, change in enumerate(changes):
+            if number and number % STEP == 0:
+                del history[-STEP:]  # in steps too: freeing thousands of objects takes its time
+                await asyncio.sleep(0)
+            if self._staged.get(change.key, (0, None))[0] == change.version:
+                del self._staged[change.key]
+            kind = Change.MODIFIED if change.after is not None else Change.DELETED
+            self._tell(Event(kind, change.shown, change.before, change.version))
+        if not done.done():
+            done.set_result(None)
 
     def _forget(self) -> None:
+        self._touched.update(self._staged)
         self._staged.clear()
         self._next = self._version
-
-    def _index(self, record: Record) -> None:
-        key = record.key
-        self._buckets.setdefault(key.resource, {}).setdefault(key.namespace, {})[key.name] = record
-        self._by_uid[record.uid] = key
-        for owner in record.owners:
-            self._dependents.setdefault(owner, set()).add(key)
-
-    def _unindex(self, record: Record) -> None:
-        key = record.key
-        space = self._buckets[key.resource][key.namespace]
-        del space[key.name]
-        if not space:
-            del self._buckets[key.resource][key.namespace]
-        self._by_uid.pop(record.uid, None)
-        for owner in record.owners:
-            holders = self._dependents.get(owner)
-            if holders is not None:
-                holders.discard(key)
-                if not holders:
-                    del self._dependents[owner]

@@ -37,6 +37,10 @@ _SECONDS, _RATE = 60.0, 64 * 1024
 """Seconds, and those of its bytes at a minimum rate, until a copy must have been received by its client."""
 
 
+ROW = 256
+"""Bytes of an object in a copy, beside its body."""
+
+
 class Snapshots:
     """Answers /snapshot. folder: a private folder for backups during upload and download."""
 
@@ -68,6 +72,7 @@ class Snapshots:
 
     async def _send(self, request: web.Request, path: Path) -> web.StreamResponse:
         records, version = list(self._store.records()), self._store.version
+        self._require(sum(len(record.body) + ROW for record in records), "a copy")
         try:
             await asyncio.to_thread(backup.save, path, version, records)
         except JournalError as full:
@@ -82,16 +87,30 @@ class Snapshots:
                 await response.write_eof()
         return response
 
+    def _require(self, size: int, what: str) -> None:
+        """Raises StatusError 503 when the data folder has no room for `what`."""
+        free, needed = shutil.disk_usage(self._folder).free, size + KEEP_FREE
+        if free < needed:
+            raise status.unavailable(
+                f"{what} needs {_mib(needed)} MiB of free space in the data folder, which has {_mib(free)} MiB; "
+                "make room and try again"
+            )
+
     async def _take(self, request: web.Request, path: Path) -> web.StreamResponse:
+        # The upload, and its objects in the write-ahead log of the store.
+        self._require(2 * (request.content_length or 0), "the upload and its objects")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
             async for chunk in request.content.iter_chunked(CHUNK):
                 if shutil.disk_usage(self._folder).free < KEEP_FREE:
                     raise status.unavailable("the disk of the data folder is almost full; make room and try again")
                 await asyncio.to_thread(copy.write, chunk)
         loaded = await asyncio.to_thread(backup.load, path)
-        # No await between planning and staging, so that no write comes in between.
         restoration = backup.Restoration(self._store, loaded)
         dry = request.query.get("dryRun") == "All"
-        done = restoration.summary if dry else await restoration.run()
+        done = await (restoration.plan() if dry else restoration.run())
         body = {"written": done.written, "removed": done.removed, "resourceVersion": str(self._store.version)}
         return answer(render.encode(body, Form()), Form())
+
+
+def _mib(size: int) -> int:
+    return -(-size // (1 << 20))

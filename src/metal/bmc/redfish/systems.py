@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from metal.bmc.errors import BMCError, BMCNotFound, BMCNotSupported
+from metal.bmc.errors import BMCError, BMCManagerNotFound, BMCNotFound, BMCNotSupported
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.capability import Capability
 from metal.bmc.systems import ManagerInfo, SystemInfo
@@ -64,9 +64,12 @@ class RedfishSystems(Capability):
         known = self._managers.get(uuid.lower())
         if known is not None:
             try:
-                return known, (await self.client.get(known)).decode(Manager)
+                manager = (await self.client.get(known)).decode(Manager)
+                if _is_manager(manager, uuid):
+                    return known, manager
             except BMCNotFound:
-                del self._managers[uuid.lower()]
+                pass
+            del self._managers[uuid.lower()]
         path, manager = await self._choose_manager(uuid)
         self._managers[uuid.lower()] = path
         return path, manager
@@ -78,11 +81,26 @@ class RedfishSystems(Capability):
         found = [(resource.path, resource.decode(Manager)) for resource in await self._all(root.managers.odata_id)]
         if not found:
             raise BMCNotFound(f"{self.client.name} lists no managers.")
-        for path, manager in found:
-            if uuid and manager.uuid.lower() == uuid.lower():
-                return path, manager
+        if uuid:
+            return _with_uuid(found, uuid)
         consoles = [(path, manager) for path, manager in found if has_console(manager)]
         return min(consoles, key=lambda choice: choice[0]) if consoles else found[0]
+
+
+def _is_manager(manager: Manager, uuid: str) -> bool:
+    return not uuid or manager.uuid.lower() == uuid.lower()
+
+
+def _with_uuid(managers: list[tuple[str, Manager]], uuid: str) -> tuple[str, Manager]:
+    """The manager with this UUID: another one may belong to another machine. Raises BMCManagerNotFound."""
+    for path, manager in managers:
+        if _is_manager(manager, uuid):
+            return path, manager
+    seen = ", ".join(manager.uuid or "none" for _, manager in managers)
+    raise BMCManagerNotFound(
+        f"no manager of the BMC has the UUID {uuid} in spec.bmcUUID (the UUIDs are {seen}): correct the address if it "
+        "leads to another BMC; if the BMC or its mainboard was replaced, correct spec.bmcUUID"
+    )
 
 
 def has_console(manager: Manager) -> bool:

@@ -11,6 +11,7 @@ import click
 
 from metal.apiserver.storage import backup
 from metal.apiserver.storage.journal import JournalError, Loaded
+from metal.apiserver.storage.store import GAP
 from metal.cli.data.snapshot import snapshot_client
 from metal.cli.support.connection import connection, connection_options
 from metal.cli.support.datadir import DataDir, Unusable, locked
@@ -37,9 +38,10 @@ def command(
 ) -> None:
     """Replace all objects of an embedded API by the backup FILE, also while it is running.
 
-    The replacement is atomic; watches continue. Objects created since the backup are removed without waiting for
-    finalizers. The machines themselves do not change: release servers that were claimed since the backup before you
-    restore it. CustomResourceDefinitions are only added, and Leases are not changed.
+    The replacement is atomic. resourceVersions leave a gap: every watch ends with 410 Expired, and its client lists
+    again. Objects created since the backup are removed without waiting for finalizers. The machines themselves do not
+    change: release servers that were claimed since the backup before you restore it. CustomResourceDefinitions are
+    only added, and Leases are not changed.
     """
     if data is not None:
         _into_folder(data, file, dry_run=dry_run)
@@ -93,11 +95,11 @@ def _replace(folder: DataDir, loaded: Loaded) -> Path | None:
     current = folder.path / "state.db"
     draft, kept = folder.path / ".state.db.restoring", folder.path / "state.db.before-restore"
     draft.unlink(missing_ok=True)
-    version = loaded.resource_version
+    version = loaded.resource_version + GAP
+    # A client that has seen versions after the backup must list again, and never meet one of them a second time.
     if current.exists():
         previous = backup.load(current)
-        # Versions only increase: a client with newer versions must not take older objects for newer ones.
-        version = max(version, previous.resource_version) + 1
+        version = max(version, previous.resource_version + GAP)
         kept.unlink(missing_ok=True)
         backup.save_changes(kept, previous.resource_version, previous.objects)
         _settle(current)

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ class SnapshotClient:
         try:
             async with self._session.get(self._url) as answer:
                 await _check(answer)
+                _require(file, answer.content_length or 0)
                 with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                     size = 0
                     async for chunk in answer.content.iter_chunked(CHUNK):
@@ -66,6 +68,13 @@ async def snapshot_client(connection: Connection) -> AsyncIterator[SnapshotClien
     connector = aiohttp.TCPConnector(ssl=connection.tls or False)
     async with aiohttp.ClientSession(connector=connector, headers=headers, timeout=_TIMEOUT) as session:
         yield SnapshotClient(session, connection.url)
+
+
+def _require(file: Path, size: int) -> None:
+    free = shutil.disk_usage(file.absolute().parent).free
+    if free < size:
+        room = f"{size / 1e6:.1f} MB of free space, and its folder has {free / 1e6:.1f} MB"
+        raise click.ClickException(f"{file}: the backup needs {room}; make room, or choose another file")
 
 
 async def _check(answer: aiohttp.ClientResponse) -> None:

@@ -2,24 +2,20 @@
 
 import asyncio
 import os
-import random
-import signal
-import socket
 import sys
-import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import click
 import structlog
 import uvloop
 from prometheus_client import CollectorRegistry
 
-from metal.api.core import LEASE
 from metal.bmc.redfish.pool import RedfishPool
 from metal.cli.run import logs, watchdog
 from metal.cli.run.gc_settings import raise_gc_thresholds
+from metal.cli.run.process import candidate, started, stop_signals
 from metal.cli.support.datadir import Unusable, locked
 from metal.config import Config, ConfigError, load
 from metal.controllers.endpoint.mac_prefixes import PrefixError
@@ -35,11 +31,9 @@ from metal.kube.client.errors import (
     Unavailable,
 )
 from metal.kube.client.http import HTTPClient
-from metal.kube.controller.election import ElectionSettings, Elector, Lease
+from metal.kube.controller.election import Elector
 from metal.kube.controller.metrics import ClientMetrics
 from metal.kube.controller.tasks import Crashed
-from metal.kube.meta.clock import system_clock
-from metal.kube.meta.objects import Kind
 from metal.manager import Manager, Parts
 
 _log = structlog.get_logger("metal")
@@ -74,7 +68,7 @@ def command(
       kubectl apply -f config/crd -f config/rbac
 
     Several managers can run: boot server and registry serve in each, the controllers run in the one that holds the
-    Lease election.lease of the configuration. /healthz, /readyz and /metrics are served on listen.metrics. On SIGTERM,
+    Lease election.lease of the configuration. /livez, /readyz and /metrics are served on listen.metrics. On SIGTERM,
     work in progress ends and the Lease is released, so that another manager takes over at once.
 
     Exit codes: 0 stopped by a signal, 1 failed (with a message), 2 usage or configuration error.
@@ -113,9 +107,7 @@ def sentence(exc: Exception) -> str:
 
 
 async def _run(config: Config, connection: kube.Connection, cache: Path, *, elect: bool) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_signals()
     registry = CollectorRegistry()
     observe = ClientMetrics(registry).observe
     client = HTTPClient(connection, max_connections=_CONNECTIONS, user_agent="metal-operator", observer=observe)
@@ -124,22 +116,11 @@ async def _run(config: Config, connection: kube.Connection, cache: Path, *, elec
     )
     try:
         async with watchdog.watched():
-            elector = elector_of(config, lease_client) if elect else None
+            elector = candidate(config, lease_client) if elect else None
             await _serve(_manager(config, client, cache, elector, registry), config, stop)
     finally:
         await lease_client.aclose()
         await client.aclose()
-
-
-def elector_of(config: Config, client: HTTPClient) -> Elector:
-    """Return this process as a candidate with a unique identity."""
-    options = config.election
-    settings = ElectionSettings(
-        name=options.lease, namespace=config.namespace, identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-        lease_duration=options.lease_duration, renew_deadline=options.renew_deadline,
-        retry_period=options.retry_period,
-    )  # fmt: skip
-    return Elector(client, cast("Kind[Lease]", LEASE), settings, clock=system_clock, rng=random.Random())
 
 
 def _manager(
@@ -154,27 +135,12 @@ def _manager(
 async def _serve(manager: Manager, config: Config, stop: asyncio.Event) -> None:
     try:
         await manager.listen()
-        if await _started(manager, stop):
+        if await started(_start_with_retry(manager), stop):
             _log.info("manager is up", role=manager.role, pid=os.getpid(), boot=config.boot_url)
             await manager.run(stop)
             _log.info("stopping", role=manager.role)
     finally:
         await manager.stop(grace=config.election.drain)
-
-
-async def _started(manager: Manager, stop: asyncio.Event) -> bool:
-    """Start the manager, waiting for the API server; return False when it was stopped before."""
-    starting = asyncio.ensure_future(_start_with_retry(manager))
-    stopped = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            starting.result()
-        return starting.done()
-    finally:
-        for task in (starting, stopped):
-            task.cancel()
-        await asyncio.gather(starting, stopped, return_exceptions=True)
 
 
 async def _start_with_retry(manager: Manager) -> None:

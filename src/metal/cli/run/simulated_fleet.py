@@ -11,6 +11,7 @@ from metal.config import Config
 from metal.config.options import BMCOptions
 from metal.controllers.endpoint.mac_prefixes import Prefixes, parse
 from metal.kube.client.protocol import Client
+from metal.kube.controller.tasks import Tasks, completed, first
 from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.images.registry import ImageRegistry
 from metal.sim.machine.store import Unreadable
@@ -45,7 +46,7 @@ class SimulatedFleet:
         scheme = "http" if self.file.exists() and not self._certificates.exists() else "https"
         bmcs = Options(port=options.bmc_port, scheme=scheme)
         self.fleet = Fleet(options.machines, options=bmcs, settings=settings)
-        self._saving: asyncio.Task[None] | None = None
+        self._tasks = Tasks("simulated fleet")
 
     def adapt(self, config: Config) -> Config:
         """Return the configuration with registry, probe image and certificate authority of the fleet.
@@ -74,26 +75,30 @@ class SimulatedFleet:
             self.fleet.load(self.file)
         except Unreadable as exc:
             raise OSError(str(exc)) from None
-        await self.images.start()
-        await self.fleet.serve()
+        await completed(self.images.start())
+        await completed(self.fleet.serve())
 
     async def run(self, client: Client, kinds: Kinds) -> None:
         """Start the machines, and request leases for the BMCs. Raises ApiError."""
         await self.fleet.start()
-        self._saving = asyncio.create_task(self._save(), name="save fleet")
+        self._tasks.spawn("save", self._save)
         await self.fleet.announce(client, kinds)
+
+    async def crash(self) -> None:
+        """Wait for the first background task that ends, and raise Crashed with its name."""
+        await first(self._tasks.crash(), self.fleet.tasks.crash())
 
     async def stop(self) -> None:
         """Stop the machines and save their state."""
-        if self._saving is not None:
-            self._saving.cancel()
+        saving = self._tasks.running
+        await self._tasks.stop(grace=0.0)
         await self.fleet.stop()
         await self.images.stop()
-        if self._saving is not None:
+        if saving:
             self.fleet.save(self.file)
 
     def _changed(self) -> None:
-        if self._saving is not None and len(self.fleet.machines) <= _FEW:
+        if self._tasks.running and len(self.fleet.machines) <= _FEW:
             self._keep()
 
     def _keep(self) -> None:

@@ -1,5 +1,6 @@
 """A control plane with an embedded API in this process, with or without a simulated fleet."""
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -10,12 +11,16 @@ from metal.api.kinds import METAL_GROUP, kinds
 from metal.api.server import Server
 from metal.apiserver.server import EmbeddedAPI
 from metal.bmc.redfish.pool import RedfishPool
+from metal.cli.run.home_lease import PREFIX, release_former
+from metal.cli.run.process import candidate
 from metal.cli.run.simulated_fleet import FleetOptions, SimulatedFleet
 from metal.codegen.crd import crds
 from metal.config import Config
 from metal.config.check import split_listen
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.cache.informer import Informer
+from metal.kube.controller.metrics import ClientMetrics
+from metal.kube.controller.tasks import first
 from metal.kube.meta.clock import system_clock
 from metal.listener.metrics import Metrics as ListenerMetrics
 from metal.manager import Manager, Parts
@@ -44,11 +49,15 @@ class Standalone:
         self.api = EmbeddedAPI(data, system_clock, limits=config.connection_limits(), metrics=listeners)
         file = Path(config.mac_prefixes_file) if config.mac_prefixes_file else None
         prefixes = PrefixFile(file, extra=self.simulated.prefixes() if self.simulated else None)
-        pool = RedfishPool(registry=registry, silent_budget=config.silent_budget)
-        client = self.api.client()
+        observe = ClientMetrics(registry).observe
+        elector = candidate(config, self.api.client("metal-operator-election", observer=observe), prefix=PREFIX)
+        pool = RedfishPool(permit=elector.require, registry=registry, silent_budget=config.silent_budget)
         self.manager = Manager(
-            Parts(client, pool, config, prefixes, data / "images", registry=registry, listeners=listeners)
-        )
+            Parts(
+                self.api.client(observer=observe), pool, config, prefixes, data / "images", registry=registry,
+                elector=elector, health=self.api.backend.health, listeners=listeners,
+            )
+        )  # fmt: skip
 
     @property
     def servers(self) -> Informer[Server]:
@@ -58,6 +67,9 @@ class Standalone:
     async def start(self) -> None:
         """Start the parts in the order of their dependencies. Raises OSError if an address is in use."""
         await self.api.start()
+        await release_former(
+            self.api.client(), self.config.election.lease, self.config.namespace, empty=self.api.backend.store.was_empty
+        )
         await self.api.install_crds(crds(kinds(self.config.api_group, self.config.boot_group)))
         await self.api.listen(*split_listen(self.config.listen.api), advertise=self.config.advertise.api)
         if self.simulated is not None:
@@ -67,6 +79,11 @@ class Standalone:
         _log.info("control plane is up", api=self.api.url, boot=self.config.boot_url, registry=self.config.registry_url)
         if self.simulated is not None:
             await self.simulated.run(self.api.client("metal-sim"), self.manager.kinds)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Return when `stop` is set. Raises Crashed when a background task of any part ends."""
+        simulated = [] if self.simulated is None else [self.simulated.crash()]
+        await first(self.manager.run(stop), self.api.crash(), *simulated)
 
     async def stop(self) -> None:
         """Stop the parts in reverse order. Acknowledged writes are stored."""

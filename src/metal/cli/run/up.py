@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,17 @@ from pathlib import Path
 import click
 import uvloop
 
-from metal.cli.run import logs
+from metal.cli.run import logs, watchdog
 from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.run.live_table import table
+from metal.cli.run.process import started, stop_signals
 from metal.cli.run.simulated_fleet import FleetOptions
 from metal.cli.run.standalone import Standalone
 from metal.cli.run.start_failures import EXPECTED, NotStarted, sentence
 from metal.cli.support.datadir import DataDir, locked
 from metal.cli.support.options import address, api_group
 from metal.config import Config, ConfigError, check, load
+from metal.kube.controller.tasks import Crashed
 from metal.sim.bmc.http import allow_files
 from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
@@ -76,6 +77,8 @@ def command(
     With --fleet N, also run N simulated servers, which become Available without further steps. Ctrl-C stops it. The
     same command with the same --data continues where it stopped. While the table is shown on a terminal, log
     lines are written to the file log in --data, as JSON.
+
+    Exit codes: 0 stopped by a signal, also during the start; 1 failed (with a message), 2 usage or configuration error.
     """
     config = _load(config_file)
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
@@ -92,6 +95,8 @@ def command(
         raise click.ClickException(str(exc)) from None
     except EXPECTED as exc:
         raise click.ClickException(sentence(exc)) from None
+    except Crashed as exc:
+        raise click.ClickException(f"a background task ended: {exc}; the log has its traceback") from None
 
 
 def _hold(folder: DataDir, fleet: FleetOptions, config: Config, options: logs.LogOptions) -> None:
@@ -122,20 +127,17 @@ class Screen:
         click.echo(text, err=self.logs_are_json and not self.interactive)
 
     async def show(self, plane: Standalone, stop: asyncio.Event) -> None:
-        """Show the control plane until it is stopped."""
+        """Show the control plane until it is stopped. Raises Crashed."""
         if not self.interactive:
             self.echo(plane.greeting())
-            await stop.wait()
+            await plane.run(stop)
             return
         with table(plane.servers, plane.greeting()):
-            await stop.wait()
+            await plane.run(stop)
 
 
 async def _run(data: Path, fleet: FleetOptions, config: Config, options: logs.LogOptions) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_signals()
     interactive = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     stream = logs.to_file(data / "log", options.level) if interactive else None
     if stream is None:
@@ -154,9 +156,12 @@ async def _run_until(stop: asyncio.Event, data: Path, fleet: FleetOptions, confi
     except EXPECTED as exc:
         raise NotStarted(sentence(exc)) from None
     try:
-        await _start(plane)
-        await screen.show(plane, stop)
-        screen.echo(f"stopping; all state is stored in {data}")
+        async with watchdog.watched():
+            if await started(_start(plane), stop):
+                await screen.show(plane, stop)
+            else:
+                screen.echo("interrupted during the start")
+            screen.echo(f"stopping; all state is stored in {data}")
     finally:
         await plane.stop()
 

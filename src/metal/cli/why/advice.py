@@ -19,8 +19,8 @@ class Advice:
 
 _FORMER_TENANT = Advice(
     "the Server was deleted while data of a claim was on its drives, and that claim may still exist",
-    "delete those claims to have the drives erased, or delete the SanitizationEvidence to have the server discovered "
-    "as a new one",
+    "to keep the claim, create a Server with the name in its spec.serverRef, and systemUUID and bmcRef of this one, "
+    "then delete this one; where the data is not needed, delete the claims to have the drives erased",
 )
 _WATCH_BOOT = "watch the boot: metalctl console {name}. If no script is requested, check that DHCP directs it to iPXE"
 
@@ -206,6 +206,10 @@ FAILURES: dict[str, Advice] = {
     "BMCNotFound": Advice(
         "the BMC object does not exist, or the BMC no longer reports this system",
         "create the BMC, or correct spec.bmcRef or spec.systemUUID",
+    ),
+    "BMCManagerNotFound": Advice(
+        "no manager of the BMC has the UUID in spec.bmcUUID of the BMC; its address may lead to another BMC",
+        "correct the address of the BMC; if the BMC or its mainboard was replaced, correct spec.bmcUUID",
     ),
     "BMCWrongSystem": Advice(
         "another machine answers at the address of the BMC",

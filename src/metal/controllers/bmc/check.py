@@ -61,6 +61,7 @@ def _set_status(scope: Scope, manager: ManagerInfo) -> None:
         model=manager.model,
         sku=manager.sku,
         serial_number=manager.serial_number,
+        uuid=manager.uuid.lower(),
         firmware_version=manager.firmware_version,
         power_state=manager.power_state.value,
         last_reset_time=_parse_time(manager.last_reset_time) or scope.status.last_reset_time,

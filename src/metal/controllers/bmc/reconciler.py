@@ -7,13 +7,15 @@ no request is sent without an address and credentials, and no Server is created 
 2. `restart.check_deadline` ends the wait for a restart that took too long, so that the next phases contact the BMC
   again.
 3. `connect.resolve_endpoint` combines address, credentials and certificate policy.
-4. `connect.back_off` pauses after a restart, and after refused credentials: BMCs lock accounts after a few failed
+4. `duplicates.hold` ends the pass when another object is in charge of this BMC.
+5. `connect.back_off` pauses after a restart, and after refused credentials: BMCs lock accounts after a few failed
   logins.
-5. `operations.run` carries out the operation annotation (a restart), or restarts a BMC that failed for a long time.
-6. `check.check` reads manager and systems into the status.
-7. `approval.confirm` waits for the approval of a BMC whose serial number is not expected.
-8. `servers.reconcile_servers` creates a Server for each new system and updates the known ones.
-9. `event_subscription.ensure` keeps the event subscription.
+6. `operations.run` carries out the operation annotation (a restart), or restarts a BMC that failed for a long time.
+7. `check.check` reads manager and systems into the status.
+8. `approval.confirm` waits for the approval of a BMC whose serial number is not expected.
+9. `servers.reconcile_servers` creates a Server for each new system and updates the known ones.
+10. `duplicates.compare_managers` finds other objects for the same BMC by what its manager shows.
+11. `event_subscription.ensure` keeps the event subscription.
 
 The pass repeats after `settings.interval`, less often while the BMC sends events. The status is written once, at the
 end.
@@ -25,6 +27,7 @@ from metal.controllers.bmc import (
     approval,
     check,
     connect,
+    duplicates,
     event_subscription,
     finalize,
     operations,
@@ -41,8 +44,9 @@ from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
 
 _PHASES = (
-    trust.accept, restart.check_deadline, connect.resolve_endpoint, connect.back_off, operations.run, check.check,
-    approval.confirm, servers.reconcile_servers, event_subscription.ensure,
+    trust.accept, restart.check_deadline, connect.resolve_endpoint, duplicates.hold, connect.back_off,
+    operations.run, check.check, approval.confirm, servers.reconcile_servers, duplicates.compare_managers,
+    event_subscription.ensure,
 )  # fmt: skip
 
 

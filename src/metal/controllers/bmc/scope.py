@@ -39,6 +39,8 @@ class Memo:
     """The endpoint whose credentials the BMC refused last."""
     bmc_endpoint: BMCEndpoint | None = None
     """The last complete one: Endpoint and BMCSecret may be deleted before their BMC."""
+    compared_at: float = float("-inf")
+    """Loop time at which the manager was last compared with those of other BMC objects."""
     subscribed_at: float = float("-inf")
     """Loop time at which the event subscription was checked last."""
     record: tuple[dict[str, Any], str] | None = None

@@ -8,6 +8,7 @@ from metal.api.server import Server
 from metal.bmc.pool import Pool
 from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
+from metal.controllers.bmc import duplicates
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.reconciler import BMCReconciler
 from metal.controllers.bmc.scope import BY_ENDPOINT, Deps
@@ -44,6 +45,7 @@ def setup_bmcs(
     deps.bmcs.add_index(BY_SECRET, secret_use.bmc_index)
     deps.servers.add_index(BY_SECRET, secret_use.server_index)
     deps.bmcs.add_index(BY_ENDPOINT, _endpoint_name)
+    deps.bmcs.add_index(duplicates.BY_CONTROLLER, duplicates.bmc_keys)
     deps.servers.add_index(BY_BMC, bmc_index)
     deps.servers.add_index(BY_IDENTITY, identity_index(kinds))
     reconciler = BMCReconciler(deps)

@@ -66,6 +66,7 @@ class Informer(Generic[T]):
         self._backoff = Backoff(rng or random.Random(), base=0.2, cap=30.0)
         self.failure: Exception | None = None
         """Why the API cannot be followed now."""
+        self._failing_since: float | None = None
         self._failure_type = ""
         self._again = asyncio.Event()
         self._log = _log.bind(kind=kind.kind, namespace=namespace or None)
@@ -88,6 +89,12 @@ class Informer(Generic[T]):
     def by_index(self, name: str, value: str) -> list[T]:
         """Objects for which the index function `name` yielded `value`. Raises KeyError for an unknown index."""
         return self._cache.by_index(name, value)
+
+    @property
+    def behind(self) -> float:
+        """Seconds for which the API cannot be followed; 0 while it is."""
+        since = self._failing_since
+        return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     def add_index(self, name: str, function: IndexFn[T]) -> None:
         """Index all objects by a pure function; the same name twice needs the same function (else ValueError)."""
@@ -221,6 +228,8 @@ class Informer(Generic[T]):
 
     def _report(self, failure: Exception) -> None:
         self.failure, name = failure, type(failure).__name__
+        if self._failing_since is None:
+            self._failing_since = asyncio.get_running_loop().time()
         if name == self._failure_type:
             return
         self._failure_type = name
@@ -229,7 +238,7 @@ class Informer(Generic[T]):
         )
 
     def _recovered(self) -> None:
-        self.failure = None
+        self.failure = self._failing_since = None
         if self._failure_type:
             self._log.info("following the API again", after=self._failure_type)
             self._failure_type = ""

@@ -40,7 +40,7 @@ _CLOCK_TOLERANCE = 0.05
 """Seconds; less is what reading two clocks one after the other makes."""
 _MIN_WAIT = 0.01
 """Least seconds that a standby waits: the rest of a Lease can be shorter than the resolution of a clock."""
-_RELEASED = 1
+RELEASED = 1
 """leaseDurationSeconds of a Lease that was released. One that was emptied by hand has another: its holder may act."""
 PREDECESSOR = "unknown-predecessor"
 """Holder of a Lease that was missing: the holder of a deleted one may still act, so candidates wait for it."""
@@ -230,7 +230,7 @@ class Elector:
         spec, now = lease.spec, asyncio.get_running_loop().time()
         # A shorter duration in the Lease does not count: its holder may act for as long as this process would.
         left = self._seen_at + max(spec.lease_duration_seconds, self._duration) - now
-        free = not spec.holder_identity and spec.lease_duration_seconds == _RELEASED
+        free = not spec.holder_identity and spec.lease_duration_seconds == RELEASED
         if not free and spec.holder_identity != self.settings.identity and left > 0:
             self._log_standby(spec.holder_identity or "none, but the Lease was not released")
             return max(min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2)), _MIN_WAIT)
@@ -292,7 +292,7 @@ class Elector:
     async def _release(self) -> None:
         lease = await self._read()
         while lease.spec.holder_identity == self.settings.identity:
-            spec = {"holderIdentity": "", "leaseDurationSeconds": _RELEASED, **self._renewal()}
+            spec = {"holderIdentity": "", "leaseDurationSeconds": RELEASED, **self._renewal()}
             body = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
             try:
                 await self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)

@@ -25,6 +25,8 @@ _log = structlog.get_logger(__name__)
 _STOPPING = "stopping"
 _CHECK_EVERY = 0.5
 """Seconds between checks whether a first list has failed permanently."""
+_FED_WITHIN = 60.0
+"""Seconds for which a cache may be behind, as during a restart of the API, before the process is not ready."""
 _WARN_EVERY = 10.0
 """Seconds between warnings about informers that do not sync."""
 
@@ -149,6 +151,17 @@ class Runtime:
     async def _until(self, stop: asyncio.Event | None) -> None:
         await self.start()
         await (stop or asyncio.Event()).wait()
+
+    @property
+    def failure(self) -> str:
+        """Which task has crashed and why; empty when none has."""
+        return self._sources.failure or self._workers.failure or self._helpers.failure
+
+    @property
+    def behind(self) -> str:
+        """Which caches are not filled, or have not followed the API for a minute; empty when none."""
+        late = [i for i in self._informers.values() if not i.synced.is_set() or i.behind > _FED_WITHIN]
+        return f"cannot follow {', '.join(sorted({i.kind.plural for i in late}))}" if late else ""
 
     async def crash(self) -> None:
         """Wait for the first task that ends with an error, and raise Crashed."""

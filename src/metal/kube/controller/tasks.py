@@ -9,9 +9,11 @@ that does not end after it was cancelled is logged and left.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
+
+T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -109,9 +111,23 @@ class Tasks:
         else:
             _log.error("task ended without being stopped", task=task.get_name())
         if self._crash is None:
-            self._crash = Crashed(f"{task.get_name()}: {cause or 'ended without being stopped'!r}")
+            why = "ended without being stopped" if cause is None else repr(cause)
+            self._crash = Crashed(f"{task.get_name()}: {why}")
             self._crash.__cause__ = cause
             self._crashed.set()
+
+
+async def completed(run: Coroutine[Any, Any, T]) -> T:
+    """Run to the end although this wait is cancelled, and raise the cancellation then.
+
+    For short steps that would lose what they open: a cancelled `create_server` leaves its sockets open.
+    """
+    task = asyncio.ensure_future(run)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 async def first(*runs: Coroutine[Any, Any, object]) -> None:

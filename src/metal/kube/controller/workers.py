@@ -88,6 +88,11 @@ class Workers:
         self._holds.discard(reason)
         self._check()
 
+    @property
+    def failure(self) -> str:
+        """Which controller has crashed and why; empty when none has."""
+        return self._tasks.failure
+
     async def crash(self) -> None:
         """Wait for the first worker that ends with an error, and raise Crashed."""
         await self._tasks.crash()

@@ -5,6 +5,7 @@ import random
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from metal.api.kinds import Kinds
 from metal.bmc.pool import BMCEndpoint
 from metal.kube.client.errors import ApiError
 from metal.kube.client.protocol import Client
+from metal.kube.controller.tasks import Tasks
 from metal.kube.meta.clock import Clock, system_clock
 from metal.redfish.transport import Transport
 from metal.sim.bmc import tls
@@ -73,7 +75,8 @@ class Fleet:
         self.ca_pem = ""
         self._tls: ssl.SSLContext | None = None
         self._leases: Leases | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self.tasks = Tasks("sim")
+        """Background tasks, of which none may end before `stop`."""
         self._server: BMCServer | None = None
 
     def __repr__(self) -> str:
@@ -176,12 +179,13 @@ class Fleet:
         """Report the BMCs' leases now and at intervals; hosts get theirs when they boot. Raises ApiError."""
         self._leases = Leases(client, kinds)
         await self._leases.announce(self._bmc_leases())
-        await self._stop_renewing()
-        self._renewing = asyncio.create_task(self._renew(self._leases), name="sim leases")
+        await self.tasks.stop(grace=0.0)
+        self.tasks.expect_life()
+        self.tasks.spawn("leases", partial(self._renew, self._leases))
 
     async def stop(self) -> None:
         """Stop all machines, keeping their state, and close the sockets."""
-        await self._stop_renewing()
+        await self.tasks.stop(grace=0.0)
         for machine in self.machines:
             await machine.stop()
         for bmc in self.bmcs.values():
@@ -204,9 +208,3 @@ class Fleet:
                 await leases.announce(self._bmc_leases())
             except ApiError as exc:
                 _log.warning("leases not renewed", error=str(exc))
-
-    async def _stop_renewing(self) -> None:
-        task, self._renewing = self._renewing, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)

@@ -161,7 +161,11 @@ def _in_servers(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
 
 def _may_hold_data(server: Server) -> bool:
     known = tenancy.of(server)
-    return server.spec.server_claim_ref is not None or bool(known.uid and not known.sanitization)
+    return (
+        server.spec.server_claim_ref is not None
+        or tenancy.holds_data(known)
+        or bool(known.uid and not known.sanitization)
+    )
 
 
 class _Claims:

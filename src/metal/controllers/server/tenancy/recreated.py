@@ -136,8 +136,10 @@ def _ambiguity(owners: list[ServerClaim], records: list[SanitizationEvidence]) -
     evidence = ", ".join(one.metadata.name for one in records) or "none"
     return (
         f"a manual decision: ownership is ambiguous, because the Server was deleted while a tenant's data was on its "
-        f"drives (SanitizationEvidence {evidence}), which may be that of {claims}. The machine is not changed. Delete "
-        "these claims to have it erased; or delete that evidence to have it discovered as a new one"
+        f"drives (SanitizationEvidence {evidence}), which may be that of {claims}. The machine is not changed. To "
+        "keep the claim, create a Server with the name in its spec.serverRef, and systemUUID and bmcRef of this one, "
+        "then delete this one. Where the data is not needed, delete these claims to have it erased, or delete that "
+        "evidence to have the machine discovered as a new one"
     )
 
 
