@@ -1,8 +1,36 @@
 """The table of vendor facts, row by row."""
 
+import json
+
 import pytest
 
-from metal.bmc.vendors import NO_QUIRKS, TABLE, Machine, Quirks, Row, quirks_for, restart_command, tpm_clear_for
+from metal.bmc.errors import (
+    BMCAuthError,
+    BMCBadRequest,
+    BMCBusy,
+    BMCConflict,
+    BMCError,
+    BMCForbidden,
+    BMCNotFound,
+    BMCNotSupported,
+    BMCServerError,
+)
+from metal.bmc.vendors import (
+    MESSAGES,
+    NO_QUIRKS,
+    TABLE,
+    ErrorClass,
+    Machine,
+    Quirks,
+    Row,
+    error_class,
+    error_type,
+    quirks_for,
+    restart_command,
+    tpm_clear_for,
+)
+from metal.redfish import Response
+from metal.redfish.messages import error_for
 
 
 @pytest.mark.behaviour(
@@ -60,3 +88,71 @@ def test_every_row_has_a_source_and_a_fact() -> None:
     for row in TABLE:
         assert row.source
         assert row.quirks != NO_QUIRKS or row.tpm_clear is not None or row.restart_command
+
+
+@pytest.mark.behaviour(
+    "BMC",
+    "The message of a BMC, rather than the HTTP status, decides whether a request is repeated; vendors' ids are known.",
+)
+@pytest.mark.parametrize(
+    ("ids", "found"),
+    [
+        (("iLO.2.37.UnableToModifyDuringSystemPOST",), ErrorClass.BUSY),
+        (("iLO.2.18.OperationAvailableAfterSystemPOST",), ErrorClass.BUSY),
+        (("iLO.2.18.ResourceNotReadyRetry",), ErrorClass.BUSY),
+        (("iLO.2.18.InternalErrorWithParam",), ErrorClass.TRANSIENT),
+        (("iLO.2.18.UnauthorizedLoginAttempt",), ErrorClass.CREDENTIALS),
+        (("iLO.2.18.UnsupportedOperationInLegacyBootMode",), ErrorClass.PERMANENT),
+        (("IDRAC.1.6.SWC0700", "Base.1.2.GeneralError"), ErrorClass.BUSY),
+        (("IDRAC.2.8.RAC0508",), ErrorClass.BUSY),
+        (("RAC0508",), ErrorClass.BUSY),
+        (("IDRAC.2.8.SYS518", "Base.1.12.ServiceTemporarilyUnavailable"), ErrorClass.BUSY),
+        (("IDRAC.2.8.LC068",), ErrorClass.BUSY),
+        (("IDRAC.2.8.SYS446", "Base.1.12.InternalError"), ErrorClass.TRANSIENT),
+        (("Base.1.8.ResourceInUse",), ErrorClass.BUSY),
+        (("Base.1.8.ServiceInUnknownState",), ErrorClass.TRANSIENT),
+        (("Base.1.8.PasswordChangeRequired",), ErrorClass.CREDENTIALS),
+        (("Base.1.8.PropertyValueNotInList",), ErrorClass.PERMANENT),
+        (("Base.1.8.PropertyValueNotInList", "IDRAC.2.8.SWC0700"), ErrorClass.BUSY),
+        (("iLO.2.18.SWC0700",), None),
+        (("Base.1.8.GeneralError",), None),
+        (("",), None),
+        ((), None),
+    ],
+)
+def test_the_messages_of_an_answer_have_a_class(ids: tuple[str, ...], found: ErrorClass | None) -> None:
+    """The version of the registry does not matter, the registry does; "later" counts more than "never"."""
+    assert error_class(ids) == found
+
+
+def test_no_message_has_two_classes() -> None:
+    """A message is in one row, and each row has messages and a source."""
+    names = [(row.registry, name) for row in MESSAGES for name in row.names]
+    assert len(names) == len(set(names))
+    assert all(row.source and row.names for row in MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("status", "identity", "kind"),
+    [
+        (400, "iLO.2.37.UnableToModifyDuringSystemPOST", BMCBusy),
+        (400, "IDRAC.1.6.SWC0700", BMCBusy),
+        (500, "IDRAC.2.8.RAC0508", BMCBusy),
+        (503, "Base.1.12.InternalError", BMCBusy),
+        (400, "Base.1.12.InternalError", BMCServerError),
+        (500, "Base.1.8.PropertyUnknown", BMCBadRequest),
+        (409, "Base.1.8.OperationFailed", BMCConflict),
+        (409, "Base.1.8.ResourceInUse", BMCConflict),
+        (404, "Base.1.8.InternalError", BMCNotFound),
+        (404, "IDRAC.1.6.SWC0700", BMCBusy),
+        (405, "Base.1.8.ActionNotSupported", BMCNotSupported),
+        (403, "Base.1.8.InsufficientPrivilege", BMCForbidden),
+        (403, "Base.1.8.PasswordChangeRequired", BMCAuthError),
+        (401, "iLO.2.18.ResetInProgress", BMCAuthError),
+        (400, "Contoso.1.0.Unknown", BMCBadRequest),
+    ],
+)
+def test_the_error_of_an_answer_follows_its_message(status: int, identity: str, kind: type[BMCError]) -> None:
+    """The status decides where no row knows the message, and between errors of the same class."""
+    body = json.dumps({"error": {"@Message.ExtendedInfo": [{"MessageId": identity, "Message": "no"}]}}).encode()
+    assert type(error_for(Response(status, {}, body), "PATCH /x", error_type)) is kind

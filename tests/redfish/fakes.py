@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metal.redfish import Limits, Permit, RedfishClient, Response
+from metal.redfish.messages import Classify, by_status
 
 USER, PASSWORD = "root", "hunter2-öäü"
 ORIGIN = "https://10.0.0.1:443"
@@ -170,7 +171,10 @@ def _basic(password: str) -> str:
 
 
 def client_of(
-    bmc: FakeBMC, *, password: str = PASSWORD, limits: Limits | None = None, permit: Permit = lambda: None
-) -> RedfishClient:
+    bmc: FakeBMC, *, password: str = PASSWORD, limits: Limits | None = None, permit: Permit = lambda: None,
+    classify: Classify = by_status,
+) -> RedfishClient:  # fmt: skip
     """A client of this BMC."""
-    return RedfishClient(bmc, origin=ORIGIN, username=USER, password=password, limits=limits, permit=permit)
+    return RedfishClient(
+        bmc, origin=ORIGIN, username=USER, password=password, limits=limits, permit=permit, classify=classify
+    )

@@ -258,3 +258,12 @@ async def test_no_credentials_means_no_login(bmc: FakeBMC) -> None:
     with pytest.raises(BMCAuthError, match="wants a user name"):
         await client.get(THING)
     assert not bmc.seen("POST")
+
+
+async def test_a_login_that_a_message_refuses_is_not_repeated_with_basic_authentication(bmc: FakeBMC) -> None:
+    """An iLO answers 400 to a wrong password: the message counts, and the password is sent once."""
+    bmc.script[("POST", SESSIONS)] = [answer(400, complaint("not authorized", "iLO.2.18.UnauthorizedLoginAttempt"))]
+    client = client_of(bmc, classify=lambda ids: BMCAuthError if "iLO.2.18.UnauthorizedLoginAttempt" in ids else None)
+    with pytest.raises(BMCAuthError, match="refused the user name or password: not authorized"):
+        await client.get(THING)
+    assert bmc.seen("GET", THING) == []

@@ -97,6 +97,12 @@ async def _untouched(world: FailingPlane) -> None:
     assert world.machine in world.tenants()
 
 
+async def _few_writes(world: FailingPlane) -> None:
+    """The BMC receives fewer than 60 requests for changes in that time."""
+    requests = world.fleet.bmcs[world.machine.identity.bmc_ip].requests
+    assert requests["POST"] + requests["PATCH"] < 60
+
+
 async def _others_are_well(world: FailingPlane) -> None:
     """The servers of all other BMCs are Available."""
     states = [server.status.state for server in await world.servers()]
@@ -123,6 +129,13 @@ REFUSED, LOST = "refused the user name or password", "answers 401 all the same"
 REJECTED = "refused all credentials for the prefix"
 OFF, ON = "the BMC reports On", "the BMC reports Off"
 SERVER, BMC, LATER, DONE = End.RETRY_SERVER, End.RETRY_BMC, End.WITHIN_AN_HOUR, End.COMPLETES
+REJECTS = (
+    "BMCOperational=False InternalServerError, Event InternalServerError, Error BMCInternalServerError, Event Succeeded"
+)
+REJECTED_WRITES: dict[str, Any] = {
+    "wait": "BMCOperation", "minutes": 20, "also": _few_writes, "config": {"timeouts": Timeouts()},
+    "message": "failed: … was answered 500 Internal Server Error",
+}  # fmt: skip
 
 ROWS = (
     Row("dead", "enrolment", machines=3, also=_others_are_well, **unborn("ConnectionFailed", DEAD)),
@@ -143,6 +156,10 @@ ROWS = (
     *at("claim", "http_503", **away("ServiceUnavailable", "was answered 503 Service Unavailable")),
     *at("claim", "http_5xx", reports="BMCReachable=False InternalServerError, Event InternalServerError, "
         "BMCReachable=False ServiceUnavailable, Event ServiceUnavailable", end=DONE),
+    *at("claim", "rejects_writes", reports=REJECTS, **REJECTED_WRITES),
+    *at("release", "rejects_writes", reports=f"{REJECTS}, Event ForcedOff", **REJECTED_WRITES),
+    *at("claim", "in_post", wait="BMCBusy", minutes=10, message="while the computer system BIOS is in POST",
+        reports="BMCOperational=False ServiceUnavailable, Event ServiceUnavailable, Event Succeeded"),
     *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=RESTART, reports=RESTARTS,
         minutes=5, options={"bmc_reset": 150.0}),
     *at("enrolment claim release erasure", "restarts", reports=RESTARTS, minutes=5, end=DONE),

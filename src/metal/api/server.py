@@ -185,11 +185,32 @@ class Wait(Model, frozen=True, kw_only=True):
     """Deadline of the wait; docs/states.md describes what happens then. Empty when there is none."""
 
 
+class FailingOperation(Model, frozen=True, kw_only=True):
+    """An operation on the BMC that failed and has not succeeded since. It is repeated with growing pauses."""
+
+    operation: str
+    """Name of the operation, such as power-on, set-boot-override or read-inventory."""
+    reason: str = ""
+    """Machine-readable reason of the last failure in CamelCase, such as InternalServerError."""
+    message: str = ""
+    """Human-readable details of the last failure."""
+    count: int = 0
+    """Number of failed attempts since the operation last succeeded."""
+    first_failed_at: datetime | None = None
+    """Time of the first failure since the operation last succeeded. Its deadline, timeouts.bmc, starts here."""
+    last_failed_at: datetime | None = None
+    """Time of the last failure."""
+    retry_at: datetime | None = None
+    """Time before which the operation is not requested again."""
+
+
 class Failure(Model, frozen=True, kw_only=True):
     """Why the server is in state Error."""
 
     state: str = ""
     """State in which the operation failed."""
+    operation: str = ""
+    """Operation on the BMC that failed, such as power-on. Empty when another step failed."""
     reason: str = ""
     """Machine-readable reason in CamelCase, such as PowerOnTimeout."""
     message: str = ""
@@ -209,6 +230,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """Name and deadline of what the controller waits for."""
     failure: Failure | None = None
     """Why the server is in state Error."""
+    failing_operations: Annotated[tuple[FailingOperation, ...], ListMap("operation")] = ()
+    """Operations on the BMC that have failed and not succeeded since."""
     interruption: Interruption | None = None
     """State that Maintenance or Parked interrupted."""
     operation_request: OperationRequest | None = None
@@ -274,8 +297,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     observed_generation: int = 0
     """The most recent metadata.generation of the object that the controller has observed."""
     conditions: Conditions = ()
-    """Conditions of the server, such as Ready, BMCReachable, Discovered, SettingsApplied and Sanitized. Other
-    components can add conditions for a ServerReadinessRule."""
+    """Conditions of the server, such as Ready, BMCReachable, BMCOperational, Discovered, SettingsApplied and Sanitized.
+    Other components can add conditions for a ServerReadinessRule."""
 
 
 class PowerRequest(Model, frozen=True, kw_only=True):

@@ -2,12 +2,18 @@
 
 A flow asks this table and contains no vendor names itself. Each row has a source that a reader can check and a test.
 Patterns are regular expressions, searched without regard to case; an empty pattern matches everything.
+
+The second table, `MESSAGES`, says what the messages of BMCs mean for a caller: whether to repeat the request. It counts
+more than the HTTP status, because BMCs answer 400 where they mean "later".
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any
+
+from metal.bmc.errors import BMCAuthError, BMCBadRequest, BMCBusy, BMCError, BMCServerError
 
 
 @dataclass(frozen=True)
@@ -151,3 +157,112 @@ def _matches(row: Row, machine: Machine) -> bool:
         )
         if pattern
     )
+
+
+class ErrorClass(StrEnum):
+    """What an error means for a caller. Where a BMC sends several messages, the first of these classes counts."""
+
+    CREDENTIALS = "credentials"
+    """The user name or the password is refused; repeating the request may lock the account."""
+    BUSY = "busy"
+    """Not now: the host is in POST, a job runs, or the BMC is starting. The same request succeeds later."""
+    TRANSIENT = "transient"
+    """The BMC failed internally; the same request may succeed later."""
+    PERMANENT = "permanent"
+    """The same request fails again until the request or a setting of the BMC is changed."""
+
+
+_ERROR_TYPES: Mapping[ErrorClass, type[BMCError]] = {
+    ErrorClass.CREDENTIALS: BMCAuthError,
+    ErrorClass.BUSY: BMCBusy,
+    ErrorClass.TRANSIENT: BMCServerError,
+    ErrorClass.PERMANENT: BMCBadRequest,
+}
+
+
+@dataclass(frozen=True)
+class MessageRow:
+    """The class of some messages of one registry. Versions of a registry do not change the meaning of a message."""
+
+    registry: str
+    names: frozenset[str]
+    error: ErrorClass
+    source: str
+
+
+def _row(registry: str, error: ErrorClass, source: str, names: str) -> MessageRow:
+    return MessageRow(registry, frozenset(names.split()), error, source)
+
+
+_BASE = "DMTF Base message registry (DSP8011), resolution of the message."
+_ILO = "HPE iLO 5 message registry 2.90 (HPEDevCom/redfishdocs ilo5_msgregs290), resolution of the message."
+MESSAGES: tuple[MessageRow, ...] = (
+    _row("Base", ErrorClass.CREDENTIALS, _BASE, "ResourceAtUriUnauthorized PasswordChangeRequired"),
+    _row(
+        "Base", ErrorClass.BUSY, _BASE,
+        "ServiceTemporarilyUnavailable ServiceShuttingDown ResourceInUse ResourceInStandby SessionLimitExceeded",
+    ),
+    _row("Base", ErrorClass.TRANSIENT, _BASE, "InternalError ServiceInUnknownState OperationFailed OperationTimeout"),
+    _row(
+        "Base", ErrorClass.PERMANENT, _BASE,
+        "PropertyUnknown PropertyMissing PropertyNotWritable PropertyValueNotInList PropertyValueFormatError "
+        "PropertyValueTypeError ActionNotSupported ActionParameterUnknown ActionParameterNotSupported "
+        "ActionParameterMissing ActionParameterValueFormatError InsufficientPrivilege MalformedJSON",
+    ),
+    _row(
+        "iLO", ErrorClass.CREDENTIALS, _ILO,
+        "UnauthorizedLoginAttempt LoginAttemptDelayed LoginAttemptDelayedSeconds",
+    ),
+    _row(
+        "iLO", ErrorClass.BUSY, "ironcore-dev/metal-operator#997: 400 to a boot override while the host is in POST.",
+        "UnableToModifyDuringSystemPOST",
+    ),
+    _row(
+        "iLO", ErrorClass.BUSY, _ILO,
+        "OperationAvailableAfterSystemPOST ResetInProgress ResourceBeingFlashed ResourceInUseWithDetail "
+        "ResourceNotReadyRetry ResourceTemporarilyUnavailable UnableToModifyWhileKVMIPConnected "
+        "IndicatorLedInvalidStateChange",
+    ),
+    _row("iLO", ErrorClass.TRANSIENT, _ILO, "InternalErrorWithParam SystemPowerStateChangeFailed"),
+    _row(
+        "iLO", ErrorClass.PERMANENT, _ILO,
+        "LicenseKeyRequired PropertyNotWritableOrUnknown PropertyNotSupported UnsupportedOperation "
+        "UnsupportedOperationInLegacyBootMode UnsupportedOperationInSystemBIOS UnableToModifyDueToMissingComponent",
+    ),
+    _row(
+        "iDRAC", ErrorClass.BUSY, "quadsproject/badfish#129: 400 to any request while the iDRAC is not ready.",
+        "SWC0700",
+    ),
+    _row(
+        "iDRAC", ErrorClass.BUSY, "microsoft/lisa#4421: the provider is not ready; wait a few minutes and repeat.",
+        "RAC0508",
+    ),
+    _row(
+        "iDRAC", ErrorClass.BUSY, "ironcore-dev/metal-operator#170: 503 while data sources are not available.",
+        "SYS518",
+    ),
+    _row(
+        "iDRAC", ErrorClass.BUSY, "sushy-oem-idrac repeats the 400 of an import or export while another one runs.",
+        "LC068",
+    ),
+    _row("iDRAC", ErrorClass.TRANSIENT, "microsoft/lisa#4070: 500 to a reset; it succeeds later.", "SYS446"),
+)  # fmt: skip
+
+
+def error_class(message_ids: tuple[str, ...], table: tuple[MessageRow, ...] = MESSAGES) -> ErrorClass | None:
+    """The class of an answer with these MessageIds, such as IDRAC.2.8.SWC0700; None where no row knows them."""
+    found = {row.error for identity in message_ids for row in table if _names(row, identity)}
+    return next((known for known in ErrorClass if known in found), None)
+
+
+def error_type(message_ids: tuple[str, ...]) -> type[BMCError] | None:
+    """The error that an answer with these MessageIds is; None where its HTTP status decides."""
+    found = error_class(message_ids)
+    return _ERROR_TYPES[found] if found is not None else None
+
+
+def _names(row: MessageRow, identity: str) -> bool:
+    """Some BMCs send the name alone, without registry and version."""
+    registry, _, rest = identity.partition(".")
+    name = rest.rpartition(".")[2] or identity
+    return name in row.names and (not rest or registry.lower() == row.registry.lower())

@@ -28,6 +28,7 @@ from metal.redfish.errors import (
     BMCTimeout,
     BMCUnreachable,
 )
+from metal.redfish.messages import Classify
 from metal.redfish.paths import ROOT, SESSIONS, redirect_path
 from metal.redfish.pause import Pause
 from metal.redfish.resources import ServiceRoot
@@ -91,7 +92,8 @@ class RedfishClient:
     """Requests to one BMC. Shared by all callers; safe for concurrent use in one event loop.
 
     Args: origin is scheme://host:port; observer is called with each request's method, outcome (2xx, …, timeout) and
-    seconds; permit is called right before each change except logins and logouts, and its exception is passed on.
+    seconds; permit is called right before each change except logins and logouts, and its exception is passed on;
+    classify knows the errors that messages of BMCs mean.
     Raises, from every method: a subclass of BMCError, within `limits.deadline` seconds of each request.
     """
 
@@ -105,6 +107,7 @@ class RedfishClient:
         limits: Limits | None = None,
         observer: Observer | None = None,
         permit: Permit = lambda: None,
+        classify: Classify = messages.by_status,
     ) -> None:
         self.limits = limits or Limits()
         self.name = origin.rpartition("//")[2]
@@ -113,7 +116,7 @@ class RedfishClient:
         self._origin = origin
         self._password = password
         self._observer = observer or (lambda method, outcome, seconds: None)
-        self._permit = permit
+        self._permit, self._classify = permit, classify
         self._reads = asyncio.Semaphore(self.limits.reads)
         self._writes = asyncio.Semaphore(self.limits.writes)
         self._root: ServiceRoot | None = None
@@ -127,6 +130,7 @@ class RedfishClient:
             username=username,
             password=password,
             cooldown=self.limits.cooldown,
+            classify=classify,
         )
 
     def __repr__(self) -> str:
@@ -299,9 +303,8 @@ class RedfishClient:
         body = messages.parse(response.body)
         data: JSON = body if isinstance(body, dict) else {}
         if messages.failed_inside(data):
-            raise BMCBadRequest(
-                self._clean(f"{self.name} did not carry out {method} {path}: {messages.sentence(data)}")
-            )
+            kind = self._classify(messages.full_message_ids(data)) or BMCBadRequest
+            raise kind(self._clean(f"{self.name} did not carry out {method} {path}: {messages.sentence(data)}"))
         task = parse_task(response.headers, data) if response.status == 202 else None
         return Reply(response.status, data, task, path_in(response.headers.get("location") or data.get("@odata.id")))
 
@@ -316,7 +319,7 @@ class RedfishClient:
         if response.status in (412, 428):
             raise BMCConflict(f"{self.name} refused {method} {path} as outdated twice; something else changes it too.")
         if response.status >= 300:
-            error = messages.error_for(response, f"{method} {path} on {self.name}")
+            error = messages.error_for(response, f"{method} {path} on {self.name}", self._classify)
             error.args = (self._clean(str(error)),)
             raise error
 

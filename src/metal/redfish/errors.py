@@ -6,13 +6,15 @@ from typing import ClassVar
 class BMCError(Exception):
     """A failed operation on a BMC. str() is a sentence without secrets.
 
-    Attributes: reason (CamelCase, used in conditions), permanent (a retry without a change fails again) and
-    message_ids (the last part of each MessageId that the BMC sent).
+    Attributes: reason (CamelCase, used in conditions), permanent (a retry without a change fails again),
+    message_ids (the last part of each MessageId that the BMC sent) and operation (what failed, as status names it;
+    set by the controller that called).
     """
 
     reason: ClassVar[str] = "UnknownError"
     permanent: ClassVar[bool] = False
     message_ids: tuple[str, ...] = ()
+    operation: str = ""
 
 
 class BMCUnreachable(BMCError):
@@ -91,7 +93,7 @@ class BMCServerError(BMCError):
 
 
 class BMCBusy(BMCServerError):
-    """503: temporarily unavailable. `retry_after` holds the seconds of its Retry-After header, if any."""
+    """503, or a message that says so: temporarily unavailable. `retry_after` is the header Retry-After in seconds."""
 
     reason = "ServiceUnavailable"
     retry_after: float | None = None

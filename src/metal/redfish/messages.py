@@ -2,7 +2,7 @@
 
 import http
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,8 @@ from metal.redfish.errors import (
 from metal.redfish.transport import Response
 
 LONGEST = 400
+Classify = Callable[[tuple[str, ...]], type[BMCError] | None]
+"""The kind of error that MessageIds mean, or None where the HTTP status decides."""
 _GENERAL = ("GeneralError", "Success")
 _BY_STATUS: Mapping[int, type[BMCError]] = {
     401: BMCAuthError,
@@ -78,7 +80,17 @@ def sentence(value: object) -> str:
 
 def message_ids(value: object) -> tuple[str, ...]:
     """The last part of each MessageId, for instance SessionLimitExceeded."""
-    return tuple(_text(info.get("MessageId")).rpartition(".")[2] for info in extended_info(value))
+    return tuple(identity.rpartition(".")[2] for identity in full_message_ids(value))
+
+
+def full_message_ids(value: object) -> tuple[str, ...]:
+    """Each MessageId with its registry and version, for instance Base.1.8.SessionLimitExceeded."""
+    return tuple(_text(info.get("MessageId")) for info in extended_info(value))
+
+
+def by_status(ids: tuple[str, ...]) -> type[BMCError] | None:
+    """A Classify that knows no messages."""
+    return None
 
 
 def failed_inside(value: object) -> bool:
@@ -92,23 +104,28 @@ def failed_inside(value: object) -> bool:
     return "Critical" in severities
 
 
-def error_for(response: Response, what: str) -> BMCError:
+def error_for(response: Response, what: str, classify: Classify = by_status) -> BMCError:
     """The exception for a status of 300 or more. `what` names request and BMC, as the start of a sentence."""
     body = parse(response.body)
     words = sentence(body)
     status = f"{response.status} {_phrase(response.status)}".strip()
     text = f"{what} was answered {status}" + (f": {words}" if words else ".")
-    error = _kind(response.status)(text)
+    error = _kind(response.status, classify(full_message_ids(body)))(text)
     error.message_ids = message_ids(body)
     if isinstance(error, BMCBusy):
         error.retry_after = _seconds(response.headers.get("retry-after"))
     return error
 
 
-def _kind(status: int) -> type[BMCError]:
+def _kind(status: int, meant: type[BMCError] | None) -> type[BMCError]:
     if status < 400:
         return BMCProtocolError
-    return _BY_STATUS.get(status, BMCServerError if status >= 500 else BMCBadRequest)
+    known = _BY_STATUS.get(status, BMCServerError if status >= 500 else BMCBadRequest)
+    if meant is None or known in (BMCAuthError, BMCConflict) or issubclass(known, meant):
+        return known  # 401 leads to a new login, and 409 says what the message repeats
+    if meant.permanent:
+        return meant if meant is BMCAuthError or issubclass(known, BMCServerError) else known
+    return meant if meant is BMCBusy or known.permanent else known
 
 
 def _seconds(text: str | None) -> float | None:

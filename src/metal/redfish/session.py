@@ -56,7 +56,8 @@ class Session:
     """Logs in once for all concurrent callers, remembers a refusal, logs out on close (DSP0266, Redfish session login).
 
     Args: find_collection returns the path of the session collection, or nothing where the BMC has none;
-    cooldown is the number of seconds for which a refused password is not tried again, to avoid account lock-outs.
+    cooldown is the number of seconds for which a refused password is not tried again, to avoid account lock-outs;
+    classify knows the messages that refuse a login, whatever the status.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Session:
         username: str = "",
         password: str = "",
         cooldown: float = 900.0,
+        classify: messages.Classify = messages.by_status,
     ) -> None:
         self._send = send
         self._find_collection = find_collection
@@ -75,6 +77,7 @@ class Session:
         self._username = username
         self._password = password
         self._cooldown = cooldown
+        self._classify = classify
         self._grant: Grant | None = None
         self._refusal: _Refusal | None = None
         self._proven: Grant | None = None
@@ -192,17 +195,17 @@ class Session:
 
     def _without_session(self, response: Response) -> Grant:
         """Basic authentication after a login that created no session, or the error."""
-        status = response.status
-        if status in (401, 403):
-            words = messages.sentence(messages.parse(response.body)).replace(self._password or "\0", "***")
+        status, body = response.status, messages.parse(response.body)
+        if status in (401, 403) or self._classify(messages.full_message_ids(body)) is BMCAuthError:
+            words = messages.sentence(body).replace(self._password or "\0", "***")
             text = f"{self._name} refused the user name or password{f': {words}' if words else '.'}"
             raise self._remember(BMCAuthError, text, self._cooldown)
-        full = not _FULL.isdisjoint(messages.message_ids(messages.parse(response.body)))
+        full = not _FULL.isdisjoint(messages.message_ids(body))
         if full or status == 503:
             return self._basic(stopgap=True)
         if status < 300 or status in (400, 404, 405, 501):
             return self._basic()
-        raise messages.error_for(response, f"Login at {self._name}")
+        raise messages.error_for(response, f"Login at {self._name}", self._classify)
 
     def _basic(self, *, stopgap: bool = False) -> Grant:
         pair = base64.b64encode(f"{self._username}:{self._password}".encode()).decode()

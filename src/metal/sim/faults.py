@@ -21,6 +21,10 @@ class Faults:
     """The BMC answers every request with 500."""
     http_503: bool = False
     """The BMC answers every request with 503."""
+    rejects_writes: bool = False
+    """The BMC answers every change of the system with 500, and reads as usual."""
+    in_post: bool = False
+    """The BMC answers every change of the boot override with 400: the host is in POST."""
     restarts: bool = False
     """The BMC performs a requested power change and then restarts by itself (Options.bmc_reset)."""
     restarts_first: bool = False

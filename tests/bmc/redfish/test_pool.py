@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from metal.bmc.errors import BMCAuthError, BMCUnreachable
+from metal.bmc.errors import BMCAuthError, BMCBusy, BMCUnreachable
 from metal.bmc.pool import BMCEndpoint, Pool
 from metal.bmc.redfish.pool import RedfishPool, http_transport
 from tests.bmc.redfish.machine import fake
-from tests.redfish.fakes import HANG, PASSWORD, SESSIONS, SYSTEM, USER, FakeBMC
+from tests.redfish.fakes import HANG, PASSWORD, SESSIONS, SYSTEM, USER, FakeBMC, answer, complaint
 
 pytestmark = pytest.mark.looptime
 ACCESS = BMCEndpoint("bmc-1", "10.0.0.1", username=USER, password=PASSWORD)
@@ -151,3 +151,12 @@ async def test_no_secret_shows(fleet: Fleet) -> None:
     shown = " ".join(map(repr, (pool, view, ACCESS, vars(pool))))
     assert PASSWORD not in shown
     assert "token-1" not in shown
+
+
+async def test_the_clients_of_a_pool_know_the_messages_of_vendors(fleet: Fleet) -> None:
+    """400 while the host is in POST is "later", so that it is repeated."""
+    fleet.bmcs["10.0.0.1"] = bmc = fake()
+    post = complaint("the system BIOS is in POST", "iLO.2.37.UnableToModifyDuringSystemPOST")
+    bmc.script[("PATCH", SYSTEM)] = [answer(400, post)]
+    with pytest.raises(BMCBusy, match="in POST"):
+        await RedfishPool(fleet).get(ACCESS).set_network_boot(SYSTEM)

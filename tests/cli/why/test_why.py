@@ -25,7 +25,7 @@ from metal.cli.why import server as of_server
 from metal.cli.why.advice import CLAIMS, FAILURES, MISMATCHES, WAITS
 from metal.cli.why.remedies import remedies
 from metal.controllers.claim.reasons import ClaimReason
-from metal.controllers.server.bmc.bmc_errors import _CORRECTABLE
+from metal.controllers.server.bmc.failing import CORRECTABLE
 from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
 from tests.cli.inprocess import bench
@@ -76,8 +76,9 @@ def test_a_failure_is_named_in_a_way_that_these_tests_can_see() -> None:
     """A reason is a constant; those that come from a BMC error are enumerated."""
     reasons = [(file, ast.unparse(call.args[0])) for call, file in calls(SERVER, "fail")]
     assert sorted((file, reason) for file, reason in reasons if not reason.startswith("Reason.")) == [
-        ("bmc_errors.py", "of_bmc(reason)"),
+        ("bmc_errors.py", "of_bmc(known.reason)"),
         ("bmc_errors.py", "reason"),
+        ("power.py", "of_bmc(known.reason)"),
     ]
 
 
@@ -95,7 +96,7 @@ def test_every_reason_of_a_claim_has_its_sentence() -> None:
 
 
 def _lasting(kind: type[BMCError]) -> str:
-    hopeless = kind.permanent and not issubclass(kind, _CORRECTABLE)
+    hopeless = kind.permanent and not issubclass(kind, CORRECTABLE)
     return kind.reason if hopeless else of_bmc(kind.reason)
 
 

@@ -64,7 +64,7 @@ async def _claim_whose_override_failed(w: World) -> Server:
     await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
     await w.settle()
     await w.config_ready("c1", "default")
-    return await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "BMC")
+    return await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "BMCOperation")
 
 
 async def _booted_meanwhile(w: World) -> None:

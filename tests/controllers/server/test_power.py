@@ -169,5 +169,5 @@ async def test_a_bmc_that_does_not_take_the_power_on_is_asked_at_intervals() -> 
         w.bmc.calls.clear()
         w.tap.writes.clear()
         await asyncio.sleep(300)
-    assert 10 <= w.bmc.calls.count("power_on") <= 45
-    assert w.tap.count("status Server s1") <= 60
+    assert 5 <= w.bmc.calls.count("power_on") <= 10
+    assert w.tap.count("status Server s1") <= 30

@@ -20,6 +20,7 @@ from metal.bmc.metrics import Metrics
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.redfish.client import RedfishBMC
 from metal.bmc.redfish.silent import SilentBMCs
+from metal.bmc.vendors import error_type
 from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
 from metal.redfish.tls import first_fingerprint
 
@@ -142,6 +143,7 @@ class RedfishPool:
             limits=self._limits,
             observer=observe,
             permit=self._permit_write,
+            classify=error_type,
         )
         return _Entry(endpoint, client, cast("BMC", RecordedBMC(RedfishBMC(client), target)))
 

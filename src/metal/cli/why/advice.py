@@ -30,6 +30,17 @@ WAITS: dict[str, Advice] = {
         "the BMC does not answer or reports an error; the request is repeated",
         "check the BMC's power, cable, address and credentials: metalctl get bmcs,bmcsecrets",
     ),
+    "BMCOperation": Advice(
+        "the BMC answers, and one operation on it fails; it is repeated with growing pauses, and the server continues "
+        "when that operation succeeds",
+        "check the log of the BMC; a restart of the BMC often helps: metalctl get bmcs. To try again at once: metalctl "
+        "retry {name}",
+    ),
+    "BMCBusy": Advice(
+        "the BMC or the host is not ready for the operation, for instance because the host is in POST; the operation "
+        "is repeated with growing pauses",
+        "if it takes long, check the machine's output: metalctl console {name}",
+    ),
     "PowerOn": Advice(
         "the BMC was asked to power the machine on; the request is repeated until the BMC reports On",
         "if it takes long, check the power supply, and the machine's output: metalctl console {name}",

@@ -5,6 +5,7 @@ import re
 from metal.api.server import Server
 from metal.bmc.errors import BMCError
 from metal.bmc.systems import SystemInfo
+from metal.controllers.server.reasons import Operation
 from metal.machine.identity import canonical_uuid, is_shared, system_serial
 
 _FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -14,6 +15,7 @@ class WrongSystem(BMCError):
     """The BMC reports another machine: it must not be changed on behalf of this Server."""
 
     reason = "WrongSystem"
+    operation = Operation.IDENTIFY.value
 
 
 def problem(server: Server) -> str:

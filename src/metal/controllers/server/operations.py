@@ -206,7 +206,7 @@ async def _ask(scope: Scope, request: OperationRequest, kind: ResetType) -> Requ
     if kind is ResetType.FORCE_ON:
         power.record_power_on(scope)
     try:
-        await scope.connected().reset(scope.uri, kind)
+        await scope.unrecorded().reset(scope.uri, kind)
     except (BMCConflict, BMCBusy) as exc:
         return _again(scope, request, exc)
     except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:

@@ -31,7 +31,9 @@ from metal.api.server import PowerRequest
 from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCError, BMCNotSupported
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.systems import SystemInfo
-from metal.controllers.server.reasons import Reason, WaitFor
+from metal.controllers.server.bmc import failing
+from metal.controllers.server.bmc.failing import OperationPaused
+from metal.controllers.server.reasons import Operation, Reason, WaitFor, of_bmc
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 
@@ -64,6 +66,8 @@ async def converge(
         return None
     if request is None:
         _report_unexpected(scope, target, system, why)
+        # a shutdown was requested in vain before the power could not be cut
+        force = force or failing.find(scope, Operation.FORCE_POWER_OFF) is not None
         request = _request(scope, target, why, force=force)
         await _write_request(scope, request)
         return await _act(scope, request, first_poll)
@@ -117,7 +121,7 @@ async def _write_request(scope: Scope, request: PowerRequest) -> None:
 
 async def _continue_request(scope: Scope, request: PowerRequest) -> Requeue:
     if request.deadline is None or scope.now >= request.deadline:
-        if not scope.bmc_was_unreachable():
+        if not scope.bmc_was_unreachable() and not _is_failing(scope, request):
             return _give_up(scope, request)
         request = msgspec.structs.replace(request, deadline=_deadline(scope))
         scope.set(power_request=request)
@@ -137,12 +141,30 @@ async def _continue_request(scope: Scope, request: PowerRequest) -> Requeue:
     return _poll_again(scope, request, min(_LONGEST_POLL, max(scope.settings.power_poll, elapsed * 0.4)))
 
 
+def _operation(request: PowerRequest) -> Operation:
+    if request.target == PowerState.ON:
+        return Operation.POWER_ON
+    return Operation.POWER_OFF if request.forced_at is None else Operation.FORCE_POWER_OFF
+
+
+def _is_failing(scope: Scope, request: PowerRequest) -> bool:
+    """True while the BMC fails the request itself, which has a deadline of its own (`bmc.failing`)."""
+    known = failing.find(scope, _operation(request))
+    return known is not None and known.reason != BMCConflict.reason
+
+
 def _give_up(scope: Scope, request: PowerRequest) -> Requeue:
-    return scope.fail(
-        Reason.POWER_ON_TIMEOUT if request.target == PowerState.ON else Reason.POWER_OFF_TIMEOUT,
+    on, operation = request.target == PowerState.ON, _operation(request)
+    known = failing.find(scope, operation)
+    failure = f"; {operation} failed: {known.message.rstrip('.')}" if known is not None else ""
+    text = (
         f"power did not reach {request.target} within {scope.settings.power_timeout:.0f} s ({request.reason}); the BMC "
-        f"reports {scope.status.power_state}. Check the machine",
+        f"reports {scope.status.power_state}{failure}. Check the machine"
     )
+    if known is not None:
+        failing.postpone(scope, known)
+        return scope.fail(of_bmc(known.reason), text, operation)
+    return scope.fail(Reason.POWER_ON_TIMEOUT if on else Reason.POWER_OFF_TIMEOUT, text, operation)
 
 
 async def _force(scope: Scope, request: PowerRequest, why: str) -> Requeue:
@@ -158,16 +180,22 @@ def _is_changing(scope: Scope, request: PowerRequest) -> bool:
 
 
 async def _act(scope: Scope, request: PowerRequest, first_poll: float | None = None) -> Requeue:
-    await scope.require_latest()
-    scope.memo.acted_at = asyncio.get_running_loop().time()
-    scope.invalidate()
     try:
+        failing.require_due(scope, _operation(request))
+        await scope.require_latest()
+        scope.memo.acted_at = asyncio.get_running_loop().time()
+        scope.invalidate()
         if request.target == PowerState.ON:
             await scope.connected().power_on(scope.uri)
         else:
             await _power_off(scope, force=request.forced_at is not None)
     except (BMCConflict, _Refused):
         scope.memo.acted_at = -math.inf  # another change is in progress: repeat the request after the next reading
+    except OperationPaused as exc:
+        scope.memo.acted_at = -math.inf
+        if exc.why != BMCConflict.reason:
+            raise
+        return _poll_again(scope, request, min(exc.retry_after or 0.0, _LONGEST_POLL))
     except (BMCNotSupported, BMCBadRequest):
         if request.target == PowerState.ON or request.forced_at is not None:
             raise

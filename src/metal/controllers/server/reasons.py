@@ -10,6 +10,8 @@ class WaitFor(StrEnum):
     """Names of waits (`status.wait.for`). What each means, and its deadline, is in `traits.WAITS`."""
 
     BMC = "BMC"
+    BMC_BUSY = "BMCBusy"
+    BMC_OPERATION = "BMCOperation"
     BMC_RESTART = "BMCRestart"
     BOOT_CONFIGURATION = "BootConfiguration"
     BOOT_CONFIRMATION = "BootConfirmation"
@@ -56,6 +58,7 @@ class Reason(StrEnum):
 class ConditionType(StrEnum):
     """Types of a Server's conditions that more than one module uses."""
 
+    BMC_OPERATIONAL = "BMCOperational"
     BMC_REACHABLE = "BMCReachable"
     BOOT_ASSUMED = "BootAssumed"
     DISCOVERED = "Discovered"
@@ -69,14 +72,40 @@ class ConditionType(StrEnum):
     TAKEN_OVER = "TakenOver"
 
 
+class Operation(StrEnum):
+    """Names of operations on a BMC (`status.failingOperations`, `status.failure.operation`)."""
+
+    CONNECT = "connect"
+    """Address, credentials and trust are resolved."""
+    IDENTIFY = "identify-system"
+    """The system that the BMC shows is compared with the Server."""
+    READ_SYSTEM = "read-system"
+    READ_SYSTEMS = "read-systems"
+    READ_INVENTORY = "read-inventory"
+    READ_FIRMWARE = "read-firmware-settings"
+    POWER_ON = "power-on"
+    POWER_OFF = "power-off"
+    FORCE_POWER_OFF = "force-power-off"
+    RESET = "reset"
+    SET_BOOT_OVERRIDE = "set-boot-override"
+    CLEAR_BOOT_OVERRIDE = "clear-boot-override"
+    SET_BOOT_ORDER = "set-boot-order"
+    SET_INDICATOR_LED = "set-indicator-led"
+    RESET_BIOS = "reset-bios"
+    CLEAR_TPM = "clear-tpm"
+
+
+CONTACT = (Operation.CONNECT, Operation.IDENTIFY, Operation.READ_SYSTEM, Operation.READ_SYSTEMS)
+"""Operations that every pass begins with, also in Error: their failure means that the BMC is not reachable."""
+
 _OF_BMC = "BMC"
 
 
 def of_bmc(reason: str) -> str:
-    """The reason of a failure that ends as soon as the BMC answers."""
+    """The reason of a failure that ends as soon as its operation succeeds."""
     return reason if reason.startswith(_OF_BMC) else f"{_OF_BMC}{reason}"
 
 
 def is_of_bmc(reason: str) -> bool:
-    """True for a failure that ends as soon as the BMC answers."""
+    """True for a failure that ends as soon as its operation succeeds."""
     return reason.startswith(_OF_BMC)

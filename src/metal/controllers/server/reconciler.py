@@ -104,6 +104,7 @@ class ServerReconciler:
         try:
             async with reporting(scope):
                 result = await self._decide(scope)
+                scope.generation_observed = not scope.is_blocked
         except NotFound:
             if self.deps.servers.get(key) is None:  # deleted during this pass
                 return Done()

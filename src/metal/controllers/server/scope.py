@@ -20,7 +20,7 @@ from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Failure, Server, ServerStatus, State, Wait
 from metal.api.tenancy import Tenancy
 from metal.bmc.boot import BootOverride
-from metal.bmc.pool import BMC, Pool
+from metal.bmc.pool import BMC, BMCEndpoint, Pool
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import clock_jump, identity
@@ -40,7 +40,7 @@ from metal.machine.system_lease import SystemLeases
 
 _LEARNED = frozenset({
     "power_state", "indicator_led", "manufacturer", "model", "sku", "serial_number", "bios_version",
-    "total_system_memory", "processors", "storages", "network_interfaces",
+    "total_system_memory", "processors", "storages", "network_interfaces", "failing_operations",
 })  # fmt: skip
 """Fields that only repeat what the BMC showed."""
 _PROGRESS = frozenset({"waiting_for", "wait", "conditions", "sanitization_progress"})
@@ -57,6 +57,10 @@ class Memo:
     poll_at: float = float("-inf")
     reset_at: float = float("-inf")
     checked_window: str = ""
+    contact_at: float = float("-inf")
+    """When the BMC is asked for its system again after it did not answer, as time of the loop."""
+    verified: tuple[BMCEndpoint | None, str] | None = None
+    """Where the Server's own system was read last: another address may be that of another machine."""
 
 
 @dataclass
@@ -101,6 +105,15 @@ class Scope(StatusScope[Server]):
         self.deps = deps
         self.memo = deps.memos.setdefault(key_of(server), Memo())
         self.bmc: BMC | None = None
+        self.endpoint: BMCEndpoint | None = None
+        self.client: BMC | None = None
+        self.attempted: set[str] = set()
+        """Operations on the BMC that this pass has sent or postponed."""
+        self.has_contact = False
+        """Whether the BMC has shown a system in this pass."""
+        self.is_blocked = False
+        """Whether the BMC prevented the pass from acting on the present spec."""
+        self.generation_observed = False  # until the pass has ended
         self._events: list[tuple[str, str, str]] = []
         self._is_latest = False
         self._is_in_charge = False
@@ -132,6 +145,12 @@ class Scope(StatusScope[Server]):
             raise RuntimeError("this state needs a BMC")
         return self.bmc
 
+    def unrecorded(self) -> BMC:
+        """The BMC without the record of failing operations, for requests that have a record of their own."""
+        if self.client is None:
+            raise RuntimeError("this state needs a BMC")
+        return self.client
+
     def record_event(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Record an Event on the server after the status that it reports is written."""
         self._events.append(("Warning" if warning else "Normal", reason, message))
@@ -162,12 +181,16 @@ class Scope(StatusScope[Server]):
         window = self.status.boot_window
         return state is State.CLEANUP and window is not None and window.purpose == Purpose.SANITIZATION
 
-    def fail(self, reason: str, message: str) -> Requeue:
-        """Enter Error: `message` says what failed, what was awaited, and what to do; the retry command is added."""
+    def fail(self, reason: str, message: str, operation: str = "") -> Requeue:
+        """Enter Error: `message` says what failed, what was awaited, and what to do; the retry command is added.
+
+        `operation` is the operation on the BMC that failed, if it was one.
+        """
         annotation = f"{self.context.kinds.key(OPERATION)}=retry"
         message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
         if self.status.state != State.ERROR:
-            self.set(failure=Failure(state=self.status.state, reason=reason, message=message))
+            failure = Failure(state=self.status.state, operation=operation, reason=reason, message=message)
+            self.set(failure=failure)
             self.transition(State.ERROR, message, warning=True)
             self.condition(ConditionType.READY, False, reason, message)
         self.set(waiting_for=f"{reason}: {message}")
@@ -181,14 +204,16 @@ class Scope(StatusScope[Server]):
         deadline: float | None = None,
         until: datetime | None = None,
         poll: float | None = None,
+        since: datetime | None = None,
     ) -> Requeue:
-        """Name what is awaited, and until when: `until`, or `deadline` seconds after this wait began.
+        """Name what is awaited, and until when: `until`, or `deadline` seconds after this wait began (`since`).
 
         The next pass is after `poll` seconds, or at the deadline. `traits.WAITS` has the defaults of both. The
         caller decides what a missed deadline means.
         """
         old = self.status.wait
-        since = min(old.since, self.now) if old and old.for_ == name and old.since else self.now
+        if since is None:
+            since = min(old.since, self.now) if old and old.for_ == name and old.since else self.now
         end = until if until is not None else self._deadline(name, since, deadline)
         self.set(wait=Wait(for_=name.value, since=since, until=end), waiting_for=text)
         if self.status.state != State.ERROR:
@@ -222,14 +247,21 @@ class Scope(StatusScope[Server]):
         """Read power, boot override and LED from the BMC, unless the last reading is recent enough. Raises BMCError."""
         limit = self.settings.observe_max_age if max_age is None else max_age
         loop_now = asyncio.get_running_loop().time()
-        if self.memo.system is None or loop_now - self.memo.observed_at > limit:
+        source = (self.endpoint, self.uri)
+        if self.memo.system is None or self.memo.verified != source or loop_now - self.memo.observed_at > limit:
+            self.memo.verified = None
             self.memo.system = identity.require(self.server, await self.connected().system(self.uri))
-            self.memo.observed_at = loop_now
+            self.memo.observed_at, self.memo.verified = loop_now, source
         system = self.memo.system
         self.set(power_state=system.power_state.value, indicator_led=system.indicator_led)
         if system.power_state is PowerState.ON:
             self.set(on_requested_at=None)
         return system
+
+    async def verify_system(self) -> None:
+        """Make sure that the BMC at the present address shows this Server's system. Raises BMCError."""
+        if self.memo.verified != (self.endpoint, self.uri):
+            await self.observe(max_age=0.0)
 
     def record_override(self, override: BootOverride) -> None:
         """The override as it was read back after a write; the rest of the last reading stays valid."""

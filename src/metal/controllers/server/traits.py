@@ -139,8 +139,8 @@ class Awaited:
 
 
 EVERY_STATE = (
-    WaitFor.BMC, WaitFor.BMC_RESTART, WaitFor.TAKEOVER_GO_AHEAD, WaitFor.CUSTOM_RESOURCE_DEFINITIONS,
-    WaitFor.FORMER_TENANT, WaitFor.DUPLICATE_SYSTEM, WaitFor.MACHINE_IDENTITY,
+    WaitFor.BMC, WaitFor.BMC_OPERATION, WaitFor.BMC_BUSY, WaitFor.BMC_RESTART, WaitFor.TAKEOVER_GO_AHEAD,
+    WaitFor.CUSTOM_RESOURCE_DEFINITIONS, WaitFor.FORMER_TENANT, WaitFor.DUPLICATE_SYSTEM, WaitFor.MACHINE_IDENTITY,
 )  # fmt: skip
 """Waits that any state may name."""
 WITHOUT_STATE = (WaitFor.FORMER_TENANT,)
@@ -148,6 +148,10 @@ WITHOUT_STATE = (WaitFor.FORMER_TENANT,)
 
 WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.BMC: Awaited("the BMC to answer", "bmc_timeout", "bmc_retry"),
+    WaitFor.BMC_OPERATION: Awaited("an operation on the BMC to succeed that failed", "bmc_timeout", "bmc_retry"),
+    WaitFor.BMC_BUSY: Awaited(
+        "the BMC or the host to be ready for an operation, for instance after POST", "bmc_timeout", "bmc_retry"
+    ),
     WaitFor.BMC_RESTART: Awaited("the BMC to answer after its restart", poll="bmc_retry"),
     WaitFor.TAKEOVER_GO_AHEAD: Awaited("operation=retry, for a server that another operator managed"),
     WaitFor.CUSTOM_RESOURCE_DEFINITIONS: Awaited("CRDs with the fields of this operator"),

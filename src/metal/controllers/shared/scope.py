@@ -77,8 +77,9 @@ class StatusScope(Generic[T]):
         self.context, self.kind, self.informer, self.obj = context, kind, informer, obj
         self.now = context.clock().replace(microsecond=0)
         self._own = context.own_writes(kind)
-        self._incomplete = False
         self._empty = empty
+        self.generation_observed = True
+        """Whether what is written counts as the result of the object's present generation."""
         self.status: Any = obj.status or empty
         calls.set_reason(self._why)
 
@@ -128,7 +129,7 @@ class StatusScope(Generic[T]):
 
     async def commit(self) -> None:
         """Write what changed, if anything, and log a transition. Raises Conflict when the object changed meanwhile."""
-        if "observed_generation" in self.status.__struct_fields__ and not self._incomplete:
+        if self.generation_observed and "observed_generation" in self.status.__struct_fields__:
             self.set(observed_generation=self.obj.metadata.generation)
         old, new = self.obj.status or self._empty, self.status
         changes = _changes(old, new)
@@ -163,7 +164,7 @@ class StatusScope(Generic[T]):
 
         status.observedGeneration stays, for the pass did not act on all of the spec.
         """
-        self._incomplete = True
+        self.generation_observed = False
 
     def discard(self) -> None:
         """Return to the status that was read or written last."""

@@ -10,16 +10,19 @@ _JSON = {"content-type": "application/json"}
 class Refusal(Exception):
     """A response of 4xx or 5xx."""
 
-    def __init__(self, status: int, message_id: str, message: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, message_id: str, message: str, headers: dict[str, str] | None = None,
+        registry: str = "Base.1.18",
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.status, self.message_id, self.message = status, message_id, message
-        self.headers = headers or {}
+        self.headers, self.registry = headers or {}, registry
 
     def response(self) -> Response:
         """The whole answer."""
         info = {
             "@odata.type": "#Message.v1_1_2.Message",
-            "MessageId": f"Base.1.18.{self.message_id}",
+            "MessageId": f"{self.registry}.{self.message_id}",
             "Message": self.message,
             "MessageSeverity": "Warning",
             "Resolution": "None",

@@ -88,6 +88,7 @@ class SimBMC:
                 return self._login(_object(body))
             if place != tree.ROOT:
                 self._authenticate(headers)
+            self._reject_write(method, place)
             return self._dispatch(method, place, "$expand" in parts.query, headers, body)
         except Refusal as refusal:
             return refusal.response()
@@ -103,6 +104,15 @@ class SimBMC:
             raise Refusal(
                 status, "InternalError", "The service failed internally.", {"retry-after": "1"} if status == 503 else {}
             )
+
+    def _reject_write(self, method: str, path: str) -> None:
+        if method in ("GET", "HEAD") or not path.startswith(tree.SYSTEM):
+            return
+        if self.machine.faults.rejects_writes:
+            raise Refusal(500, "InternalError", "The service failed internally.")
+        if self.machine.faults.in_post and method == "PATCH":
+            text = "The value cannot be changed while the computer system BIOS is in POST."
+            raise Refusal(400, "UnableToModifyDuringSystemPOST", text, registry="iLO.2.37")
 
     def _authenticate(self, headers: Mapping[str, str]) -> None:
         if self.machine.faults.http_401:

@@ -10,14 +10,19 @@ or another one. `Scope.observe` and the inventory check the UUID of everything t
 nothing is done to another machine under this Server's name.
 """
 
+from typing import cast
+
 from metal.api.bmc import BMCSecret
 from metal.api.common import LocalRef
 from metal.api.endpoint import Endpoint
 from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
-from metal.bmc.pool import BMCEndpoint
+from metal.bmc.pool import BMC, BMCEndpoint
 from metal.controllers.server import identity
-from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, await_restart, bmc_failed
+from metal.controllers.server.bmc import failing
+from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, SystemNotFound, await_restart, bmc_failed
+from metal.controllers.server.bmc.recorded import RecordedOperations
+from metal.controllers.server.reasons import Operation
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared import secret_use
 from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc, endpoint_for_inline
@@ -40,9 +45,11 @@ async def run(scope: Scope) -> None:
     if isinstance(access, Problem):
         raise NoAccess(access.reason, access.message)
     try:
-        scope.bmc = scope.deps.pool.get(access)
+        scope.client = scope.deps.pool.get(access)
     except ValueError as exc:
         raise NoAccess("AccessInvalid", f"the BMC cannot be reached as declared: {exc}") from exc
+    scope.bmc, scope.endpoint = cast("BMC", RecordedOperations(scope, scope.client)), access
+    failing.succeeded(scope, Operation.CONNECT)
     if not scope.uri:
         await find_system(scope)
 
@@ -63,7 +70,7 @@ async def find_system(scope: Scope) -> None:
     """Look the system up by its UUID and keep its URI. Raises BMCError."""
     found = [system for system in await scope.connected().systems() if identity.matches(scope.server, system)]
     if not found:
-        raise BMCNotFound(f"the BMC has no system with the UUID {scope.server.uuid}; correct spec.systemUUID")
+        raise SystemNotFound(f"the BMC has no system with the UUID {scope.server.uuid}; correct spec.systemUUID")
     if scope.uri == found[0].uri:
         return
     await scope.patch({"spec": {"systemURI": found[0].uri}})

@@ -3,22 +3,25 @@
 Only differences are written to the BMC.
 """
 
-from metal.bmc.errors import BMCBadRequest, BMCForbidden, BMCNotSupported
+from metal.bmc.errors import BMCBadRequest, BMCConflict, BMCForbidden, BMCNotSupported, BMCServerError
+from metal.controllers.server.bmc.bmc_errors import reason_of
 from metal.controllers.server.scope import Scope
 
 _CONDITION = "SettingsApplied"
+_FAILURES = (BMCNotSupported, BMCBadRequest, BMCForbidden, BMCConflict, BMCServerError)
+"""The BMC answers, and does not carry out the request now or ever."""
 
 
 async def apply(scope: Scope) -> None:
     """Set LED and boot order as the spec says. What the BMC rejects becomes a condition. Raises BMCError.
 
-    Neither is essential: a rejection never stops other steps.
+    Neither is essential: a rejection or a failure never stops other steps, and never leads to Error.
     """
     led = scope.server.spec.indicator_led
     try:
         changed = [await _indicator(scope, led), await _boot_order(scope)]
-    except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
-        scope.condition(_CONDITION, False, exc.reason, str(exc))
+    except _FAILURES as exc:
+        scope.condition(_CONDITION, False, reason_of(exc), str(exc))
         return
     await _update_condition(scope, led, changed=any(changed))
 
@@ -27,8 +30,8 @@ async def set_location_led(scope: Scope, led: str) -> None:
     """Set the location LED to `led` instead of what the spec says. A rejection becomes a condition. Raises BMCError."""
     try:
         changed = await _indicator(scope, led)
-    except (BMCNotSupported, BMCBadRequest, BMCForbidden) as exc:
-        scope.condition(_CONDITION, False, exc.reason, str(exc))
+    except _FAILURES as exc:
+        scope.condition(_CONDITION, False, reason_of(exc), str(exc))
         return
     await _update_condition(scope, led, changed=changed)
 

@@ -30,8 +30,9 @@ from metal.bmc.errors import BMCBadRequest, BMCNotSupported
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import power
+from metal.controllers.server.bmc import failing
 from metal.controllers.server.netboot.progress import OPERATOR, Tenant, await_proof, belongs, is_unfinished
-from metal.controllers.server.reasons import Reason, WaitFor
+from metal.controllers.server.reasons import Operation, Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window
@@ -72,10 +73,18 @@ async def network_boot(
         return await _start(scope, config, purpose, tenant, timeout)
     window = _cap_expiry(scope, window, timeout)
     if scope.now >= window.expires_at:
-        return failed(scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase})")
+        return failed(
+            scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase}){_obstacle(scope)}"
+        )
     if begin_within is not None and _is_slow(scope, window, begin_within):
         return failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
     return await _follow_boot(scope, window)
+
+
+def _obstacle(scope: Scope) -> str:
+    """The operation on the BMC that kept the boot from starting, for messages."""
+    found = (failing.find(scope, name) for name in (Operation.SET_BOOT_OVERRIDE, Operation.POWER_ON))
+    return next((f"; {one.operation} failed: {one.message.rstrip('.')}" for one in found if one is not None), "")
 
 
 async def _stop_serving(scope: Scope) -> None:
@@ -142,6 +151,7 @@ async def _follow_boot(scope: Scope, window: BootWindow) -> Requeue | None:
     if begun and system.power_state is PowerState.OFF:
         return failed(scope, window, "the machine powered off before its boot was complete")
     if not asked:
+        failing.require_due(scope, Operation.SET_BOOT_OVERRIDE)
         await scope.require_latest()
         override = await scope.connected().set_network_boot(scope.uri)
         scope.record_override(override)
@@ -247,6 +257,7 @@ async def clear_override(scope: Scope, *, max_age: float | None = None) -> Syste
     if not system.boot.is_network:
         _record_override_cleared(scope)
         return system
+    failing.require_due(scope, Operation.CLEAR_BOOT_OVERRIDE)
     await scope.require_latest()
     scope.invalidate()
     if await _clear(scope):

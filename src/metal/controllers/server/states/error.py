@@ -1,12 +1,19 @@
-"""Error: reports what failed and what to do, until operation=retry, a maintenance, or the end of the cause."""
+"""Error: reports what failed and what to do, until operation=retry, a maintenance, or the end of the cause.
+
+A failure of an operation on the BMC ends when that operation succeeds. What every pass begins with (reading the system)
+is repeated here. Any other operation is repeated in the interrupted state, where it is known whether it is still
+wanted: when its pause is over the server returns there, and the next failure leads back to Error at once. Attempts of
+network boots are not counted anew by that.
+"""
 
 from metal.api.server import Failure, State
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
+from metal.controllers.server.bmc import failing
 from metal.controllers.server.bmc.bmc_errors import REFUSED
 from metal.controllers.server.netboot import readiness
 from metal.controllers.server.netboot.progress import belongs, tenant_of
-from metal.controllers.server.reasons import ConditionType, Reason, WaitFor, is_of_bmc
+from metal.controllers.server.reasons import CONTACT, ConditionType, Operation, Reason, WaitFor, is_of_bmc
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import maintenance
 from metal.controllers.server.tenancy import reimage
@@ -19,6 +26,11 @@ _BY_SPEC = (Reason.INVALID_SPEC, *REFUSED)
 """Failures that a change of the Server's spec may resolve."""
 _REACHED = {PowerState.ON: Reason.POWER_ON_TIMEOUT, PowerState.OFF: Reason.POWER_OFF_TIMEOUT}
 """The failure that ends once the machine has this power."""
+_SWITCHED = {
+    PowerState.ON: (Operation.POWER_ON,),
+    PowerState.OFF: (Operation.POWER_OFF, Operation.FORCE_POWER_OFF),
+}
+"""The operations whose result this power is."""
 
 
 async def run(scope: Scope) -> Requeue:
@@ -33,11 +45,28 @@ async def run(scope: Scope) -> Requeue:
             return _resume(scope, State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
         if reimage.request_changed(scope, claim, failure):
             return _resume(scope, State.RESERVED, "the claim requests another network boot, or none any more")
+    if is_of_bmc(failure.reason) and (reason := _operation_recovery(scope, failure, system)):
+        return _resume(scope, _interrupted(failure), reason, attempts=scope.status.boot_attempts)
     recovered = _recovery_reason(scope, failure, system)
     if recovered:
         return _resume(scope, _interrupted(failure), recovered)
     scope.condition(ConditionType.READY, False, failure.reason, failure.message)
-    return scope.wait(WaitFor.REPAIR, f"{failure.reason}: {failure.message}")
+    known = failing.find(scope, failure.operation)
+    left = failing.seconds_left(scope, known) if known is not None else 0.0
+    poll = min(left, scope.settings.resync) if left else None
+    return scope.wait(WaitFor.REPAIR, f"{failure.reason}: {failure.message}", poll=poll)
+
+
+def _operation_recovery(scope: Scope, failure: Failure, system: SystemInfo) -> str:
+    """Why a server whose operation on the BMC failed may continue; empty while it fails and its pause lasts."""
+    operation, known = failure.operation, failing.find(scope, failure.operation)
+    if known is None:
+        return f"{operation} succeeded" if operation not in ("", *CONTACT) else "the BMC answers again"
+    if operation in _SWITCHED.get(system.power_state, ()):
+        return "the power reached the requested state"
+    if operation == Operation.CLEAR_BOOT_OVERRIDE and not system.boot.is_network:
+        return "the network boot override was cleared"
+    return "" if failing.seconds_left(scope, known) else f"{operation} is tried again"
 
 
 def _recovery_reason(scope: Scope, failure: Failure, system: SystemInfo) -> str:
@@ -46,8 +75,6 @@ def _recovery_reason(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     config = scope.maintenance_config() if in_maintenance else scope.boot_config()
     if in_maintenance and maintenance.is_over(scope, failure.reason, system):
         return "the maintenance in which it failed has ended"
-    if is_of_bmc(failure.reason):
-        return "the BMC answers again"
     is_ready = readiness.is_ready(config) or _is_other_probe_image(scope, failure)
     if failure.reason == Reason.BOOT_CONFIGURATION_NOT_READY and is_ready:
         return "the boot configuration is ready now"
@@ -73,6 +100,7 @@ def resume_interrupted(scope: Scope) -> Requeue:
     failure = scope.status.failure
     if failure is None or not failure.state or not traits_of(failure.state).resumable:
         return _resume(scope, start_over(scope), "retry was requested")
+    scope.set(failing_operations=())
     scope.close_window()
     state = _interrupted(failure)
     return _resume(scope, State.INITIAL if state is State.DISCOVERY else state, "retry was requested")
@@ -92,8 +120,8 @@ def start_over(scope: Scope) -> State:
     return State.RESERVED
 
 
-def _resume(scope: Scope, state: State, message: str) -> Requeue:
+def _resume(scope: Scope, state: State, message: str, *, attempts: int = 0) -> Requeue:
     if state is State.AVAILABLE and (scope.tenancy.uid or tenancy.holds_data(scope.tenancy)):
         state = State.CLEANUP  # a tenant's data is on its drives, so it is cleaned up first
-    scope.set(boot_attempts=0)
+    scope.set(boot_attempts=attempts)
     return scope.transition(state, message)

@@ -12,6 +12,7 @@ from metal.kube.controller.controller import Requeue
 
 async def run(scope: Scope) -> Requeue:
     """Write the inventory to the status, and the discovery boot configuration and its Ignition; then Discovery."""
+    await scope.observe()  # a BMC that does not answer is not a failure of the inventory
     inventory = await scope.connected().inventory(scope.uri)
     identity.require(scope.server, inventory.system)
     scope.set(**inventory_summary.of_inventory(inventory, scope.status.network_interfaces))
