@@ -94,6 +94,8 @@ class _Machines:
         machine, details = entry.machine, entry.details
         if entry.what == "drives":
             self.drives[machine] = list(details["serials"])
+        elif entry.what == "mainboard":
+            self._replace_mainboard(machine)
         elif entry.what == "power" and details["state"] == "Off":
             self.running.pop(machine, None)
         elif entry.what == "disk":
@@ -101,6 +103,13 @@ class _Machines:
         elif entry.what == "os" and "drives" in details:
             self.drives[machine] = list(details["drives"])
             self._start(entry, world)
+
+    def _replace_mainboard(self, machine: str) -> None:
+        """With the tenant's drive elsewhere, nothing identifies the machine as the tenant's any more."""
+        tenant, drives = self.held.get(machine), self.drives.get(machine, [])
+        if tenant is not None and all(self.data.get(serial) is not tenant for serial in drives):
+            self.held.pop(machine)
+            tenant.machine = ""
 
     def _start(self, entry: MachineEvent, world: World) -> None:
         machine, kind, drive = entry.machine, entry.details["kind"], entry.details["drives"][0]
@@ -148,7 +157,7 @@ def _taken(machines: _Machines, entry: MachineEvent, world: World) -> str:
     begun = f"the system of claim {tenant.name} started on a machine"
     if held is not None and held.uid != tenant.uid and machines.lives(held):
         return f"{begun} of claim {held.name}, which exists"
-    for serial in entry.details["drives"]:
+    for serial in entry.details.get("drives", []):
         left = machines.data.get(serial)
         if left is not None and left.uid != tenant.uid:
             which = "which exists" if machines.lives(left) else "which is deleted"
