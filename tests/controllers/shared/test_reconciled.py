@@ -106,3 +106,17 @@ async def test_a_claim_says_what_the_api_refused() -> None:
     assert said is not None
     assert "exceeded quota" in said.message
     assert after.status.phase == "Bound"
+
+
+async def test_an_api_that_is_overloaded_is_not_asked_for_more_by_reports() -> None:
+    """A request that fails for some seconds leaves neither a condition nor an Event."""
+    async with world() as w:
+        w.tap.trap = _refuse("apply Secret", ServerError("etcd is full"))
+        await w.add_server()
+        await asyncio.sleep(15)
+        w.tap.trap = None
+        await w.until("Discovery")
+        server = await w.server()
+        events = await _reasons(w, "InternalError")
+    assert _reconciled(server.status.conditions) is None
+    assert not events

@@ -8,9 +8,12 @@ deadline from the present time.
 
 Only moments that the controller itself writes shift a deadline. Those that another replica writes (the boot server) are
 limited to the present, since its clock may be ahead.
+
+What is less than TOLERANCE in the future stays as it is: clocks of replicas differ a little, and a moment that another
+replica has just written must not be changed, because it recognizes its own write by it when the answer was lost.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +23,8 @@ from metal.api.server import ServerStatus
 from metal.controllers.server.reasons import ConditionType
 
 R = TypeVar("R", bound=msgspec.Struct)
+TOLERANCE = timedelta(seconds=5)
+"""Difference between the clocks of replicas that is no reason for a correction; no deadline is that short."""
 _RECORDS = {
     "wait": ("since", "until"),
     "boot_window": ("opened_at", "expires_at"),
@@ -36,7 +41,8 @@ _MOMENTS = {
 
 
 def corrected(status: ServerStatus, now: datetime) -> ServerStatus:
-    """The status with no such moment after `now`; the very same object where nothing is wrong."""
+    """The status with no such moment well after `now`; the very same object where nothing is wrong."""
+    latest = now + TOLERANCE
     changes: dict[str, Any] = {}
     for name, (begun, deadline) in _RECORDS.items():
         record = getattr(status, name)
@@ -45,9 +51,9 @@ def corrected(status: ServerStatus, now: datetime) -> ServerStatus:
         fresh = _limited(_shifted(record, begun, deadline, now), _MOMENTS.get(name, ()), now)
         if fresh is not record:
             changes[name] = fresh
-    if status.on_requested_at is not None and status.on_requested_at > now:
+    if status.on_requested_at is not None and status.on_requested_at > latest:
         changes["on_requested_at"] = now
-    if status.since is not None and status.since > now:
+    if status.since is not None and status.since > latest:
         changes["since"] = now
     conditions = tuple(_limited_condition(one, now) for one in status.conditions)
     if any(one is not other for one, other in zip(conditions, status.conditions, strict=True)):
@@ -57,7 +63,7 @@ def corrected(status: ServerStatus, now: datetime) -> ServerStatus:
 
 def _shifted(record: R, begun: str, deadline: str, now: datetime) -> R:
     since, until = getattr(record, begun), getattr(record, deadline)
-    if since is None or since <= now:
+    if since is None or since <= now + TOLERANCE:
         return record
     changes = {begun: now}
     if until is not None:
@@ -66,13 +72,13 @@ def _shifted(record: R, begun: str, deadline: str, now: datetime) -> R:
 
 
 def _limited(record: R, moments: tuple[str, ...], now: datetime) -> R:
-    late = [name for name in moments if (at := getattr(record, name)) is not None and at > now]
+    late = [name for name in moments if (at := getattr(record, name)) is not None and at > now + TOLERANCE]
     return msgspec.structs.replace(record, **dict.fromkeys(late, now)) if late else record
 
 
 def _limited_condition(condition: Condition, now: datetime) -> Condition:
     """Only the condition from which a deadline follows; others may be written by other components."""
     at = condition.last_transition_time
-    if condition.type != ConditionType.BMC_REACHABLE or at is None or at <= now:
+    if condition.type != ConditionType.BMC_REACHABLE or at is None or at <= now + TOLERANCE:
         return condition
     return msgspec.structs.replace(condition, last_transition_time=now.replace(microsecond=0))

@@ -6,10 +6,12 @@ and the controller repeats it with a backoff. Without a commit, nobody would see
 
 `reporting` wraps the body of a pass. At its end it commits; after a refusal it commits what may be kept
 (`StatusScope.keep_learned`) with the condition, records one Event when the condition changes, and raises the error
-again. A Conflict is no refusal: the object was written meanwhile, and the next pass sees it. The first pass that
-succeeds sets Reconciled=True.
+again. A Conflict is no refusal: the object was written meanwhile, and the next pass sees it. An API that is overloaded
+or away (429, 5xx, no answer) is reported only when it has failed the passes for PATIENCE: the report is another request
+to it. The first pass that succeeds sets Reconciled=True.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,10 +19,14 @@ from typing import Any
 
 from metal.controllers.shared.condition_types import RECONCILED
 from metal.controllers.shared.scope import StatusScope
-from metal.kube.client.errors import ApiError, BadRequest, Conflict, Invalid
+from metal.kube.client.errors import ApiError, BadRequest, Conflict, Invalid, TooManyRequests
+from metal.kube.client.retrying import UNCERTAIN
 from metal.kube.meta.conditions import find
+from metal.kube.meta.objects import key_of
 
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?")
+PATIENCE = 30.0
+"""Seconds for which an API that is overloaded or away fails the passes of an object before that is reported."""
 _LONGEST = 1000
 """Characters of the API's message; a webhook can answer with any text."""
 
@@ -35,11 +41,21 @@ async def reporting(scope: StatusScope[Any]) -> AsyncIterator[None]:
     except Conflict:
         raise
     except ApiError as exc:
-        await _refused(scope, exc)
+        if not _may_pass(scope, exc):
+            await _refused(scope, exc)
         raise
 
 
+def _may_pass(scope: StatusScope[Any], exc: ApiError) -> bool:
+    """Whether the API has not refused anything and may answer soon."""
+    if not isinstance(exc, (TooManyRequests, *UNCERTAIN)):
+        return False
+    now = asyncio.get_running_loop().time()
+    return now - scope.context.failing_since.setdefault((scope.kind.kind, key_of(scope.obj)), now) < PATIENCE
+
+
 def _succeeded(scope: StatusScope[Any]) -> None:
+    scope.context.failing_since.pop((scope.kind.kind, key_of(scope.obj)), None)
     known = find(scope.status.conditions, RECONCILED)
     if known is not None and known.status == "False":
         scope.report(RECONCILED, True, "Reconciled", "the API accepts the requests of the controller again")

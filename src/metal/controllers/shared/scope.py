@@ -27,7 +27,7 @@ from metal.kube.controller.transitions import state_of
 from metal.kube.meta.clock import Clock
 from metal.kube.meta.conditions import find, set_condition
 from metal.kube.meta.mergepatch import diff
-from metal.kube.meta.objects import key_of
+from metal.kube.meta.objects import Key, key_of
 
 _DUE = 0.1
 """Seconds before the end of the pause from which a write is due: timers are not exact, and a shorter one only spins."""
@@ -48,6 +48,8 @@ class Context:
     recorder: Recorder
     metrics: Metrics = field(default_factory=unregistered)
     _own_writes: dict[str, OwnWrites] = field(default_factory=dict)
+    failing_since: dict[tuple[str, Key], float] = field(default_factory=dict)
+    """By kind and key, since when (loop time) the API fails the passes without refusing them."""
 
     def own_writes(self, kind: Kind[Any]) -> OwnWrites:
         """The status writes of the controller of this kind."""
