@@ -38,11 +38,9 @@ APPROVAL = "approval"
 BOUND_TO = "bound-to"
 """Annotation of a BMCSecret without allowedBMCs: the BMCs that use it, as the controllers found them first."""
 
-APPROVAL = "approval"
-"""Annotation of a BMC that was found by its DHCP lease: pending, serial-number or approved."""
-
-BOUND_TO = "bound-to"
-"""Annotation of a BMCSecret without allowedBMCs: the BMCs that use it, as the controllers found them first."""
+PINNED_CERTIFICATE, PINNED_HOST_KEY = "pinned-certificate", "pinned-ssh-host-key"
+"""Annotations of a BMC: the fingerprints that status.certificate and status.sshHostKey pin. They outlive a lost
+status."""
 
 FIELD_MANAGER = "metal-operator"
 """Field manager of what the controllers apply."""

@@ -7,6 +7,7 @@ import pytest
 
 from metal.bmc.errors import BMCUnreachable
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.kube.client.errors import Invalid
 from tests.controllers.rack import KINDS, Rack, condition, rack, ready, soon
 
 pytestmark = pytest.mark.looptime
@@ -188,3 +189,123 @@ async def test_a_pin_in_the_spec_names_the_spec_as_the_way_out() -> None:
         still = await r.bmc()
     assert "tls.fingerprint" in condition(refused).message
     assert ready(still) == ("False", "CertificateChanged")
+
+
+async def wiped(r: Rack, certificate: str) -> Any:
+    """Another client drops the pin from the status while no manager runs, and another device has the address."""
+    await r.runtime.stop(grace=0.0)
+    await r.client.patch_status(KINDS.bmc, "b1", {"status": {"certificate": None, "sshHostKey": None}})
+    bmc = r.pool.bmcs["192.0.2.1"]
+    bmc.certificate = certificate
+    bmc.logins.clear()
+    bmc.calls.clear()
+    await r.start(seed=2)
+    return bmc
+
+
+@pytest.mark.behaviour(
+    "BMC", "A pin outlives a status that another client wiped: another certificate is refused, not pinned."
+)
+async def test_a_wiped_status_does_not_pin_another_certificate() -> None:
+    """The pin comes back from the annotation; only an administrator accepts the other certificate."""
+    async with rack() as r:
+        r.plug(1)
+        await r.add_bmc(1, tls=TOFU)
+        await until(r, "True", "Connected")
+        await wiped(r, SECOND)
+        refused = await until(r, "False", "CertificateChanged")
+        looks, events = list(r.pool.looks), await r.events()
+        await r.operate(KINDS.bmc, "b1", "accept-certificate")
+        await until(r, "True", "Connected")
+        await wiped(r, SECOND)
+        back = await until(r, "True", "Connected")
+    assert (refused.status.certificate.sha256, refused.status.certificate.refused) == (FIRST, SECOND)
+    assert looks == ["192.0.2.1:443"]
+    assert ("b1", "PinRestored") in events
+    assert back.metadata.annotations[KINDS.key("pinned-certificate")] == SECOND
+
+
+async def test_a_refused_certificate_stays_refused_when_the_status_is_wiped() -> None:
+    """A wipe while the certificate is refused is no acceptance."""
+    async with rack() as r:
+        bmc = r.plug(1)
+        await r.add_bmc(1, tls=TOFU)
+        await until(r, "True", "Connected")
+        bmc.certificate = SECOND
+        await until(r, "False", "CertificateChanged")
+        await wiped(r, SECOND)
+        await asyncio.sleep(600)
+        still: Any = await r.bmc()
+    assert ready(still) == ("False", "CertificateChanged")
+    assert (still.status.certificate.sha256, bmc.logins) == (FIRST, [])
+
+
+async def test_a_pin_that_only_the_status_has_is_kept_from_then_on() -> None:
+    """An earlier version wrote no annotation; `metalctl console` writes the host key to the status only."""
+    async with rack(started=False) as r:
+        bmc = r.plug(1)
+        await r.add_bmc(1, tls=TOFU)
+        pinned = {"certificate": {"sha256": FIRST}, "sshHostKey": {"sha256": "SHA256:first"}}
+        await r.client.patch_status(KINDS.bmc, "b1", {"status": pinned})
+        bmc.certificate = SECOND
+        await r.start()
+        found = await until(r, "False", "CertificateChanged")
+    kept = [found.metadata.annotations[KINDS.key(name)] for name in ("pinned-certificate", "pinned-ssh-host-key")]
+    assert kept == [FIRST, "SHA256:first"]
+
+
+async def test_a_pin_made_after_the_status_was_wiped_counts_as_refused() -> None:
+    """A console that connected in between pinned another key: the first one still applies."""
+    async with rack() as r:
+        r.plug(1)
+        await r.add_bmc(1)
+        await until(r, "True", "Connected")
+        await r.client.patch_status(KINDS.bmc, "b1", {"status": {"sshHostKey": {"sha256": "SHA256:first"}}})
+        await soon(lambda: _host_key(r, "SHA256:first", ""))
+        await r.client.patch_status(KINDS.bmc, "b1", {"status": {"sshHostKey": {"sha256": "SHA256:other"}}})
+        await soon(lambda: _host_key(r, "SHA256:first", "SHA256:other"))
+
+
+async def _host_key(r: Rack, pinned: str, refused: str) -> Any:
+    bmc = await r.bmc()
+    pin, kept = bmc.status.ssh_host_key, bmc.metadata.annotations.get(KINDS.key("pinned-ssh-host-key"))
+    return bmc if pin is not None and (pin.sha256, pin.refused, kept) == (pinned, refused, "SHA256:first") else None
+
+
+@pytest.mark.parametrize("tls", [TOFU, {"fingerprint": FIRST}])
+async def test_an_update_that_drops_tls_is_refused(tls: dict[str, Any]) -> None:
+    """The API answers 422: a client whose types lack the field cannot remove the pin."""
+    async with rack() as r:
+        r.plug(1)
+        await r.add_bmc(1, tls=tls)
+        await until(r, "True", "Connected")
+        with pytest.raises(Invalid, match="tls cannot be removed"):
+            await r.user.patch(KINDS.bmc, "b1", {"spec": {"tls": None}})
+
+
+async def test_a_pin_is_removed_only_by_an_explicit_policy() -> None:
+    """Without spec.tls a changed default verifies otherwise, but the pin is there when the default returns."""
+    async with rack(started=False) as r:
+        r.defaults = BMCEndpointDefaults(trust_on_first_use=True)
+        await r.start()
+        bmc = r.plug(1)
+        await r.add_bmc(1)
+        await until(r, "True", "Connected")
+        await _use_defaults(r, BMCEndpointDefaults())
+        bmc.certificate = SECOND
+        await _use_defaults(r, BMCEndpointDefaults(trust_on_first_use=True))
+        await until(r, "False", "CertificateChanged")
+        await r.user.patch(KINDS.bmc, "b1", {"spec": {"tls": {}}})
+        await soon(lambda: _unpinned(r))
+
+
+async def _use_defaults(r: Rack, defaults: BMCEndpointDefaults) -> None:
+    r.defaults = defaults
+    await r.restart()
+    await asyncio.sleep(60)
+
+
+async def _unpinned(r: Rack) -> Any:
+    bmc = await r.bmc()
+    kept = KINDS.key("pinned-certificate") in bmc.metadata.annotations
+    return bmc if bmc.status.certificate is None and not kept else None

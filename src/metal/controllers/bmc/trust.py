@@ -1,8 +1,9 @@
 """Pins the certificate and the SSH host key that a BMC presents first (trust on first use), or that was accepted later.
 
-A pin is written to the status before anything secret is sent. When the BMC presents another certificate or key, no
-password is sent; its fingerprint is stored as `refused`, and the condition names the annotation that accepts it. That
-annotation pins the stored fingerprint, which the administrator has seen, not what the device presents at that moment.
+A pin is written to an annotation and to the status before anything secret is sent; the annotation outlives a status
+that another client wiped (`metal.controllers.shared.pins`). When the BMC presents another certificate or key, no
+password is sent; its fingerprint is stored as `refused`, and the condition names the operation that accepts it. That
+operation pins the stored fingerprint, which the administrator has seen, not what the device presents at that moment.
 """
 
 import asyncio
@@ -14,7 +15,8 @@ from metal.api.names import OPERATION
 from metal.bmc.errors import BMCCertificateChanged, BMCError, BMCHostKeyChanged, BMCTimeout
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared import host_key as hostkey
-from metal.controllers.shared.bmc_endpoint import FirstUse, address_of_bmc, is_encrypted, trust_of
+from metal.controllers.shared import pins
+from metal.controllers.shared.bmc_endpoint import FirstUse, address_of_bmc, trust_of
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
@@ -23,15 +25,42 @@ ACCEPT_CERTIFICATE = "accept-certificate"
 
 
 async def accept(scope: Scope) -> Result | None:
-    """Carry out the operations that accept a refused certificate or host key."""
+    """Restore pins that the status lost, and carry out the operations that accept a refused certificate or host key."""
+    for field in pins.ANNOTATIONS:
+        await _keep(scope, field)
     if scope.operation == ACCEPT_CERTIFICATE:
         await _accept(scope, "certificate", "certificate", "CertificateAccepted")
     elif scope.operation == hostkey.ACCEPT:
         await _accept(scope, "ssh_host_key", "SSH host key", "HostKeyAccepted")
-    elif not _on_first_use(scope) and scope.status.certificate is not None:
+    elif scope.status.certificate is not None and _is_verified_otherwise(scope):
+        await scope.patch(pins.change(scope.context.kinds, "certificate", ""))
         scope.set(certificate=None)
     report_host_key(scope)
     return None
+
+
+async def _keep(scope: Scope, field: str) -> None:
+    """Make the pin in the status and its copy agree. Raises ApiError."""
+    kinds = scope.context.kinds
+    pin = pins.restored(scope.obj, kinds, field, scope.now)
+    if pin is None:
+        return
+    if not pins.kept(scope.obj, kinds, field):
+        await scope.patch(pins.change(kinds, field, pin.sha256))
+    if pin != getattr(scope.status, field):
+        scope.set(**{field: pin})
+        await scope.commit()
+        scope.event(
+            "Warning", "PinRestored",
+            f"another client changed the status: {pin.sha256} is pinned again, from the annotation "
+            f"{kinds.key(pins.ANNOTATIONS[field])}",
+        )  # fmt: skip
+
+
+async def _pin(scope: Scope, field: str, fingerprint: str) -> None:
+    """Pin a fingerprint: first in the annotation, which outlives the status. Raises ApiError."""
+    await scope.patch(pins.change(scope.context.kinds, field, fingerprint))
+    scope.set(**{field: Pin(sha256=fingerprint, since=scope.now)})
 
 
 def report_host_key(scope: Scope) -> None:
@@ -52,7 +81,7 @@ async def pin_certificate(scope: Scope) -> None:
             seen = await scope.deps.pool.certificate(address, scope.obj.spec.protocol.port)
     except TimeoutError:
         raise BMCTimeout(f"the BMC at {address} did not present its certificate within {limit:g} s") from None
-    scope.set(certificate=Pin(sha256=seen, since=scope.now))
+    await _pin(scope, "certificate", seen)
     await scope.commit()
     scope.event(
         "Normal", "CertificatePinned", f"the first certificate is pinned and trusted from now on: SHA-256 {seen}"
@@ -63,7 +92,7 @@ async def host_key(scope: Scope, address: str, port: int) -> str:
     """The pinned host key; at first use the one that the BMC presents, which is pinned first. Raises BMCError."""
     if scope.status.ssh_host_key is None:
         seen = await scope.deps.shell.host_key(address, port)
-        scope.set(ssh_host_key=Pin(sha256=seen, since=scope.now))
+        await _pin(scope, "ssh_host_key", seen)
         report_host_key(scope)
         await scope.commit()
     pinned: str = scope.status.ssh_host_key.sha256
@@ -99,12 +128,13 @@ async def _accept(scope: Scope, field: str, what: str, reason: str) -> None:
         await scope.consume_operation()
         scope.event("Warning", "NothingToAccept", f"the BMC has presented no {what} other than the pinned one")
         return
-    scope.set(**{field: Pin(sha256=pin.refused, since=scope.now)})
+    await _pin(scope, field, pin.refused)
     await scope.commit()
     await scope.consume_operation()
     scope.event("Normal", reason, f"the {what} {pin.refused} is trusted from now on instead of {pin.sha256}")
 
 
-def _on_first_use(scope: Scope) -> bool:
-    defaults, spec = scope.deps.defaults, scope.obj.spec
-    return is_encrypted(spec.protocol, defaults) and isinstance(trust_of(spec.tls, defaults), FirstUse)
+def _is_verified_otherwise(scope: Scope) -> bool:
+    """True when spec.tls of the BMC, which an administrator wrote, requires another verification than the pin."""
+    tls = scope.obj.spec.tls
+    return tls is not None and not isinstance(trust_of(tls, scope.deps.defaults), FirstUse)

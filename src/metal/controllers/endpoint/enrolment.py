@@ -23,6 +23,7 @@ from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupp
 from metal.bmc.pool import BMCEndpoint
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
 from metal.controllers.endpoint.scope import EndpointDeps
+from metal.controllers.shared import pins
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.sessions import log_out
@@ -77,15 +78,17 @@ class Enrolment:
             kind = self._context.kinds.bmc_secret
             self._deps.secrets.observe(await self._context.client.create(kind, secret_manifest(name, credential)))
         if self._deps.bmcs.get(Key(name)) is None:
-            await self.create_bmc(endpoint, bmc_manifest(name, prefix, manager_uuid))
+            await self.create_bmc(endpoint, bmc_manifest(name, prefix, manager_uuid), pin)
         await self._store_pin(name, pin)
         self.forget(name)
 
-    async def create_bmc(self, endpoint: Endpoint, manifest: dict[str, Any]) -> None:
-        """Create the BMC, with the annotation of one that waits for an approval. Raises ApiError."""
+    async def create_bmc(self, endpoint: Endpoint, manifest: dict[str, Any], pin: Pin | None = None) -> None:
+        """Create the BMC, with its pin, and the annotation of one that waits for an approval. Raises ApiError."""
         policy = self._deps.defaults.policy
+        kept = pins.change(self._context.kinds, "certificate", pin.sha256)["metadata"] if pin is not None else {}
+        manifest["metadata"] |= kept
         if value := policy.first_value(endpoint.spec.mac_address):
-            manifest["metadata"]["annotations"] = {policy.annotation: value}
+            manifest["metadata"].setdefault("annotations", {})[policy.annotation] = value
         self._deps.bmcs.observe(await self._context.client.create(self._context.kinds.bmc, manifest))
 
     async def remove_owner_references(self, endpoint: Endpoint) -> None:
@@ -136,14 +139,23 @@ class Enrolment:
                 raise
         else:
             return None
+        now = self._context.clock().replace(microsecond=0)
+        bmc = self._deps.bmcs.get(Key(endpoint.metadata.name))
+        if bmc is not None and (kept := pins.restored(bmc, self._context.kinds, "certificate", now)) is not None:
+            return kept
         seen = await self._deps.pool.certificate(endpoint.spec.ip or "", prefix.port)
-        return Pin(sha256=seen, since=self._context.clock().replace(microsecond=0))
+        return Pin(sha256=seen, since=now)
 
     async def _store_pin(self, name: str, pin: Pin | None) -> None:
-        """Write the pin to the BMC; after a crash before that, the BMC controller pins the certificate again."""
-        if pin is not None:
-            body = {"status": {"certificate": msgspec.to_builtins(pin)}}
-            self._deps.bmcs.observe(await self._context.client.patch_status(self._context.kinds.bmc, name, body))
+        """Write the pin to the BMC, to its annotation first, which outlives the status. Raises ApiError."""
+        if pin is None:
+            return
+        kinds, kind, client = self._context.kinds, self._context.kinds.bmc, self._context.client
+        bmc = self._deps.bmcs.get(Key(name))
+        if bmc is None or pins.kept(bmc, kinds, "certificate") != pin.sha256:
+            await client.patch(kind, name, pins.change(kinds, "certificate", pin.sha256))
+        body = {"status": {"certificate": msgspec.to_builtins(pin)}}
+        self._deps.bmcs.observe(await client.patch_status(kind, name, body))
 
     async def _find_credential(self, endpoint: Endpoint, prefix: Prefix, pin: Pin | None) -> tuple[Credential, str]:
         """The first credential that the device accepts, and the UUID of its manager if it reports one."""
@@ -237,7 +249,9 @@ def required_permissions(kinds: Kinds) -> tuple[permissions.Permission, ...]:
     return (
         *(permissions.Permission(kind, ("create",), "enrols the BMC of a lease") for kind in created),
         *(
-            permissions.Permission(kind, ("patch",), "removes owner references that the Go operator wrote")
+            permissions.Permission(
+                kind, ("patch",), "removes owner references that the Go operator wrote, and keeps the pin of a BMC"
+            )
             for kind in created
         ),
         *(permissions.disowns(kind) for kind in created),
