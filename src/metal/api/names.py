@@ -38,12 +38,6 @@ APPROVAL = "approval"
 BOUND_TO = "bound-to"
 """Annotation of a BMCSecret without allowedBMCs: the BMCs that use it, as the controllers found them first."""
 
-APPROVAL = "approval"
-"""Annotation of a BMC that was found by its DHCP lease: pending, serial-number or approved."""
-
-BOUND_TO = "bound-to"
-"""Annotation of a BMCSecret without allowedBMCs: the BMCs that use it, as the controllers found them first."""
-
 FIELD_MANAGER = "metal-operator"
 """Field manager of what the controllers apply."""
 
