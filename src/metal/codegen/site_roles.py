@@ -53,7 +53,7 @@ def label(kinds: Kinds, role: str) -> str:
 
 
 def documents(kinds: Kinds, prefix: str, namespace: str) -> list[Obj]:
-    """The roles as objects; they are bound to nobody."""
+    """The roles as objects, without bindings."""
     found: list[Obj] = []
     for role, own in rules(kinds).items():
         selector = {"matchLabels": {label(kinds, role): "true"}}
@@ -82,7 +82,7 @@ def _rules(kinds: list[Kind[Any]], verbs: list[str]) -> list[Obj]:
 _ROLES_TEXT = """
 ## Roles for a site
 
-`config/rbac/site_roles.yaml` and the chart have three aggregated ClusterRoles, which are bound to nobody. Bind them:
+`config/rbac/site_roles.yaml` and the chart have three aggregated ClusterRoles without bindings. Bind them:
 
     kubectl create clusterrolebinding operators --clusterrole metal-operator-site-operator --group operators
     kubectl -n team-a create rolebinding tenants --clusterrole metal-operator-tenant --group team-a
@@ -178,7 +178,7 @@ _RIGHTS = (
     ),
     (
         "`leases` in the manager's namespace",
-        "stop the managers, or have two act",
+        "stop the managers, or have two act; change which Server acts on a machine",
     ),
     (
         "`secrets` in a tenant's namespace",

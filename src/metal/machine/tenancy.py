@@ -12,7 +12,7 @@ and returns the next; the caller writes it with the Server's resourceVersion.
 - *Erasing* (`erasing`) before the first drive is touched. From then on the data is no longer complete, and no claim
   continues with it. It ends as Clean (`erased`), or as Dirty again when something was not erased (`not_erased`).
 - *Accepted* (`accepted`) when data may remain by decision: policy None, or an administrator accepted the failure.
-- *Unknown* (`unknown`) when nobody recorded what ran on the machine: another operator, or a lost status.
+- *Unknown* (`unknown`) when no record says what ran on the machine: after another operator, or a lost status.
 - *Released* (`released`) for the next claim, only with data Clean or Accepted.
 
 `MOVES` lists the transitions of `data`; docs/states.md prints it, and a transition that it lacks raises.

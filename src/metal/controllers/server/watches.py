@@ -58,16 +58,7 @@ def setup_servers(
         endpoint_defaults=endpoint_defaults or BMCEndpointDefaults(),
         keys=KeyStore(context.client, kinds, settings.namespace, settings.signing_key),
     )  # fmt: skip
-    deps.servers.add_index(BY_BMC, bmc_index)
-    deps.servers.add_index(secret_use.BY_SECRET, secret_use.server_index)
-    deps.bmcs.add_index(secret_use.BY_SECRET, secret_use.bmc_index)
-    deps.servers.add_index(BY_CLAIM, claim_index)
-    deps.servers.add_index(BY_IDENTITY, identity_index(kinds))
-    deps.claims.add_index(BY_SERVER, server_index)
-    deps.servers.add_index(outstanding.BY_DRIVE, owed_drives.server_index)
-    deps.owed.add_index(outstanding.BY_DRIVE, outstanding.drive_index)
-    deps.servers.add_index(progress.BY_MAC, progress.mac_index)
-    deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
+    _add_indexes(deps)
     reconciler = ServerReconciler(deps)
     runtime.on_resume(deps.memos.clear)
     controller = runtime.controller("server", reconciler.reconcile, workers=workers, deadline=180.0)
@@ -79,6 +70,19 @@ def setup_servers(
     controller.watches(deps.endpoints, lambda endpoint: _servers_with_lease(deps, endpoint))
     controller.watches_changes(deps.bmcs, lambda old, new: _servers_of_bmc(deps, old, new))
     return reconciler
+
+
+def _add_indexes(deps: Deps) -> None:
+    deps.servers.add_index(BY_BMC, bmc_index)
+    deps.servers.add_index(BY_CLAIM, claim_index)
+    deps.servers.add_index(BY_IDENTITY, identity_index(deps.context.kinds))
+    deps.servers.add_index(secret_use.BY_SECRET, secret_use.server_index)
+    deps.servers.add_index(outstanding.BY_DRIVE, owed_drives.server_index)
+    deps.servers.add_index(progress.BY_MAC, progress.mac_index)
+    deps.bmcs.add_index(secret_use.BY_SECRET, secret_use.bmc_index)
+    deps.claims.add_index(BY_SERVER, server_index)
+    deps.owed.add_index(outstanding.BY_DRIVE, outstanding.drive_index)
+    deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
 
 
 def _servers_of_machine(deps: Deps, old: Server | None, new: Server | None) -> Iterable[Key]:

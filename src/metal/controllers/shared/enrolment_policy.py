@@ -1,6 +1,6 @@
 """Where BMCs may be, and which of those that are found by their DHCP lease are enrolled without an approval.
 
-- A BMC outside of `networks` is not contacted, whoever created its object.
+- A BMC outside of `networks` is not contacted, also one that an administrator created.
 - With `manual`, a BMC that a lease shows gets a BMC object with the annotation `approval=pending`. Nothing is sent to
   its address until the annotation has another value (`metalctl approve bmc/NAME`). A MAC address in `expected` needs
   no approval.
@@ -41,7 +41,6 @@ class EnrolmentPolicy:
     """MAC addresses and serial numbers, in the form of `plain`."""
     annotation: str = f"{METAL_GROUP}/{APPROVAL}"
     """The annotation of a BMC, with its API group."""
-
     bound_to: str = f"{METAL_GROUP}/{BOUND_TO}"
     """The annotation of a BMCSecret, with its API group."""
 

@@ -12,8 +12,6 @@ BY_CLAIM = "claim"
 """Index of Servers by the ServerClaim that holds them."""
 BY_SERVER = "server"
 """Index of objects by the Server that their spec names."""
-
-
 BY_BMC = "bmc"
 """Index of Servers by the BMC object that they name."""
 BY_IDENTITY = "machine-identity"

@@ -2,7 +2,7 @@
 
 A pass sends requests to the API before its status is written: it creates Secrets, patches references, writes boot
 configurations. When one is refused (a quota, a missing permission, an admission webhook) the exception ends the pass,
-and the controller repeats it with a backoff. Without a commit, nobody would see why nothing happens.
+and the controller repeats it with a backoff. Without a commit, no condition would say why nothing happens.
 
 `reporting` wraps the body of a pass. At its end it commits; after a refusal it commits what may be kept
 (`StatusScope.keep_learned`) with the condition, records one Event when the condition changes, and raises the error
