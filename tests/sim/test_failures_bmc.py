@@ -158,7 +158,7 @@ ROWS = (
         "BMCReachable=False ServiceUnavailable, Event ServiceUnavailable", end=DONE),
     *at("claim", "rejects_writes", reports=REJECTS, **REJECTED_WRITES),
     *at("release", "rejects_writes", reports=f"{REJECTS}, Event ForcedOff", **REJECTED_WRITES),
-    *at("claim", "in_post", wait="BMCBusy", minutes=10, message="while the computer system BIOS is in POST",
+    *at("claim", "in_post", wait="BMCBusy", minutes=8, message="while the computer system BIOS is in POST",
         reports="BMCOperational=False ServiceUnavailable, Event ServiceUnavailable, Event Succeeded"),
     *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=RESTART, reports=RESTARTS,
         minutes=5, options={"bmc_reset": 150.0}),

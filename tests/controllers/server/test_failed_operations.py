@@ -287,3 +287,22 @@ async def test_after_the_address_changed_nothing_is_believed_of_the_former_machi
         await asyncio.sleep(60)
     assert other.writes() == []
     assert server.status.state == "Cleanup"
+
+
+async def test_a_clock_that_is_set_back_neither_moves_the_deadline_nor_ends_the_pauses() -> None:
+    """One hour back: no more requests than otherwise, and Error comes at most one pause later than otherwise."""
+    async with world() as w:
+        await _claimed_with_broken_power_on(w)
+        await asyncio.sleep(400)
+        before = (await w.server()).status.failing_operations[0]
+        w.clock.adjust(-3600)
+        await asyncio.sleep(100)
+        after = (await w.server()).status.failing_operations[0]
+        failed = await w.until("Error", within=900 - 500 + 120)
+        asked = w.bmc.calls.count("power_on")
+    assert before.first_failed_at is not None
+    assert after.first_failed_at is not None
+    assert (before.first_failed_at - after.first_failed_at).total_seconds() > 3600 - 120
+    assert failed.status.failure is not None
+    assert failed.status.failure.operation == "power-on"
+    assert asked <= 14

@@ -15,7 +15,7 @@ from metal.sim.invariants.data import check_disks_are_clean, check_sanitized
 from metal.sim.invariants.identity import check_discovered, check_one_machine, check_strangers
 from metal.sim.invariants.power import check_power_after_configuration
 from metal.sim.invariants.secrets import check_secrets
-from metal.sim.invariants.thrift import check_bounded
+from metal.sim.invariants.thrift import check_attempts, check_bounded
 from metal.sim.invariants.waits import check_available_is_off, check_waits
 from metal.sim.invariants.world import InvariantViolation
 
@@ -35,6 +35,7 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_discovered,
     check_strangers,
     check_bounded,
+    check_attempts,
 )
 """All checks that need only a history."""
 
@@ -42,6 +43,7 @@ __all__ = [
     "CHECKS",
     "InvariantViolation",
     "check_all",
+    "check_attempts",
     "check_available_is_off",
     "check_bounded",
     "check_discovered",
