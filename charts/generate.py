@@ -15,6 +15,7 @@ import yaml
 
 from metal.api.docstrings import field_docs
 from metal.api.kinds import kinds
+from metal.codegen import site_roles
 from metal.codegen.crd import crds
 from metal.codegen.crd_files import to_yaml
 from metal.codegen.rbac import NAMESPACE, roles
@@ -71,6 +72,9 @@ def _rules() -> str:
     parts = [f"{{{{/* {_NOTE} */}}}}\n"]
     for name in ("everywhere", "home", "tenants"):
         rules = _grouped(to_yaml(getattr(found, name))).replace(NAMESPACE, "{{ .Release.Namespace }}")
+        parts.append(f'{{{{- define "metal.rules.{name}" }}}}\n{rules.rstrip()}\n{{{{- end }}}}\n')
+    for name, own in (*site_roles.rules(kinds(_METAL, _BOOT)).items(), ("auditor-home", site_roles.home_rules())):
+        rules = _grouped(to_yaml(own))
         parts.append(f'{{{{- define "metal.rules.{name}" }}}}\n{rules.rstrip()}\n{{{{- end }}}}\n')
     return "".join(parts)
 

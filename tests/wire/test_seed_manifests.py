@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.needs("kubectl"), pytest.mark.asynci
 SEEDS = sorted((SAMPLES / "seed").glob("*.yaml"))
 OURS = sorted(path for path in SAMPLES.glob("*.yaml") if path.name != "mac-prefixes.yaml")
 GROUPS = ("metal.ironcore.dev", "metal.openkcm.dev")
-NAMESPACES = ("default", "defauilt")
+NAMESPACES = ("metal-system", "default", "defauilt")
 """The second one is spelled so in a promised manifest."""
 
 

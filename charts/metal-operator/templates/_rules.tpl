@@ -148,3 +148,123 @@
   verbs:
   - get
 {{- end }}
+{{- define "metal.rules.site-operator" }}
+- apiGroups:
+  - {{ include "metal.group" . }}
+  resources:
+  - bmcs
+  - bmcsecrets
+  - endpoints
+  - servermaintenances
+  - serverreadinessrules
+  - servers
+  verbs:
+  - create
+  - delete
+  - deletecollection
+  - get
+  - list
+  - patch
+  - update
+  - watch
+- apiGroups:
+  - {{ include "metal.bootGroup" . }}
+  resources:
+  - ipxebootconfigs
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - {{ include "metal.group" . }}
+  resources:
+  - sanitizationevidences
+  - serverbootconfigurations
+  - serverclaims
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - ''
+  resources:
+  - events
+  verbs:
+  - get
+  - list
+  - watch
+{{- end }}
+{{- define "metal.rules.tenant" }}
+- apiGroups:
+  - {{ include "metal.group" . }}
+  resources:
+  - serverclaims
+  verbs:
+  - create
+  - delete
+  - deletecollection
+  - get
+  - list
+  - patch
+  - update
+  - watch
+- apiGroups:
+  - {{ include "metal.group" . }}
+  resources:
+  - serverbootconfigurations
+  - servermaintenances
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - ''
+  resources:
+  - events
+  verbs:
+  - get
+  - list
+  - watch
+{{- end }}
+{{- define "metal.rules.auditor" }}
+- apiGroups:
+  - {{ include "metal.bootGroup" . }}
+  resources:
+  - ipxebootconfigs
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - {{ include "metal.group" . }}
+  resources:
+  - bmcs
+  - endpoints
+  - sanitizationevidences
+  - serverbootconfigurations
+  - serverclaims
+  - servermaintenances
+  - serverreadinessrules
+  - servers
+  verbs:
+  - get
+  - list
+  - watch
+- apiGroups:
+  - ''
+  resources:
+  - events
+  verbs:
+  - get
+  - list
+  - watch
+{{- end }}
+{{- define "metal.rules.auditor-home" }}
+- apiGroups:
+  - ''
+  resources:
+  - configmaps
+  verbs:
+  - get
+  - list
+{{- end }}

@@ -26,6 +26,9 @@ PARKED = "parked"
 BMC_LABELS = "bmc-labels"
 """Annotation of a Server: digest of the labels that were copied from its BMC last."""
 
+TENANCY = "tenancy"
+"""Annotation of a Server: copy of what its record of tenancy must not forget. It outlives a lost status."""
+
 MACHINE_ID = "machine-id"
 """Annotation of a Server: identifier of its machine that an administrator gave, where the UUID is that of a whole
 series of boards and there is no serial number."""
@@ -37,6 +40,9 @@ BOUND_TO = "bound-to"
 
 APPROVAL = "approval"
 """Annotation of a BMC that was found by its DHCP lease: pending, serial-number or approved."""
+
+BOUND_TO = "bound-to"
+"""Annotation of a BMCSecret without allowedBMCs: the BMCs that use it, as the controllers found them first."""
 
 FIELD_MANAGER = "metal-operator"
 """Field manager of what the controllers apply."""

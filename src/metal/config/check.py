@@ -24,7 +24,7 @@ def problem(section: str, name: str, value: object) -> str:
         return f"is {text!r}: the API serves https only" if plain else _url(text)
     if section == "Enrolment":
         return _enrolment(name, value)
-    if section in ("Election", "Sanitization"):
+    if section in ("Election", "Sanitization", "Adoption"):
         return _election(name, value) if section == "Election" else _sanitization(name, text)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
@@ -68,6 +68,10 @@ def _election(name: str, value: object) -> str:
 
 
 def _sanitization(name: str, text: str) -> str:
+    if name == "unknown_data" and text not in ("Erase", "Trust"):
+        return f"is {text!r}: write Erase or Trust"
+    if name == "wave" and text == "0":
+        return "is 0: write at least 1"
     if name == "policy" and text not in tuple(Policy):
         return f"is {text!r}: write None, Clear or Purge"
     if name == "firmware" and text not in tuple(Firmware):

@@ -107,6 +107,17 @@ class Registries:
 
 
 @dataclass(frozen=True)
+class Adoption:
+    """Servers that another operator managed."""
+
+    unknown_data: str = _SERVER.unknown_data
+    """What happens to servers that another operator left Available, whose data is unknown: Erase, or Trust, which gives
+    them away as they are."""
+    wave: int = _SERVER.adoption_wave
+    """How many of these servers are erased at the same time."""
+
+
+@dataclass(frozen=True)
 class Sanitization:
     """Sanitization of servers after a claim is deleted."""
 
@@ -238,6 +249,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    adoption: Adoption = field(default_factory=Adoption)
+    """Adoption of servers of another operator."""
     sanitization: Sanitization = field(default_factory=Sanitization)
     """Sanitization after a claim."""
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -312,6 +325,7 @@ class Config:
             probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+            unknown_data=self.adoption.unknown_data, adoption_wave=self.adoption.wave,
             sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,
             sanitization_rate=s.rate, sanitization_firmware=s.firmware,
             sanitization_firmware_required=s.firmware_required, signing_key=s.key_secret,

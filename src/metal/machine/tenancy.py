@@ -180,11 +180,13 @@ def _moved(tenancy: Tenancy, target: Data, now: datetime | None, **changes: Any)
 def is_outdated(status: ServerStatus) -> bool:
     """True for the status of an earlier version, which had no record. Such a status wins over a record: a site that
     went back to the earlier version has changed it since."""
-    if status.old_tenant or status.old_claim_boot is not None or status.old_tenant_served:
-        return True
-    if status.old_sanitization_policy or status.old_sanitization:
-        return True
-    return not status.tenancy.data and bool(status.state) and status.since is not None
+    return has_old_fields(status) or (not status.tenancy.data and bool(status.state) and status.since is not None)
+
+
+def has_old_fields(status: ServerStatus) -> bool:
+    """True when a field has a value that only an earlier version writes."""
+    served = status.old_tenant_served or status.old_claim_boot is not None
+    return served or bool(status.old_tenant or status.old_sanitization_policy or status.old_sanitization)
 
 
 def _converted(spec: ServerSpec, status: ServerStatus) -> Tenancy:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from metal.api.server import Server
@@ -27,20 +28,75 @@ async def _booted(w: World) -> None:
 
 
 @pytest.mark.behaviour(
-    "ServerClaim", "A claim whose server is taken away is Unbound with ServerLost and boots no second time."
+    "ServerClaim", "A claim whose server is deleted is Unbound with ServerLost and boots no second time."
 )
-async def test_a_claim_whose_server_was_taken_away_is_lost_and_boots_no_second_time() -> None:
-    """serverClaimRef is removed manually: the server is cleaned up, and the claim gets no other network boot."""
+async def test_a_claim_whose_server_is_gone_is_lost_and_boots_no_second_time() -> None:
+    """The Server is deleted and its machine not enrolled again: the claim gets no other network boot."""
     async with world() as w:
         await _booted(w)
-        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
-        await w.until("Available")
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
         await asyncio.sleep(600)
-        claim, server = await w.claim(), await w.server()
+        claim = await w.claim()
     assert claim.status.phase == "Unbound"
     assert _bound(claim) == ("False", "ServerLost")
-    assert server.spec.server_claim_ref is None
     assert w.bmc.network_boots == 2
+
+
+@pytest.mark.behaviour(
+    "ServerClaim", "A removed spec.serverClaimRef is written again while the claim exists; nothing is erased."
+)
+@pytest.mark.parametrize("while_down", [False, True])
+async def test_a_reference_that_is_removed_from_a_claimed_server_is_written_again(while_down: bool) -> None:
+    """kubectl replace with an older file: the tenant's machine runs on, and its data stays."""
+    async with world(sanitization_policy="Clear") as w:
+        await _booted(w)
+        w.bmc.calls.clear()
+        if while_down:
+            await w.runtime.stop(grace=0.0)
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
+        if while_down:
+            await w.restart()
+        await w.until_true(lambda s: s.spec.server_claim_ref is not None)
+        await asyncio.sleep(600)
+        claim, server, events = await w.claim(), await w.server(), await w.events()
+    assert (server.status.state, server.status.tenancy.data, w.bmc.writes()) == ("Reserved", "Dirty", [])
+    assert (claim.status.phase, _bound(claim)) == ("Bound", ("True", "Bound"))
+    assert "ClaimReferenceRestored" in {event.reason for event in events}
+
+
+async def test_a_claim_that_was_restored_with_its_status_has_its_data_left() -> None:
+    """The claim of the same name has another UID, and reports that it is bound here: an administrator decides."""
+    async with world(sanitization_policy="Clear") as w:
+        await _booted(w)
+        former = await w.claim()
+        await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.add_claim(serverRef={"name": "s1"})
+        status = {"status": msgspec.to_builtins(former.status)}
+        await w.client.patch_status(KINDS.claim, "c1", status, "default")
+        w.bmc.calls.clear()
+        await w.restart()
+        await asyncio.sleep(600)
+        server = await w.server()
+        writes = w.bmc.writes()
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Cleanup")
+    assert (server.status.wait and server.status.wait.for_, writes) == ("FormerTenant", [])
+    assert "default/c1" in server.status.waiting_for
+
+
+async def test_a_claim_that_never_reported_to_be_bound_here_does_not_stop_an_erasure() -> None:
+    """A new claim that asks for this server by name waits until the former tenant's data is erased."""
+    async with world(sanitization_policy="Clear") as w:
+        await _booted(w)
+        await w.add_claim("next", serverRef={"name": "s1"})
+        await w.client.delete(KINDS.claim, "c1", "default")
+        server = await w.until("Cleanup")
+        await asyncio.sleep(60)
+        server = await w.server()
+    assert server.status.wait is not None
+    assert server.status.wait.for_ == "BootConfiguration"
 
 
 async def test_a_claim_that_never_booted_gets_another_server() -> None:

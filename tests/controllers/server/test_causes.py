@@ -123,6 +123,7 @@ async def test_a_clock_that_is_set_back_during_an_erasure_causes_no_writes_and_m
         before = await w.server()
         w.tap.writes.clear()
         w.clock.adjust(-3600)
+        await asyncio.sleep(30)  # at the latest the next poll sees it
         deadlines = []
         for _ in range(12):
             await asyncio.sleep(5)

@@ -2,6 +2,7 @@
 
 import asyncio
 import faulthandler
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,7 +13,7 @@ HANGS = 60.0
 @asynccontextmanager
 async def watched(seconds: float = HANGS) -> AsyncIterator[None]:
     """End the process with code 1, and print all stacks, when its event loop is blocked for `seconds`."""
-    faulthandler.dump_traceback_later(seconds, exit=True)
+    _arm(seconds)
     beating = asyncio.create_task(_beat(seconds), name="watchdog")
     try:
         yield
@@ -22,7 +23,12 @@ async def watched(seconds: float = HANGS) -> AsyncIterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
+def _arm(seconds: float) -> None:
+    # sys.stderr may have been replaced by an object without a descriptor.
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+
+
 async def _beat(seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds / 10)
-        faulthandler.dump_traceback_later(seconds, exit=True)
+        _arm(seconds)

@@ -18,7 +18,8 @@ class Advice:
 
 
 _FORMER_TENANT = Advice(
-    "the Server was deleted while data of a claim was on its drives, and that claim may still exist",
+    "data of a claim is on the drives, and it is ambiguous whether that claim still exists: its Server was deleted, or "
+    "a claim with another UID reports to be bound to this server",
     "to keep the claim, create a Server with the name in its spec.serverRef, and systemUUID and bmcRef of this one, "
     "then delete this one; where the data is not needed, delete the claims to have the drives erased",
 )
@@ -100,6 +101,12 @@ WAITS: dict[str, Advice] = {
         "another operator managed the server, and its power does not match its state; nothing is changed without "
         "confirmation",
         "check the machine, then confirm: metalctl retry {name}",
+    ),
+    "ErasureWave": Advice(
+        "another operator left this server Available; what is on its drives is unknown, so they are erased before a "
+        "claim gets it, a few servers at a time",
+        "to erase more at the same time, raise adoption.wave; to give them away as they are, set adoption.unknownData "
+        "to Trust",
     ),
     "FormerTenant": _FORMER_TENANT,
     "DriveOwed": Advice(

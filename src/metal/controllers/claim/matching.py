@@ -19,6 +19,7 @@ from metal.api.server import Server
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.traits import traits_of
 from metal.kube.meta.selectors import from_object
+from metal.machine import tenancy
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -105,6 +106,8 @@ def _not_available(claim: ServerClaim, server: Server) -> Mismatch | None:
         return Mismatch("NotAvailable", f"in state {server.status.state or 'Initial'}")
     if server.status.power_state != "Off":
         return Mismatch("NotAvailable", "not powered off yet")
+    if tenancy.holds_data(tenancy.of(server)):
+        return Mismatch("NotAvailable", "not erased yet")
     if server.status.boot_window is not None and server.status.boot_window.phase == Phase.CONTESTED:
         return Mismatch("NotAvailable", "waiting for rediscovery")
     return None

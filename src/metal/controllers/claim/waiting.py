@@ -63,12 +63,15 @@ class WaitingClaims:
 
     def update(self, old: ServerClaim | None, new: ServerClaim | None) -> str:
         """Take in a change of a claim; returns the server that had been promised to one that waits no longer."""
-        waits = new is not None and self._can_bind(new)
-        if old is not None and new is not None and waits and self._needs.get(key_of(old)) == (_needs(new), age(new)):
+        claim = new or old
+        if claim is None:
             return ""
-        server = self._remove(key_of(old)) if old is not None else ""
-        if new is not None and waits:
-            self._add(new)
+        waits = new is not None and self._can_bind(new)
+        if waits and self._needs.get(key_of(claim)) == (_needs(claim), age(claim)):
+            return ""  # nothing relevant changed, or a new leader is given every claim again
+        server = self._remove(key_of(claim))
+        if waits:
+            self._add(claim)
         return server
 
     def offer(self, server: Server) -> Key | None:

@@ -21,6 +21,7 @@ class WaitFor(StrEnum):
     CUSTOM_RESOURCE_DEFINITIONS = "CustomResourceDefinitions"
     DRIVE_OWED = "DriveOwed"
     DUPLICATE_SYSTEM = "DuplicateSystem"
+    ERASURE_WAVE = "ErasureWave"
     FIRMWARE_RESET = "FirmwareReset"
     FORMER_TENANT = "FormerTenant"
     MACHINE_IDENTITY = "MachineIdentity"

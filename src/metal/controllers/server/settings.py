@@ -47,6 +47,11 @@ class ServerSettings:
     sanitization_policy: str = "Clear"
     """How a tenant's data is erased when neither claim nor label sets it: None, Clear or Purge. None, which leaves the
     data, must be chosen, so it is not the default."""
+    unknown_data: str = "Erase"
+    """What happens to an unclaimed server that another operator left Available: Erase or Trust. Nobody recorded what is
+    on its drives, so that it is trusted must be chosen."""
+    adoption_wave: int = 10
+    """How many of them are erased at the same time; the others wait, so that a site keeps its power and its network."""
     sanitization_opt_out: bool = False
     """Whether a claim may require less than the setting. A claim that leaves its data hands it to the next namespace,
     so it must be chosen."""

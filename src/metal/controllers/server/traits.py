@@ -85,7 +85,8 @@ TRAITS: Mapping[State, Traits] = {
         waits=(*_BOOT, WaitFor.PROBE_REPORT, WaitFor.DRIVE_OWED),
     ),
     State.AVAILABLE: Traits(
-        claimable=True, claim_boots=True, released=True, parkable=True, interruptible=True, waits=(WaitFor.POWER_OFF,)
+        claimable=True, claim_boots=True, released=True, parkable=True, interruptible=True,
+        waits=(WaitFor.POWER_OFF, WaitFor.ERASURE_WAVE),
     ),
     State.RESERVED: Traits(
         claim_boots=True, parkable=True, interruptible=True, owed_when_deleted=True, power=PowerOwner.CLAIM,
@@ -139,7 +140,7 @@ class Awaited:
 
 EVERY_STATE = (
     WaitFor.BMC, WaitFor.BMC_OPERATION, WaitFor.BMC_BUSY, WaitFor.BMC_RESTART, WaitFor.TAKEOVER_GO_AHEAD,
-    WaitFor.CUSTOM_RESOURCE_DEFINITIONS, WaitFor.DUPLICATE_SYSTEM, WaitFor.MACHINE_IDENTITY,
+    WaitFor.CUSTOM_RESOURCE_DEFINITIONS, WaitFor.FORMER_TENANT, WaitFor.DUPLICATE_SYSTEM, WaitFor.MACHINE_IDENTITY,
 )  # fmt: skip
 """Waits that any state may name."""
 WITHOUT_STATE = (WaitFor.FORMER_TENANT,)
@@ -157,7 +158,7 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.DUPLICATE_SYSTEM: Awaited("the removal of a duplicate: another Server is in charge of the same machine"),
     WaitFor.MACHINE_IDENTITY: Awaited("a decision by an administrator: which machine this is cannot be told"),
     WaitFor.FORMER_TENANT: Awaited(
-        "a decision by an administrator: a Server was deleted and created again, and its tenant is ambiguous"
+        "a decision by an administrator: it is ambiguous which claim owns the data on the drives"
     ),
     WaitFor.DRIVE_OWED: Awaited(
         "a decision by an administrator: a drive may have data of a claim that exists and uses another Server"
@@ -175,6 +176,7 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.PROBE_REPORT: Awaited("the probe to send its report of this boot", "discovery_timeout"),
     WaitFor.CLAIM_BOOT: Awaited("the machine to fetch the tenant's Ignition", "claim_boot_timeout"),
     WaitFor.FIRMWARE_RESET: Awaited("the BMC to accept the reset of BIOS or TPM", "power_timeout", "bmc_retry"),
+    WaitFor.ERASURE_WAVE: Awaited("the erasure of other adopted servers to end; `adoption.wave` at a time"),
     WaitFor.SANITIZATION: Awaited("the drives to be erased", "sanitization_timeout"),
     WaitFor.MAINTENANCE: Awaited("the maintenance to end; `timeouts.maintenance` raises an alert"),
     WaitFor.MAINTENANCE_BOOT: Awaited("the machine to fetch the Ignition of the maintenance", "claim_boot_timeout"),

@@ -114,6 +114,7 @@ class Elector:
         self._client, self._kind, self._clock, self._rng = client, kind, clock, rng
         self._suspended, self._suspended_before = suspended, suspended()
         self._deadline = float("-inf")
+        self._has_run = False
         self._version = ""
         self._seen_at = 0.0
         self._changed = asyncio.Event()
@@ -142,6 +143,7 @@ class Elector:
 
     async def run(self) -> None:
         """Stand by, lead, stop leading, and again, until cancelled. The Lease is kept then; `release` releases it."""
+        self._has_run = True
         following = asyncio.create_task(self._follower.run(), name="election/watch")
         try:
             while True:
@@ -159,8 +161,13 @@ class Elector:
             await asyncio.gather(following, return_exceptions=True)
 
     async def release(self) -> None:
-        """Release the Lease, so that a standby takes over at once; only after `run` and all work have ended."""
+        """Release the Lease, so that a standby takes over at once; only after `run` and all work have ended.
+
+        Nothing is done before the first `run`: the process never was a candidate.
+        """
         self._deadline = float("-inf")
+        if not self._has_run:
+            return
         try:
             async with asyncio.timeout(_RELEASE_WITHIN):
                 await self._release()

@@ -80,7 +80,7 @@ async def test_nothing_is_accepted_where_no_report_was_refused() -> None:
         await w.add_server()
         await w.discover()
         await operate(w, "accept-reported-interfaces")
-        await w.until_true(lambda s: not s.metadata.annotations)
+        await w.until_true(lambda s: KINDS.key("operation") not in s.metadata.annotations)
         found = await reasons(w)
     assert "NothingToAccept" in found
 

@@ -219,7 +219,7 @@ async def test_accepting_is_refused_where_nothing_is_owed() -> None:
         await asyncio.sleep(5)
         server, reasons = await w.server(), {e.reason for e in await w.events()}
     assert "NothingOwed" in reasons
-    assert (server.status.state, server.metadata.annotations) == ("Available", {})
+    assert (server.status.state, KINDS.key("operation") in server.metadata.annotations) == ("Available", False)
 
 
 async def test_a_contested_sanitization_starts_again() -> None:

@@ -11,12 +11,15 @@ from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import adoption, lost_status
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved when a claim holds the server."""
+    if (unsettled := adoption.settle_data(scope)) is not None:
+        return unsettled
     if scope.tenancy.claim_ref is not None or tenancy.holds_data(scope.tenancy):
         return scope.transition(State.CLEANUP, "data of a tenant may be on the drives; the server is being cleaned up")
     if _was_contested(scope):
@@ -47,6 +50,8 @@ async def _settle(scope: Scope) -> None:
     changes: dict[str, Any] = {}
     if labels := inventory.label_changes(scope):
         changes["metadata"] = {"labels": labels}
+    if kept := lost_status.change(scope, scope.tenancy):
+        changes["metadata"] = {**changes.get("metadata", {}), **kept}
     if scope.server.spec.boot_configuration_ref is not None:
         await probe_boot.drop(scope)
         changes["spec"] = {"bootConfigurationRef": None}

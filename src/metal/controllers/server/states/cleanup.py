@@ -11,7 +11,7 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_unfinished
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import owed_drives, recreated, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, lost_status, owed_drives, recreated, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
@@ -22,7 +22,7 @@ _ACCEPTED = "Accepted"
 async def run(scope: Scope) -> Requeue:
     """Off, erased, off again, override cleared, claim removed; then Available (Released with Retain)."""
     if sanitize.current_window(scope) is None:
-        busy = await _switch_off(scope)
+        busy = await living_claims.before_release(scope) or await _switch_off(scope)
         if busy is not None:
             return busy
     if not scope.tenancy.sanitization:
@@ -63,15 +63,16 @@ async def _release(scope: Scope) -> Requeue:
     known = scope.tenancy
     scope.set(tenancy=msgspec.structs.replace(known, boot=None, policy=""), boot_window=None, firmware_reset=None)
     if scope.server.spec.reclaim_policy == "Retain" and not recreated.is_undiscovered(scope):
-        if changes:
-            await scope.patch({"spec": changes})
+        await scope.commit()
+        await scope.patch({"metadata": lost_status.change(scope, scope.tenancy), "spec": changes})
         return scope.transition(
             State.RELEASED, "released; remove spec.serverClaimRef to make the server available again"
         )
     scope.set(tenancy=tenancy.released(scope.tenancy))
     await scope.commit()
     await probe_boot.drop(scope)
-    await scope.patch({"spec": {"serverClaimRef": None, "bootConfigurationRef": None, **changes}})
+    spec = {"serverClaimRef": None, "bootConfigurationRef": None, **changes}
+    await scope.patch({"metadata": lost_status.change(scope, scope.tenancy), "spec": spec})
     scope.deps.count_cleanup(result)
     if result == _ACCEPTED:
         return scope.transition(State.INITIAL, "sanitization failure accepted; rediscovering the server")

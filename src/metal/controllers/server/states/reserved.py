@@ -12,7 +12,7 @@ from metal.controllers.server.netboot.progress import Tenant, has_booted, is_unf
 from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import reimage, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, lost_status, reimage, sanitization_policy
 from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_tenant
 from metal.kube.controller.controller import Requeue
 
@@ -20,6 +20,8 @@ from metal.kube.controller.controller import Requeue
 async def run(scope: Scope) -> Requeue:
     """Cleanup when the claim no longer exists; else one step towards the claim's boot and power."""
     claim = await find_claim(scope)
+    if claim is None and (owned := await living_claims.before_release(scope)) is not None:
+        return owned
     if claim is None:
         return scope.transition(State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
     if scope.tenancy.uid != claim.metadata.uid:
@@ -27,9 +29,11 @@ async def run(scope: Scope) -> Requeue:
         sanitization_policy.record_policy(scope, claim)
         await scope.commit()
     sanitization_policy.record_policy(scope, claim)
+    await lost_status.keep(scope)  # before anything of the claim can reach the machine
     unverified = await record_success(scope, claim)
     if unverified is not None:
         return unverified
+    await lost_status.keep(scope)
     if not has_booted(scope):
         return await (_network_boot if claim.spec.power == PowerState.ON else _stay_off)(scope, claim)
     if requests_boot(claim, scope.tenancy.boot):

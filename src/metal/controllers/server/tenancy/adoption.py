@@ -17,8 +17,8 @@ import msgspec
 
 from metal.api.claim import ServerClaim
 from metal.api.names import OPERATION
-from metal.api.server import State
-from metal.api.tenancy import ClaimBoot
+from metal.api.server import Server, State
+from metal.api.tenancy import ClaimBoot, Data
 from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
@@ -28,14 +28,17 @@ from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 
+TRUST = "Trust"
+"""Value of `adoption.unknownData`: servers that another operator left Available are given away as they are."""
+_WAVE_POLL = 30.0
+"""Seconds until a server that waits for its wave looks again."""
+
 
 async def adopt(scope: Scope) -> Requeue | None:
     """Mark a server that another operator managed, once, before anything else is done for it."""
     if not scope.status.state or scope.status.since is not None:
         return None
-    claimed = scope.server.spec.server_claim_ref is not None
-    found = (tenancy.unknown if claimed else tenancy.clean)(scope.status.tenancy, scope.now)
-    scope.set(since=scope.now, tenancy=found)
+    scope.set(since=scope.now, tenancy=tenancy.unknown(scope.status.tenancy, scope.now))
     claim = await find_claim(scope)
     if claim is not None and _may_have_booted(scope, claim):
         booted = msgspec.structs.replace(scope.status.tenancy, boot=ClaimBoot(booted_at=scope.now))
@@ -112,6 +115,33 @@ def _hold(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue
     )
     scope.condition(ConditionType.TAKEN_OVER, False, "Undecided", text)
     return scope.wait(WaitFor.TAKEOVER_GO_AHEAD, text)
+
+
+def settle_data(scope: Scope) -> Requeue | None:
+    """Decide about the unknown data of an unclaimed server; None when it is not unknown, or is trusted."""
+    known = scope.tenancy
+    if known.data != Data.UNKNOWN or known.claim_ref is not None:
+        return None
+    if scope.settings.unknown_data == TRUST:
+        scope.set(tenancy=tenancy.accepted(known, "Accepted", scope.now))
+        message = "adoption.unknownData is Trust: what another operator left on the drives was not erased"
+        scope.condition(ConditionType.SANITIZED, False, "Trusted", message)
+        return None
+    wave = scope.settings.adoption_wave
+    others = [one for one in scope.deps.servers.items() if one.metadata.name != scope.name and _is_in_wave(one)]
+    if len(others) >= wave:
+        return scope.wait(
+            WaitFor.ERASURE_WAVE,
+            f"the erasure of {wave} other servers (adoption.wave): what another operator left on the drives is "
+            "unknown, so they are erased before a claim gets the server",
+            poll=_WAVE_POLL,
+        )
+    return scope.transition(State.CLEANUP, "what another operator left on the drives is unknown; it is erased first")
+
+
+def _is_in_wave(server: Server) -> bool:
+    found = tenancy.of(server)
+    return server.status.state == State.CLEANUP and found.claim_ref is None and tenancy.holds_data(found)
 
 
 def is_undecided(scope: Scope) -> bool:

@@ -20,6 +20,7 @@ operation=accept-owed-sanitization (`accept`), which the evidence keeps.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
@@ -37,7 +38,7 @@ from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import firmware, owed_drives
+from metal.controllers.server.tenancy import firmware, living_claims, owed_drives
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.evidence import record
 from metal.evidence.progress import progress
@@ -60,9 +61,10 @@ async def run(scope: Scope) -> Requeue | None:
     if window is None or window.phase not in _UNDER_WAY:
         if await find_claim(scope) is not None:
             return scope.transition(State.RESERVED, "the claim exists; its data is not erased", warning=True)
+        if (owned := await living_claims.before_erasure(scope)) is not None:
+            return owned
         if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
             return problem
-    scope.set(tenancy=tenancy.erasing(scope.tenancy, scope.now))
     config = probe_boot.find(scope)
     if config is None:
         return _begin_again(scope)
@@ -132,6 +134,8 @@ async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: Sanitiz
         unready = await_config(scope, config)
         if unready is not None:
             return unready
+    if tenancy.holds_data(scope.tenancy):
+        scope.set(tenancy=tenancy.erasing(scope.tenancy, scope.now))
     before, limit = scope.status.boot_window, timeout(scope, evidence)
     busy = await boot.network_boot(
         scope, config, Purpose.SANITIZATION, timeout=limit, begin_within=scope.settings.discovery_timeout
@@ -245,7 +249,17 @@ async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = ""
 
 def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Verdict:
     report = evidence.status
-    return judge(evidence.spec.policy, scope.status.drives, report.drives, volumes=report.volumes, late=late)
+    verdict = judge(evidence.spec.policy, scope.status.drives, report.drives, volumes=report.volumes, late=late)
+    return verdict if verdict.owed or verdict.drives else _without_drives(scope, verdict)
+
+
+def _without_drives(scope: Scope, verdict: Verdict) -> Verdict:
+    """Never "no drives" while the BMC lists one, not even one without a serial number."""
+    here = [d for storage in scope.status.storages for d in storage.drives if d.state != "Absent"]
+    if not here:
+        return verdict
+    names = ", ".join(d.serial_number or d.name or "without name" for d in here)[:500]
+    return replace(verdict, owed=(f"status.storages lists drives ({names}), and the probe reported none",))
 
 
 def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
@@ -273,7 +287,8 @@ def _report_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdic
     )
     message += f"(SanitizationEvidence {evidence.metadata.name})"
     scope.condition(ConditionType.SANITIZED, True, verdict.reached, message)
-    scope.set(tenancy=tenancy.erased(scope.tenancy, verdict.reached, scope.now), drives=verdict.drives)
+    begun = tenancy.erasing(scope.tenancy, scope.now)
+    scope.set(tenancy=tenancy.erased(begun, verdict.reached, scope.now), drives=verdict.drives)
     scope.record_event("Sanitized", message)
 
 

@@ -1,0 +1,205 @@
+"""The roles for people and programs of a site: operator, tenant and auditor, each an aggregated ClusterRole.
+
+An aggregated ClusterRole collects the rules of all ClusterRoles with its label, so a distribution adds rules for kinds
+of its own without changing ours.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from metal.api.kinds import Kinds
+from metal.api.meta import Kind
+
+READ = ["get", "list", "watch"]
+WRITE = ["create", "delete", "deletecollection", "patch", "update"]
+NAMES = ("site-operator", "tenant", "auditor")
+_API = "rbac.authorization.k8s.io"
+
+Obj = dict[str, Any]
+
+
+def rules(kinds: Kinds) -> dict[str, list[Obj]]:
+    """The rules of each role, by its name."""
+    read: list[Kind[Any]] = [
+        kinds.endpoint, kinds.bmc, kinds.server, kinds.claim, kinds.maintenance, kinds.boot_config,
+        kinds.readiness_rule, kinds.evidence, kinds.ipxe,
+    ]  # fmt: skip
+    owned: list[Kind[Any]] = [
+        kinds.endpoint,
+        kinds.bmc,
+        kinds.bmc_secret,
+        kinds.server,
+        kinds.maintenance,
+        kinds.readiness_rule,
+    ]
+    events = {"apiGroups": [""], "resources": ["events"], "verbs": READ}
+    return {
+        "site-operator": [*_rules(owned, [*READ, *WRITE]), *_rules([k for k in read if k not in owned], READ), events],
+        "tenant": [
+            *_rules([kinds.claim], [*READ, *WRITE]), *_rules([kinds.boot_config, kinds.maintenance], READ), events,
+        ],
+        "auditor": [*_rules(read, READ), events],
+    }  # fmt: skip
+
+
+def home_rules() -> list[Obj]:
+    """What an auditor needs in the manager's namespace to verify evidence."""
+    return [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]
+
+
+def label(kinds: Kinds, role: str) -> str:
+    """The label of ClusterRoles whose rules the role collects."""
+    return kinds.key(f"aggregate-to-{role}")
+
+
+def documents(kinds: Kinds, prefix: str, namespace: str) -> list[Obj]:
+    """The roles as objects; they are bound to nobody."""
+    found: list[Obj] = []
+    for role, own in rules(kinds).items():
+        selector = {"matchLabels": {label(kinds, role): "true"}}
+        # Without `rules`, which the control plane owns: a second server-side apply would conflict.
+        head = _head("ClusterRole", {"name": f"{prefix}-{role}"})
+        found.append({**head, "aggregationRule": {"clusterRoleSelectors": [selector]}})
+        meta = {"name": f"{prefix}-{role}-rules", "labels": {label(kinds, role): "true"}}
+        found.append({**_head("ClusterRole", meta), "rules": own})
+    meta = {"name": f"{prefix}-auditor", "namespace": namespace}
+    return [*found, {**_head("Role", meta), "rules": home_rules()}]
+
+
+def _head(kind: str, metadata: Obj) -> Obj:
+    return {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": metadata}
+
+
+def _rules(kinds: list[Kind[Any]], verbs: list[str]) -> list[Obj]:
+    """One rule for each API group."""
+    groups = sorted({kind.group for kind in kinds})
+    return [
+        {"apiGroups": [group], "resources": sorted(k.plural for k in kinds if k.group == group), "verbs": sorted(verbs)}
+        for group in groups
+    ]
+
+
+_ROLES_TEXT = """
+## Roles for a site
+
+`config/rbac/site_roles.yaml` and the chart have three aggregated ClusterRoles, which are bound to nobody. Bind them:
+
+    kubectl create clusterrolebinding operators --clusterrole metal-operator-site-operator --group operators
+    kubectl -n team-a create rolebinding tenants --clusterrole metal-operator-tenant --group team-a
+    kubectl create clusterrolebinding auditors --clusterrole metal-operator-auditor --group auditors
+    kubectl -n metal-system create rolebinding auditors --role metal-operator-auditor --group auditors
+
+A ClusterRole with the label `metal.ironcore.dev/aggregate-to-tenant: "true"` (or `-site-operator`, `-auditor`) adds its
+rules. To give ServerClaims to everyone who may edit a namespace, label `metal-operator-tenant-rules` with
+`rbac.authorization.k8s.io/aggregate-to-edit=true`.
+
+| role | may | binding |
+|---|---|---|
+"""
+_RIGHTS_TEXT = """
+## Rights that amount to administration
+
+An account with one of these rights can take over machines, read secrets of tenants, or hide what happened. Give them to
+administrators only.
+
+| right | what it allows |
+|---|---|
+"""
+_ROLES = (
+    (
+        "`metal-operator-site-operator`",
+        ("manage Endpoints, BMCs, BMCSecrets, Servers, ServerMaintenances and ServerReadinessRules; read "
+         "the rest. It is an administrator of all machines"),
+        "ClusterRoleBinding",
+    ),
+    (
+        "`metal-operator-tenant`",
+        "manage ServerClaims of its namespace; read its boot configurations and maintenances",
+        "RoleBinding in each namespace",
+    ),
+    (
+        "`metal-operator-auditor`",
+        ("read all kinds except BMCSecrets; in the manager's namespace the ConfigMaps that `metalctl "
+         "evidence verify` needs"),
+        "ClusterRoleBinding, and a RoleBinding of the Role of this name",
+    ),
+)  # fmt: skip
+"""Role, what it may, how it is bound."""
+_RIGHTS = (
+    (
+        "`create`, `patch` on `bmcs`",
+        ("have the credentials of a BMCSecret that allows this BMC, or of an unbound one, sent to an "
+         "address of one's choice, without verification (`spec.tls`); approve enrolments. "
+         "`enrolment.networks` and `allowedBMCs` limit it"),
+    ),
+    (
+        "`get`, `list`, `watch`, `patch`, `update` on `bmcsecrets`",
+        "read the passwords of BMCs (a patch returns the object), and with them everything",
+    ),
+    (
+        "`create`, `patch` on `servers`",
+        ("reboot and power machines, bind a server to a claim, release or park it, accept data that was "
+         "not erased, contact a BMC with `spec.bmc`"),
+    ),
+    (
+        "`patch` on any `status` of these kinds",
+        "boot windows, pins, tenancy and owed data are kept in status",
+    ),
+    (
+        "`create`, `patch` on `endpoints`",
+        ("decide which address counts as that of a machine or a BMC: boot scripts, Ignition and passwords "
+         "are sent there. The account of the DHCP hook has this right"),
+    ),
+    (
+        "`create` on `servermaintenances` in a namespace that may enforce them",
+        ("boot any image on any machine. In other namespaces: on machines without a claim, and on claimed "
+         "ones after the owner's approval, which covers all pending maintenances"),
+    ),
+    (
+        "`create`, `patch` on `serverbootconfigurations`, `ipxebootconfigs`",
+        "change what a machine boots",
+    ),
+    (
+        "`patch` on `serverclaims` of another namespace",
+        "boot another image on its machine, approve maintenances; `delete` erases it",
+    ),
+    (
+        "`delete`, `patch` on `sanitizationevidences`",
+        ("hide that data was not erased, or have a machine with a tenant's data discovered as new. "
+         "`metalctl evidence verify` finds it"),
+    ),
+    (
+        "`secrets` in the manager's namespace",
+        "sign evidence, add authorities for BMCs; read Ignition of the probe",
+    ),
+    (
+        "`configmaps` in the manager's namespace",
+        "change reports, keys and heads of evidence, pause the managers",
+    ),
+    (
+        "`leases` in the manager's namespace",
+        "stop the managers, or have two act",
+    ),
+    (
+        "`secrets` in a tenant's namespace",
+        "read its Ignition",
+    ),
+    (
+        "`serverreadinessrules`",
+        "taint all servers, so that no claim is bound",
+    ),
+    (
+        "`pods/exec`, `pods` and `deployments` in the manager's namespace; `customresourcedefinitions`",
+        "act as the manager; remove fields and validation of all kinds",
+    ),
+)  # fmt: skip
+"""Right, and what its holder can do."""
+
+
+def page() -> str:
+    """The part of docs/rbac.md about these roles, and about rights that amount to administration."""
+    return f"{_ROLES_TEXT}{_table(_ROLES)}{_RIGHTS_TEXT}{_table(_RIGHTS)}"
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
