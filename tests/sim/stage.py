@@ -107,14 +107,18 @@ class Stage(RuleBasedStateMachine):
     def nothing_is_violated(self) -> None:
         """All invariants hold over the whole history."""
         if self.started:
-            self.world.check()
+            self.judge()
+
+    def judge(self) -> None:
+        """Check the invariants that hold for this machine's rules. Raises InvariantViolation."""
+        self.world.check()
 
     def teardown(self) -> None:
         """Wait for rest, and stop everything."""
         try:
             if self.started:
                 self.run(self._settle())
-                self.world.check()
+                self.judge()
         finally:
             if self.started:
                 self.run(self._end())
@@ -131,8 +135,9 @@ class Stage(RuleBasedStateMachine):
         """Remove the faults, and do what each state requests from an administrator. Raises Restless."""
         await asyncio.gather(*self.background)
         self.world.shaky.trouble = Trouble()
-        for fault in self.machine.faults.active:
-            self.machine.faults.switch(fault, False)
+        for machine in self.world.fleet.machines:
+            for fault in machine.faults.active:
+                machine.faults.switch(fault, False)
         await self._let_go()
         end = self.loop.time() + PATIENCE
         while problem := await self._unrest():

@@ -13,6 +13,7 @@ from metal.sim.invariants.binding import check_eligible, check_kept, check_ready
 from metal.sim.invariants.claims import check_one_claim, check_one_network_boot, check_untouched
 from metal.sim.invariants.data import check_disks_are_clean, check_sanitized
 from metal.sim.invariants.identity import check_discovered, check_one_machine, check_strangers
+from metal.sim.invariants.physical import check_physical
 from metal.sim.invariants.power import check_power_after_configuration
 from metal.sim.invariants.secrets import check_secrets
 from metal.sim.invariants.thrift import check_attempts, check_bounded
@@ -36,6 +37,7 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_strangers,
     check_bounded,
     check_attempts,
+    check_physical,
 )
 """All checks that need only a history."""
 
@@ -53,6 +55,7 @@ __all__ = [
     "check_one_claim",
     "check_one_machine",
     "check_one_network_boot",
+    "check_physical",
     "check_power_after_configuration",
     "check_ready",
     "check_sanitized",

@@ -166,7 +166,7 @@ class Firmware:
             machine.state.bios.tpm = system.ignition or system.image
         machine.note(
             "os", kind=system.kind, image=system.image, ignition=system.ignition, source="network",
-            **({"hostname": system.hostname} if system.hostname else {}),
+            drives=self._serials(), **({"hostname": system.hostname} if system.hostname else {}),
         )  # fmt: skip
 
     async def _run(self, system: OS) -> None:
@@ -220,4 +220,9 @@ class Firmware:
         machine.state.netbooting = False
         if disk.marker:
             machine.state.os = OS(kind="disk", image=disk.image, ignition=disk.marker)
-        machine.note("os", kind="disk" if disk.marker else "none", image=disk.image, source="disk")
+        kind = "disk" if disk.marker else "none"
+        machine.note("os", kind=kind, image=disk.image, source="disk", drives=self._serials())
+
+    def _serials(self) -> list[str]:
+        """Serial numbers of the drives in the machine; the first one has the tenant's system."""
+        return [disk.serial for disk in self._machine.hardware.disks]

@@ -88,7 +88,8 @@ class Eraser:
             drive.update({"result": "Succeeded", "class": reached})
             if is_first:
                 machine.state.disk = Disk()
-            machine.note("disk", drive=drive["name"], erased=method, first=is_first)
+            serial = drive["serialNumber"]
+            machine.note("disk", drive=drive["name"], serial=serial, erased=method, first=is_first)
 
     async def _send_final(self) -> None:
         """Sends the final report until it is accepted or refused."""

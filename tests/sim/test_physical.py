@@ -1,0 +1,90 @@
+"""The invariants over machines and drives detect each history that violates them, and accept a correct one."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from metal.api.claim import ServerClaim, ServerClaimSpec
+from metal.api.common import LocalRef
+from metal.api.meta import ObjectMeta
+from metal.api.server import Server, ServerSpec
+from metal.controllers.server.tenancy import owed_drives
+from metal.sim.history import History
+from metal.sim.invariants import InvariantViolation, check_physical
+from tests.sim.plane import KINDS
+
+M1, M2 = "11121314-2223-3334-4444-555555555555", "99999999-2222-3333-4444-555555555555"
+NEW = "77777777-2222-3333-4444-555555555555"
+
+
+class Story:
+    """Writes a history with one entry every two minutes, more than a reconcile takes."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.history = History(lambda: self.now)
+
+    def claim(self, name: str = "c1", power: str = "On", *, gone: bool = False, generation: int = 0) -> "Story":
+        self.now += timedelta(minutes=2)
+        meta = ObjectMeta(name=name, namespace="default", uid=f"uid-{name}")
+        spec = ServerClaimSpec(power=power, boot_generation=generation, ignition_secret_ref=LocalRef(name=name))
+        self.history.changed("ServerClaim", "default", name, None if gone else ServerClaim(metadata=meta, spec=spec))
+        return self
+
+    def machine(self, what: str, machine: str = M1, **details: object) -> "Story":
+        self.now += timedelta(minutes=2)
+        self.history.happened(machine, what, **details)
+        return self
+
+    def boots(self, host: str = "c1", machine: str = M1, drive: str = "d1") -> "Story":
+        return self.machine("os", machine, kind="tenant", source="network", hostname=host, drives=[drive])
+
+    def reset(self, machine: str = M1) -> "Story":
+        return self.machine("reset", machine, type="GracefulShutdown", power="On")
+
+    def erases(self, drive: str = "d1", machine: str = M1) -> "Story":
+        return self.machine("disk", machine, serial=drive, erased="Clear", first=True)
+
+    def operates(self, word: str, machine: str = M1) -> "Story":
+        meta = ObjectMeta(name="s1", annotations={KINDS.key("operation"): word})
+        self.history.changed("Server", "", "s1", Server(metadata=meta, spec=ServerSpec(system_uuid=machine)))
+        return self
+
+
+def tenant() -> Story:
+    """The system of claim c1 runs on the first machine, and a second claim exists."""
+    return Story().claim().claim("c2").boots()
+
+
+GOOD = {
+    "powered off for its claim": tenant().claim(power="Off").reset(),
+    "booted again for its claim": tenant().claim(generation=1).reset().boots(),
+    "erased for the next tenant": tenant().claim(gone=True).reset().erases().boots("c2"),
+    "off after the claim": tenant().claim(gone=True).reset(),
+    "another machine": tenant().boots("c2", M2, "d2").reset(NEW),
+    "accepted by an administrator": tenant().claim(gone=True).operates(owed_drives.ACCEPT).boots("c2"),
+    "new mainboard and other drives": tenant().machine("drives", serials=["d9"]).machine("mainboard", becomes=NEW)
+    .boots("c2", NEW, "d9"),
+}  # fmt: skip
+BAD = {
+    "start.* on a machine of claim c1, which exists": tenant().erases("d2").boots("c2", drive="d2"),
+    "drive d1 has data of claim c1, which is deleted": tenant().claim(gone=True).boots("c2"),
+    "drive d1 has data of claim c1, which exists": tenant().machine("drives", M2, serials=["d1"]).boots("c2", M2),
+    "GracefulShutdown reached a machine that runs the system of claim c1": tenant().reset(),
+    "GracefulShutdown reached .* c1": tenant().machine("mainboard", becomes=NEW)
+    .machine("os", NEW, kind="disk", source="disk", drives=["d1"]).reset(NEW),
+    "drive d1 with data of claim c1, which exists, was erased": tenant().erases(machine=M2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", GOOD.values(), ids=GOOD)
+def test_a_correct_history_is_accepted(story: Story) -> None:
+    """A machine follows its claim, is erased after it, and is free when nothing identifies it any more."""
+    check_physical(story.history)
+
+
+@pytest.mark.parametrize(("text", "story"), BAD.items(), ids=BAD)
+def test_a_violation_is_detected(text: str, story: Story) -> None:
+    """The exception says which claim lost its machine, its data or its power."""
+    with pytest.raises(InvariantViolation, match=text):
+        check_physical(story.history)
