@@ -95,7 +95,7 @@ def takes_the_report_of_a_former_boot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(boot_window, "_require_token", lambda *_: None)
 
 
-@bug(stories.deaf_system, "is Cleanup and On|is Error and On|which is gone")
+@bug(stories.deaf_system, "is Cleanup and On|is Error and On|which is gone|resets within a minute")
 def asks_gracefully_and_never_cuts_power(patch: pytest.MonkeyPatch) -> None:
     """W15: an operating system that ignores the request blocks the server for ever."""
 

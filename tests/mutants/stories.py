@@ -333,3 +333,38 @@ async def named_early(world: Plane) -> None:
     await asyncio.sleep(10)
     await world.add_claim(serverRef={"name": name})
     await asyncio.sleep(600)
+
+
+async def rejected_power_on(world: Plane) -> None:
+    """A BMC answers reads and rejects changes for more than an hour; then it is repaired, and a retry requested."""
+    machine = await discovered(world)
+    machine.faults.rejects_writes = True
+    await world.add_claim()
+    await asyncio.sleep(5000)
+    machine.faults.rejects_writes = False
+    with suppress(ApiError):
+        await change_server(world, machine, {"metadata": {"annotations": {KINDS.key("operation"): "retry"}}})
+    await asyncio.sleep(900)
+
+
+async def outage_between_boots(world: Plane) -> None:
+    """A network boot fails, and before the next one the BMC does not answer until the server is in Error."""
+    machine = await discovered(world)
+    machine.faults.drops_override = True
+    await world.add_claim()
+    await world.until(lambda servers: servers[0].status.boot_attempts == 1, what="a failed network boot")
+    machine.faults.dead = True
+    machine.faults.drops_override = False
+    await asyncio.sleep(1500)
+    machine.faults.dead = False
+    await asyncio.sleep(600)
+
+
+async def host_in_post(world: Plane) -> None:
+    """A machine is in POST when a claim boots it, so that its BMC rejects the boot override for three minutes."""
+    machine = await discovered(world)
+    machine.faults.in_post = True
+    await world.add_claim()
+    await asyncio.sleep(180)
+    machine.faults.in_post = False
+    await asyncio.sleep(300)

@@ -3,7 +3,7 @@
 import pytest
 
 from metal.sim.invariants import InvariantViolation
-from tests.mutants import stories
+from tests.mutants import bmc_bugs, stories
 from tests.mutants.bugs import BUGS, Bug
 from tests.mutants.stories import PATIENCE, Restless, Story, at_rest
 from tests.sim.plane import plane
@@ -38,3 +38,4 @@ def test_there_are_as_many_bugs_as_were_promised() -> None:
     assert len({bug.name for bug in BUGS}) >= 25
     assert all(bug.switch.__doc__ for bug in BUGS)
     assert stories.__doc__
+    assert any(bug.switch.__module__ == bmc_bugs.__name__ for bug in BUGS)

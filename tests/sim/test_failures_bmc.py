@@ -146,7 +146,7 @@ ROWS = (
     *at("claim", "hangs", **away("Timeout", MUTE)),
     Row("hangs until it is restarted", "tenant", "BMC", "BMC: Reset=True AutoResetting, BMC: Event TryingSSH, "
         "BMC: Reset=False ResetComplete, BMCReachable=False Timeout, Event Timeout, Error BMCTimeout", minutes=40,
-        inject=HANGS, end=End.RECOVERS, config={"bmc": BMCOptions(auto_reset=True)}, message=MUTE),
+        inject=HANGS, end=End.RECOVERS, config={"bmc": BMCOptions(auto_reset=True, reset_after=1200.0)}, message=MUTE),
     Row("wrong_password", "enrolment", end=LATER, **unborn("AuthenticationFailed", REJECTED)),
     *at("claim tenant", "wrong_password", end=BMC, **away("AuthenticationFailed", REFUSED)),
     Row("http_401", "enrolment", end=LATER, **unborn("AuthenticationFailed", REJECTED)),
@@ -158,16 +158,16 @@ ROWS = (
         "BMCReachable=False ServiceUnavailable, Event ServiceUnavailable", end=DONE),
     *at("claim", "rejects_writes", reports=REJECTS, **REJECTED_WRITES),
     *at("release", "rejects_writes", reports=f"{REJECTS}, Event ForcedOff", **REJECTED_WRITES),
-    *at("claim", "in_post", wait="BMCBusy", minutes=10, message="while the computer system BIOS is in POST",
+    *at("claim", "in_post", wait="BMCBusy", minutes=8, message="while the computer system BIOS is in POST",
         reports="BMCOperational=False ServiceUnavailable, Event ServiceUnavailable, Event Succeeded"),
     *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=RESTART, reports=RESTARTS,
         minutes=5, options={"bmc_reset": 150.0}),
     *at("enrolment claim release erasure", "restarts", reports=RESTARTS, minutes=5, end=DONE),
     *at("enrolment claim", "restarts_first", wait="PowerOn", reports="BMCReachable=False ConnectionFailed, "
-        "Event ConnectionFailed, Error PowerOnTimeout", end=SERVER, minutes=20, config={"timeouts": Timeouts()},
+        "Event ConnectionFailed, Error PowerOnTimeout", end=SERVER, minutes=30, config={"timeouts": Timeouts()},
         message=ON),
     Row("restarts_first", "release", "PowerOff", "BMCReachable=False ConnectionFailed, Event ConnectionFailed, "
-        "Event ForcedOff, Error PowerOffTimeout", end=SERVER, message=OFF),
+        "Event ForcedOff, Error PowerOffTimeout", end=SERVER, minutes=30, message=OFF),
     *at("enrolment claim", "slow", wait="PowerOn", end=DONE),
     *at("release", "stale_power", wait="PowerOff", options={"stale": 60.0}, end=DONE),
     *at("claim", "ignores_once", reports="BootOverrideCleared=True Cleared", end=DONE, also=_override_is_off),
@@ -180,7 +180,7 @@ ROWS = (
         message=OFF),
     *attempts("lies_power", "enrolment ProbeReport, claim ClaimBoot, release Sanitization", message=OPEN),
     *at("claim", "loses_events", reports="BMC: Events=False EventsStopped, BMC: Event EventsStopped", end=DONE,
-        config={"listen": Listen(events="192.0.2.100:10001")}, message="no event for 900 s"),
+        config={"listen": Listen(events="192.0.2.100:10001")}, minutes=20, message="no event for 900 s"),
     *at("claim tenant", "two BMCs have exchanged addresses", wait="BMC", reports="BMCReachable=False WrongSystem, "
         "Event WrongSystem, Error BMCWrongSystem, BMC: Ready=False ManagerNotFound, BMC: Event ManagerNotFound",
         machines=2, inject=SWAPPED, also=_no_machine_is_reset,

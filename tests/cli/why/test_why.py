@@ -15,7 +15,7 @@ from metal.api.boot_window import BootWindow
 from metal.api.claim import ServerClaim, ServerClaimSpec, ServerClaimStatus
 from metal.api.common import LabelSelector, LabelSelectorRequirement, LocalRef, ObjectRef, Taint
 from metal.api.meta import Condition, ObjectMeta
-from metal.api.server import Failure, Server, ServerSpec, ServerStatus, State, Wait
+from metal.api.server import FailingOperation, Failure, Server, ServerSpec, ServerStatus, State, Wait
 from metal.api.tenancy import ClaimBoot, Tenancy
 from metal.bmc import errors as bmc_errors
 from metal.bmc.errors import BMCError
@@ -166,6 +166,52 @@ def test_a_failure_is_explained_once_with_a_way_out() -> None:
     assert "It failed in Reserved, BMCAuthenticationFailed" in text(explanation)
     assert explanation.advice[0] == "correct the BMCSecret"
     assert explanation.advice[1].endswith("metalctl retry s1")
+
+
+def _power_on(message: str) -> FailingOperation:
+    return FailingOperation(
+        operation="power-on", reason="InternalServerError", message=message, count=4, first_failed_at=minutes(-7),
+        last_failed_at=minutes(-1), retry_at=minutes(1),
+    )  # fmt: skip
+
+
+def test_operations_on_the_bmc_that_fail_are_listed_with_their_next_attempt() -> None:
+    """Each has its count, its times and its message, which is printed once; JSON has all fields."""
+    operational = Condition(
+        type="BMCOperational", status="False", reason="InternalServerError", message="power-on failed: it is broken"
+    )
+    led = FailingOperation(operation="set-indicator-led", reason="Timeout", message="no answer.", count=1)
+    found = server(
+        state="Reserved", conditions=(operational,), failing_operations=(_power_on("it is broken"), led),
+        waiting_for="power-on to succeed: it is broken", wait=Wait(for_="BMCOperation", since=minutes(-7)),
+    )  # fmt: skip
+    explanation = of_server.explain(found, [], KINDS, NOW)
+    assert explanation.tried == [
+        "The operation power-on failed 4 times, first 7m ago, last 60s ago (InternalServerError); it is not requested "
+        "again before 12:01:00 UTC (in 1m0s).",
+        "The operation set-indicator-led failed once, first at an unknown time, last at an unknown time (Timeout): "
+        "no answer.",
+    ]
+    assert text(explanation).count("it is broken") == 1
+    listed = explanation.as_json()["failingOperations"]
+    assert [(one["operation"], one["count"], one["retryAt"]) for one in listed] == [
+        ("power-on", 4, "2026-01-01T12:01:00Z"), ("set-indicator-led", 1, None),
+    ]  # fmt: skip
+
+
+def test_a_server_in_error_names_the_operation_that_failed() -> None:
+    """The failure has the message, so that the list of attempts does not repeat it; JSON names the operation."""
+    failure = Failure(
+        state="Reserved", operation="power-on", reason="BMCInternalServerError", message="power-on failed: it is broken"
+    )
+    found = server(
+        state="Error", failure=failure, failing_operations=(_power_on("it is broken"),), wait=Wait(for_="Repair"),
+        waiting_for="BMCInternalServerError: power-on failed: it is broken",
+    )  # fmt: skip
+    explanation = of_server.explain(found, [], KINDS, NOW)
+    assert text(explanation).count("it is broken") == 1
+    assert "The operation power-on failed 4 times" in text(explanation)
+    assert explanation.as_json()["failure"]["operation"] == "power-on"
 
 
 @pytest.mark.parametrize(

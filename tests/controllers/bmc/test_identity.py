@@ -1,6 +1,7 @@
 """One machine gets one Server, however many BMC objects, byte orders and managers there are."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -191,18 +192,26 @@ async def test_an_unstarted_duplicate_of_enrolment_is_removed_again() -> None:
     assert condition(said, "Enrolled").reason == "DuplicateSystem"
 
 
-async def test_a_hand_named_server_whose_system_is_gone_says_so() -> None:
-    """Its name tells nothing about its number."""
+@pytest.mark.parametrize("spelling", [str.lower, str.upper])
+async def test_a_hand_named_server_whose_system_is_gone_says_so(spelling: Callable[[str], str]) -> None:
+    """Its name tells nothing about its number, and its UUID may be in upper case; it says when the system is back."""
     async with rack(interval=10.0) as r:
         bmc = r.plug(1, present=(system(1), system(2)))
-        spec = {"systemUUID": uuid(1).lower(), "bmcRef": {"name": "b1"}}
+        spec = {"systemUUID": spelling(uuid(1)), "bmcRef": {"name": "b1"}}
         await r.user.create(KINDS.server, {"metadata": {"name": "my-server"}, "spec": spec})
         await r.add_bmc(1)
         await asyncio.sleep(5)
         bmc.present = (system(2),)
         await asyncio.sleep(30)
-        server = await r.server("my-server")
+        server, said, events = await r.server("my-server"), await r.bmc(), await r.events()
+        bmc.present = (system(1), system(2))
+        await asyncio.sleep(13)
+        back, servers = await r.server("my-server"), await r.servers()
     assert condition(server, "SystemPresent").reason == "SystemGone"
+    assert condition(said, "Enrolled").reason == "SystemGone"
+    assert events.count(("my-server", "SystemGone")) == 1
+    assert condition(back, "SystemPresent").status == "True"
+    assert sorted(servers) == ["b1-system-0", "my-server"]
 
 
 async def test_a_lease_is_created_once() -> None:

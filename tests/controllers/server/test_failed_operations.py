@@ -287,3 +287,53 @@ async def test_after_the_address_changed_nothing_is_believed_of_the_former_machi
         await asyncio.sleep(60)
     assert other.writes() == []
     assert server.status.state == "Cleanup"
+
+
+async def test_a_clock_that_is_set_back_neither_moves_the_deadline_nor_ends_the_pauses() -> None:
+    """One hour back: no more requests than otherwise, and Error comes at most one pause later than otherwise."""
+    async with world() as w:
+        await _claimed_with_broken_power_on(w)
+        await asyncio.sleep(400)
+        before = (await w.server()).status.failing_operations[0]
+        w.clock.adjust(-3600)
+        await asyncio.sleep(100)
+        after = (await w.server()).status.failing_operations[0]
+        failed = await w.until("Error", within=900 - 500 + 120)
+        asked = w.bmc.calls.count("power_on")
+    assert before.first_failed_at is not None
+    assert after.first_failed_at is not None
+    assert (before.first_failed_at - after.first_failed_at).total_seconds() > 3600 - 120
+    assert failed.status.failure is not None
+    assert failed.status.failure.operation == "power-on"
+    assert asked <= 14
+
+
+@pytest.mark.behaviour(
+    "Server: errors and deletion",
+    "A BMC that does not answer at the deadline of a power change delays its end once, not for ever.",
+)
+async def test_a_bmc_that_disappears_at_each_deadline_delays_the_end_of_a_power_change_once() -> None:
+    """The BMC accepts power-on, nothing happens, and it does not answer for half a minute at the end of each period."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        w.bmc.ignores_power = True
+        await w.add_claim()
+        await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
+        await w.settle()
+        await w.config_ready("c1", "default")
+        begun = (await w.until_true(lambda s: s.status.power_request is not None)).status.power_request
+        outages = 0
+        while (request := (await w.server()).status.power_request) is not None and outages < 5:
+            assert request.deadline is not None
+            await asyncio.sleep((request.deadline - w.clock()).total_seconds() - 5)
+            w.bmc.failure, outages = BMCTimeout("no answer"), outages + 1
+            await asyncio.sleep(35)
+            w.bmc.failure = None
+            await asyncio.sleep(60)
+        failed = await w.server()
+    assert begun is not None
+    assert begun.requested_at is not None
+    assert outages == 2
+    assert failed.status.failure is not None
+    assert failed.status.failure.reason == "PowerOnTimeout"

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from metal.api.meta import Condition
+from metal.bmc.errors import BMCServerError
 from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, ServerError
 from metal.kube.meta.conditions import find
 from tests.controllers.world import World, world
@@ -71,6 +72,21 @@ async def test_what_the_pass_learned_is_kept() -> None:
     assert server.status.power_state == "Off"
     assert server.status.manufacturer == "Contoso"
     assert server.status.observed_generation < server.metadata.generation or server.status.state == "Initial"
+
+
+async def test_an_operation_on_the_bmc_that_succeeded_is_recorded_although_the_pass_was_refused() -> None:
+    """The inventory could not be read, then it can; the API refuses the step after it."""
+    async with world() as w:
+        w.bmc.refuses["inventory"] = BMCServerError("500")
+        w.tap.trap = _refuse("apply Secret", QUOTA)
+        await w.add_server()
+        before = await w.until_true(lambda s: bool(s.status.failing_operations))
+        w.bmc.refuses.clear()
+        after = await w.until_true(lambda s: not s.status.failing_operations, within=120)
+    assert [known.operation for known in before.status.failing_operations] == ["read-inventory"]
+    said = _reconciled(after.status.conditions)
+    assert said is not None
+    assert said.status == "False"
 
 
 async def test_a_step_that_was_refused_is_repeated_until_it_succeeds() -> None:

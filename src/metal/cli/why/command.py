@@ -35,7 +35,7 @@ async def command(ctx: CommandContext, what: tuple[str, ...], manager_namespace:
 
     For a claim without a server, also count the servers that do not fit, with an example and the required change for
     each reason. With -o json: a list of objects with subject, doing, wait {name, text, since, until}, tried, events,
-    advice and parts.
+    advice and parts; for a server also failingOperations, the operations on its BMC that fail.
     """
     paused = await _paused(ctx, manager_namespace)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from metal.api.boot_window import BootWindow
 from metal.api.kinds import Kinds
 from metal.api.names import OPERATION
-from metal.api.server import PowerRequest, Server, State
+from metal.api.server import FailingOperation, PowerRequest, Server, State
 from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import FAILURES, WAITS, Advice
 from metal.cli.why.explanation import Explanation, ago, deadline, stamp
@@ -15,7 +15,7 @@ from metal.controllers.server.finalize import IGNORE
 from metal.controllers.server.reasons import ConditionType
 from metal.machine import tenancy
 
-_EXPLAINED_ELSEWHERE = ("Ready", "Sanitized", "DriveOwed")
+_EXPLAINED_ELSEWHERE = ("Ready", "Sanitized", "DriveOwed", ConditionType.BMC_OPERATIONAL)
 """Conditions whose content other sentences have."""
 
 
@@ -94,6 +94,7 @@ def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
         explanation.tried.append(_boot(status.boot_window, now))
     if status.power_request is not None:
         explanation.tried.append(_power(status.power_request, now))
+    _failing(explanation, server, now)
     boot = tenancy.of(server).boot
     if boot is not None and boot.booted_at is not None:
         explanation.tried.append(f"The claim's image {boot.image or '(unknown)'} booted {ago(boot.booted_at, now)}.")
@@ -101,6 +102,33 @@ def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
             explanation.doing.append(
                 f"The claim requests another network boot (bootGeneration {boot.requested_generation})."
             )
+
+
+def _failing(explanation: Explanation, server: Server, now: datetime) -> None:
+    status = server.status
+    said = f"{status.waiting_for} {status.failure.message if status.failure else ''}"
+    for known in status.failing_operations:
+        explanation.tried.append(_attempts(known, now, has_message=known.message not in said))
+    if status.failing_operations:
+        explanation.facts["failingOperations"] = [
+            {
+                "operation": known.operation, "reason": known.reason, "message": known.message, "count": known.count,
+                "firstFailedAt": stamp(known.first_failed_at), "lastFailedAt": stamp(known.last_failed_at),
+                "retryAt": stamp(known.retry_at),
+            }
+            for known in status.failing_operations
+        ]  # fmt: skip
+
+
+def _attempts(known: FailingOperation, now: datetime, *, has_message: bool) -> str:
+    times = "once" if known.count == 1 else f"{known.count} times"
+    text = f"The operation {known.operation} failed {times}, first {ago(known.first_failed_at, now)}, last "
+    text += f"{ago(known.last_failed_at, now)} ({known.reason})"
+    if has_message:
+        text += f": {known.message.rstrip('.')}"
+    if known.retry_at is not None and known.retry_at > now:
+        text += f"; it is not requested again {deadline(known.retry_at, now).replace('until', 'before', 1)}"
+    return f"{text}."
 
 
 def _boot(window: BootWindow, now: datetime) -> str:
@@ -128,7 +156,9 @@ def _failure(explanation: Explanation, server: Server) -> None:
         return
     where = f" in {failure.state}" if failure.state else ""
     explanation.doing.append(f"It failed{where}, {failure.reason}: {failure.message}.")
-    explanation.facts["failure"] = {"state": failure.state, "reason": failure.reason, "message": failure.message}
+    explanation.facts["failure"] = {
+        "state": failure.state, "operation": failure.operation, "reason": failure.reason, "message": failure.message,
+    }  # fmt: skip
     _add(explanation, FAILURES.get(failure.reason), failure.message, server)
     if not any("metalctl retry" in one for one in explanation.advice):
         explanation.advice.append(f"To try again without waiting for that: metalctl retry {server.metadata.name}")

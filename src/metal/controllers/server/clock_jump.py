@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from metal.api.meta import Condition
-from metal.api.server import ServerStatus
+from metal.api.server import FailingOperation, ServerStatus
 from metal.controllers.server.reasons import ConditionType
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -55,6 +55,9 @@ def corrected(status: ServerStatus, now: datetime) -> ServerStatus:
         changes["on_requested_at"] = now
     if status.since is not None and status.since > latest:
         changes["since"] = now
+    failing = tuple(_shifted_failure(one, now) for one in status.failing_operations)
+    if any(one is not other for one, other in zip(failing, status.failing_operations, strict=True)):
+        changes["failing_operations"] = failing
     conditions = tuple(_limited_condition(one, now) for one in status.conditions)
     if any(one is not other for one, other in zip(conditions, status.conditions, strict=True)):
         changes["conditions"] = conditions
@@ -69,6 +72,15 @@ def _shifted(record: R, begun: str, deadline: str, now: datetime) -> R:
     if until is not None:
         changes[deadline] = until - (since - now)
     return msgspec.structs.replace(record, **changes)
+
+
+def _shifted_failure(known: FailingOperation, now: datetime) -> FailingOperation:
+    """How long the operation has failed, and the pause before the next request, stay as they were."""
+    if known.last_failed_at is None or known.last_failed_at <= now:
+        return known
+    back = known.last_failed_at - now
+    moments = {name: getattr(known, name) for name in ("first_failed_at", "last_failed_at", "retry_at")}
+    return msgspec.structs.replace(known, **{name: at - back for name, at in moments.items() if at is not None})
 
 
 def _limited(record: R, moments: tuple[str, ...], now: datetime) -> R:

@@ -15,7 +15,8 @@ graceful shutdown, or when the caller says that nothing on the machine needs one
 On and a forced Off are requested again every 30 seconds.
 
 End: the BMC reports the target, or the deadline passes and the server goes to Error with the reason `PowerOnTimeout` or
-`PowerOffTimeout`. A deadline that passed while the BMC did not answer starts again.
+`PowerOffTimeout`. A deadline that passed while the BMC did not answer, or failed the request, starts again once: a BMC
+that disappears after each request does not delay the end for ever.
 
 A reported Off may predate the last power-on. Until On was read, or `power_settle` seconds have passed since On was
 requested, an Off does not count as reached, so that no running machine is released; Off is requested again.
@@ -121,7 +122,7 @@ async def _write_request(scope: Scope, request: PowerRequest) -> None:
 
 async def _continue_request(scope: Scope, request: PowerRequest) -> Requeue:
     if request.deadline is None or scope.now >= request.deadline:
-        if not scope.bmc_was_unreachable() and not _is_failing(scope, request):
+        if _is_extended(scope, request) or not (scope.bmc_was_unreachable() or _is_failing(scope, request)):
             return _give_up(scope, request)
         request = msgspec.structs.replace(request, deadline=_deadline(scope))
         scope.set(power_request=request)
@@ -139,6 +140,13 @@ async def _continue_request(scope: Scope, request: PowerRequest) -> Requeue:
         return await _act(scope, request)
     elapsed = (scope.now - begun).total_seconds()
     return _poll_again(scope, request, min(_LONGEST_POLL, max(scope.settings.power_poll, elapsed * 0.4)))
+
+
+def _is_extended(scope: Scope, request: PowerRequest) -> bool:
+    """True when the deadline has started again before."""
+    if request.deadline is None or request.requested_at is None:
+        return False
+    return (request.deadline - request.requested_at).total_seconds() > scope.settings.power_timeout + 1.0
 
 
 def _operation(request: PowerRequest) -> Operation:

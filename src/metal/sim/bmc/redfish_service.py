@@ -109,8 +109,10 @@ class SimBMC:
         if method in ("GET", "HEAD") or not path.startswith(tree.SYSTEM):
             return
         if self.machine.faults.rejects_writes:
+            self.machine.note("rejected", request=f"{method} {path}", status=500)
             raise Refusal(500, "InternalError", "The service failed internally.")
         if self.machine.faults.in_post and method == "PATCH":
+            self.machine.note("rejected", request=f"{method} {path}", status=400)
             text = "The value cannot be changed while the computer system BIOS is in POST."
             raise Refusal(400, "UnableToModifyDuringSystemPOST", text, registry="iLO.2.37")
 

@@ -16,7 +16,7 @@ from metal.sim.invariants.identity import check_discovered, check_one_machine, c
 from metal.sim.invariants.physical import check_physical
 from metal.sim.invariants.power import check_power_after_configuration
 from metal.sim.invariants.secrets import check_secrets
-from metal.sim.invariants.thrift import check_bounded
+from metal.sim.invariants.thrift import check_attempts, check_bounded
 from metal.sim.invariants.waits import check_available_is_off, check_waits
 from metal.sim.invariants.world import InvariantViolation
 
@@ -36,6 +36,7 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_discovered,
     check_strangers,
     check_bounded,
+    check_attempts,
     check_physical,
 )
 """All checks that need only a history."""
@@ -44,6 +45,7 @@ __all__ = [
     "CHECKS",
     "InvariantViolation",
     "check_all",
+    "check_attempts",
     "check_available_is_off",
     "check_bounded",
     "check_discovered",

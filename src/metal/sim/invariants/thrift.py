@@ -1,33 +1,70 @@
-"""No loop: the versions of one Server, and the resets that its machine gets, are bounded in each minute."""
+"""No loop: the versions of one Server, the resets that its machine gets, and what its BMC rejects are bounded."""
 
 from collections import defaultdict, deque
 from datetime import datetime, timedelta
 
+from metal.api.names import OPERATION
+from metal.api.server import Server, State
+from metal.controllers.server.reasons import is_of_bmc
 from metal.sim.history import History, MachineEvent, ObjectChange
-from metal.sim.invariants.world import Entry, violation
+from metal.sim.invariants.world import LONG_AGO, PASS, Entry, replay, violation
 
-_MINUTE = timedelta(minutes=1)
+_MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 MOST_VERSIONS = 90
 """Versions of one Server in a minute, whoever wrote them. An enrolment and a claim in the same minute are about 40; a
 loop of a controller makes hundreds."""
 MOST_RESETS = 30
 """Resets of one machine in a minute. A power change that a BMC forgets is repeated every few seconds."""
+MOST_REJECTED = 60
+"""Requests of one kind that the BMC of one machine rejects in an hour. The pauses of an operation that fails grow to
+two minutes; one that is repeated at every pass is rejected hundreds of times."""
 
 
 def check_bounded(history: History) -> None:
-    """No Server has more versions, and no machine more resets, in any minute than the limits."""
+    """No Server has more versions, no machine more resets, and no BMC rejects more of one request than the limits."""
     seen: dict[tuple[str, str], deque[datetime]] = defaultdict(deque)
     for entry in history:
         if isinstance(entry, ObjectChange) and entry.kind == "Server" and entry.obj is not None:
             _count(history, entry, seen[("version", entry.name)], MOST_VERSIONS, "versions", entry.name)
         elif isinstance(entry, MachineEvent) and entry.what == "reset":
             _count(history, entry, seen[("reset", entry.machine)], MOST_RESETS, "resets", entry.machine)
+        elif isinstance(entry, MachineEvent) and entry.what == "rejected":
+            times, what = seen[(str(entry.details["request"]), entry.machine)], "rejected requests"
+            _count(history, entry, times, MOST_REJECTED, what, entry.machine, _HOUR)
 
 
-def _count(history: History, entry: Entry, times: deque[datetime], most: int, what: str, name: str) -> None:
+def _count(
+    history: History, entry: Entry, times: deque[datetime], most: int, what: str, name: str, span: timedelta = _MINUTE
+) -> None:
     times.append(entry.at)
-    while times[0] <= entry.at - _MINUTE:
+    while times[0] <= entry.at - span:
         times.popleft()
     if len(times) > most:
-        text = f"{name} had {len(times)} {what} within a minute; at most {most} are allowed"
+        length = "an hour" if span == _HOUR else "a minute"
+        text = f"{name} had {len(times)} {what} within {length}; at most {most} are allowed"
         raise violation(history, entry, text, server=name, machine=name)
+
+
+def check_attempts(history: History) -> None:
+    """The end of an outage of the BMC, or of a failing operation on it, does not reset the count of network boots."""
+    asked: dict[str, datetime] = {}
+    for entry, world in replay(history):
+        if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is None:
+            continue
+        if any(key.endswith(f"/{OPERATION}") for key in entry.obj.metadata.annotations):
+            asked[entry.name] = entry.at
+        old, new = world.servers.get(entry.name), entry.obj
+        if old is None or entry.at - asked.get(entry.name, LONG_AGO) < PASS or not _has_recovered(old, new):
+            continue
+        if new.status.boot_attempts < old.status.boot_attempts:
+            text = f"server {entry.name} counts {new.status.boot_attempts} network boots after an outage, before "
+            text += str(old.status.boot_attempts)
+            raise violation(history, entry, text, server=entry.name, machine=new.uuid)
+
+
+def _has_recovered(old: Server, new: Server) -> bool:
+    """True for the end of a failure of the BMC, by which the server continues in the state that was interrupted."""
+    failure = old.status.failure
+    if old.status.state != State.ERROR or failure is None or not is_of_bmc(failure.reason):
+        return False
+    return new.status.state == failure.state and old.spec == new.spec

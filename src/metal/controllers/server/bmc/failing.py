@@ -57,7 +57,7 @@ def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
         return
     if known is None or known.first_failed_at is None or _is_old(scope, known):
         known = FailingOperation(operation=operation, first_failed_at=scope.now)
-    begun = min(known.first_failed_at or scope.now, scope.now)
+    begun = known.first_failed_at or scope.now
     pause = max(scope.context.jitter(_pause(scope, operation, begun, exc)), _asked(scope, exc))
     if operation in CONTACT:
         scope.memo.contact_at = asyncio.get_running_loop().time() + pause
@@ -71,7 +71,7 @@ def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
 
 def _is_one_attempt(scope: Scope, known: FailingOperation, reason: str, exc: BMCError) -> bool:
     """True when the record stays as it is: the failures of an outage are written at intervals, like one attempt."""
-    if known.reason != reason or known.last_failed_at is None or known.last_failed_at > scope.now:
+    if known.reason != reason or known.last_failed_at is None:
         return False
     if known.operation not in CONTACT:
         return seconds_left(scope, known) > 0
@@ -90,8 +90,8 @@ def seconds_left(scope: Scope, known: FailingOperation) -> float:
     """Seconds until the operation may be requested again; 0 when it may be now."""
     if known.operation in CONTACT:
         return max(0.0, scope.memo.contact_at - asyncio.get_running_loop().time())
-    if known.retry_at is None or known.last_failed_at is None or known.last_failed_at > scope.now:
-        return 0.0  # the clock was set back: how long ago the failure was is unknown
+    if known.retry_at is None:
+        return 0.0
     return max(0.0, (known.retry_at - scope.now).total_seconds())
 
 
@@ -120,7 +120,7 @@ def is_busy(known: FailingOperation) -> bool:
 
 def postpone(scope: Scope, known: FailingOperation) -> None:
     """The server goes to Error: the next attempt is after one deadline, later after up to four."""
-    begun = min(known.first_failed_at or scope.now, scope.now)
+    begun = known.first_failed_at or scope.now
     elapsed, limit = (scope.now - begun).total_seconds(), scope.settings.bmc_timeout
     pause = scope.context.jitter(min(max(elapsed, limit), limit * _MOST_DEADLINES))
     retry_at = scope.now + timedelta(milliseconds=round(pause * 1000))

@@ -2,8 +2,8 @@
 
 A failure of an operation on the BMC ends when that operation succeeds. What every pass begins with (reading the system)
 is repeated here. Any other operation is repeated in the interrupted state, where it is known whether it is still
-wanted: when its pause is over the server returns there, and the next failure leads back to Error at once. Attempts of
-network boots are not counted anew by that.
+wanted: when its pause is over the server returns there, and the next failure leads back to Error at once. The count of
+network boots that failed stays.
 """
 
 from metal.api.server import Failure, State
