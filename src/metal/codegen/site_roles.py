@@ -1,7 +1,8 @@
-"""The roles for people and programs of a site: operator, tenant and auditor, each an aggregated ClusterRole.
+"""The ClusterRoles for people and programs of a site: operator, tenant and auditor, each with a label for aggregation.
 
-An aggregated ClusterRole collects the rules of all ClusterRoles with its label, so a distribution adds rules for kinds
-of its own without changing ours.
+A site that adds rules for kinds of its own makes an aggregated ClusterRole that selects the label. Ours have no
+aggregationRule themselves: when aggregated ClusterRoles are deleted together with those that they select, as an
+uninstallation does, the control plane creates some of them again, with their rules, and the next installation fails.
 """
 
 from collections.abc import Iterable
@@ -48,7 +49,7 @@ def home_rules() -> list[Obj]:
 
 
 def label(kinds: Kinds, role: str) -> str:
-    """The label of ClusterRoles whose rules the role collects."""
+    """The label by which an aggregated ClusterRole selects the role."""
     return kinds.key(f"aggregate-to-{role}")
 
 
@@ -56,11 +57,7 @@ def documents(kinds: Kinds, prefix: str, namespace: str) -> list[Obj]:
     """The roles as objects, without bindings."""
     found: list[Obj] = []
     for role, own in rules(kinds).items():
-        selector = {"matchLabels": {label(kinds, role): "true"}}
-        # Without `rules`, which the control plane owns: a second server-side apply would conflict.
-        head = _head("ClusterRole", {"name": f"{prefix}-{role}"})
-        found.append({**head, "aggregationRule": {"clusterRoleSelectors": [selector]}})
-        meta = {"name": f"{prefix}-{role}-rules", "labels": {label(kinds, role): "true"}}
+        meta = {"name": f"{prefix}-{role}", "labels": {label(kinds, role): "true"}}
         found.append({**_head("ClusterRole", meta), "rules": own})
     meta = {"name": f"{prefix}-auditor", "namespace": namespace}
     return [*found, {**_head("Role", meta), "rules": home_rules()}]
@@ -82,15 +79,16 @@ def _rules(kinds: list[Kind[Any]], verbs: list[str]) -> list[Obj]:
 _ROLES_TEXT = """
 ## Roles for a site
 
-`config/rbac/site_roles.yaml` and the chart have three aggregated ClusterRoles without bindings. Bind them:
+`config/rbac/site_roles.yaml` and the chart have three ClusterRoles without bindings. Bind them:
 
     kubectl create clusterrolebinding operators --clusterrole metal-operator-site-operator --group operators
     kubectl -n team-a create rolebinding tenants --clusterrole metal-operator-tenant --group team-a
     kubectl create clusterrolebinding auditors --clusterrole metal-operator-auditor --group auditors
     kubectl -n metal-system create rolebinding auditors --role metal-operator-auditor --group auditors
 
-A ClusterRole with the label `metal.ironcore.dev/aggregate-to-tenant: "true"` (or `-site-operator`, `-auditor`) adds its
-rules. To give ServerClaims to everyone who may edit a namespace, label `metal-operator-tenant-rules` with
+Each has a label for aggregation, `metal.ironcore.dev/aggregate-to-site-operator`, `-tenant` or `-auditor`, so that an
+aggregated ClusterRole of the site can collect its rules together with those of other kinds. To give ServerClaims to
+everyone who may edit a namespace, label `metal-operator-tenant` with
 `rbac.authorization.k8s.io/aggregate-to-edit=true`.
 
 | role | may | binding |

@@ -120,19 +120,24 @@ async def test_an_operator_manages_machines_and_neither_claims_nor_evidence(admi
     assert not await may(admin, "operator", "patch", status)
 
 
-async def test_a_distribution_adds_rules_by_label(admin: Client) -> None:
-    """A ClusterRole with the label adds its rules to the aggregated one."""
-    extra = f"""
+async def test_a_site_collects_the_rules_by_label(admin: Client) -> None:
+    """An aggregated ClusterRole of the site has the tenant's rules and those of another kind."""
+    collected = f"""
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {{name: vendor, labels: {{"{KINDS.key("aggregate-to-tenant")}": "true"}}}}
-rules: [{{apiGroups: [vendor.example.com], resources: [things], verbs: [get]}}]
+metadata: {{name: team}}
+aggregationRule: {{clusterRoleSelectors: [{{matchLabels: {{"{KINDS.key("aggregate-to-tenant")}": "true"}}}}]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: team, namespace: team-b}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: team}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: team}}]
 """
-    thing = Kind[Any]("vendor.example.com", "v1", "Thing", "things", object)
-    assert not await may(admin, "tenant", "get", thing, "team-a")
-    await apply_all(admin, extra)
+    assert not await may(admin, "team", "create", KINDS.claim, "team-b")
+    await apply_all(admin, collected)
     for _ in range(1000):  # the API collects the rules in the background
-        if await may(admin, "tenant", "get", thing, "team-a"):
+        if await may(admin, "team", "create", KINDS.claim, "team-b"):
             return
         await asyncio.sleep(0)
     raise AssertionError("the rules were not collected")
