@@ -33,6 +33,7 @@ from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
+from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
 from metal.kube.meta.conditions import find
@@ -194,7 +195,16 @@ class Rack:
             made_of = (context, runtime, self.pool, self.defaults, self.bmc_settings)
             setup_bmcs(*made_of, shell=self.shell, template=self.template)
         setup_bmc_secrets(context, runtime)
+        runtime.background("servers", self._end_servers)
         await runtime.start()
+
+    async def _end_servers(self) -> None:
+        """Removes the finalizer of deleted Servers, as the Server controller does, which is not here."""
+        version = (await self.client.list(KINDS.server)).resource_version
+        async for event in self.client.watch(KINDS.server, resource_version=version):
+            server = event.object
+            if server is not None and server.metadata.deletion_timestamp is not None:
+                await remove_finalizer(self.client, KINDS.server, server, KINDS.key("server"))
 
     async def restart(self, seed: int = 2) -> None:
         """The manager is killed and another one starts; nothing but the API survives."""

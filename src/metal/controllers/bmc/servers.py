@@ -264,8 +264,11 @@ def _number_of(scope: Scope, shown: Shown) -> int | None:
 
 
 def _metadata(scope: Scope, name: str) -> dict[str, Any]:
-    """Metadata of a new Server; of a BMC without labels there are none to apply."""
-    metadata: dict[str, Any] = {"name": name, "ownerReferences": [controller_reference(scope.obj, scope.kind)]}
+    """Metadata of a new Server, with its finalizer, which saves a write; of a BMC without labels none are applied."""
+    metadata: dict[str, Any] = {
+        "name": name, "ownerReferences": [controller_reference(scope.obj, scope.kind)],
+        "finalizers": [scope.context.kinds.key("server")],
+    }  # fmt: skip
     if not scope.obj.metadata.labels:
         metadata["annotations"] = {_digest_key(scope): _digest({})}
     return metadata

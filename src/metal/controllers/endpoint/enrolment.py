@@ -83,10 +83,13 @@ class Enrolment:
         self.forget(name)
 
     async def create_bmc(self, endpoint: Endpoint, manifest: dict[str, Any], pin: Pin | None = None) -> None:
-        """Create the BMC, with its pin, and the annotation of one that waits for an approval. Raises ApiError."""
+        """Create the BMC, with its finalizer, its pin, and the annotation of one that waits for an approval.
+
+        Raises ApiError.
+        """
         policy = self._deps.defaults.policy
         kept = pins.change(self._context.kinds, "certificate", pin.sha256)["metadata"] if pin is not None else {}
-        manifest["metadata"] |= kept
+        manifest["metadata"] |= {**kept, "finalizers": [self._context.kinds.key("bmc")]}
         if value := policy.first_value(endpoint.spec.mac_address):
             manifest["metadata"].setdefault("annotations", {})[policy.annotation] = value
         self._deps.bmcs.observe(await self._context.client.create(self._context.kinds.bmc, manifest))
