@@ -285,4 +285,5 @@ async def test_a_claim_that_only_the_list_of_all_claims_shows_keeps_its_machine_
         await w.restart()
         server = await w.until_true(lambda s: s.spec.server_claim_ref is not None)
         await asyncio.sleep(60)
+    assert server.spec.server_claim_ref is not None
     assert (server.spec.server_claim_ref.name, w.bmc.power, w.bmc.writes()) == ("c2", PowerState.ON, [])
