@@ -2,7 +2,7 @@
 
 The status of a Server can be lost: a client with older types writes the whole status without the fields that it does
 not know, or a backup is restored without status. Annotations survive both. The annotation also shows that this operator
-managed the Server: a Server with a state and without it comes from another operator.
+managed the Server, from its first pass (`NEW`): a Server with a state and without it comes from another operator.
 
 `of` is the copy of a record. It is on the safe side: with a claim, data that is not sanitized counts as Dirty, because
 the boot server writes Dirty to the status only. `rebuilt` is the record that a copy stands for.
@@ -17,6 +17,8 @@ from metal.api.sanitization import KnownDrive
 from metal.api.tenancy import ClaimBoot, Data, Tenancy, TenantRef
 from metal.machine.tenancy import holds_data
 
+NEW = "{}"
+"""The value of a Server that this operator enrolled and has not discovered yet: no tenant has used the machine."""
 _SAFE = {Data.CLEAN: Data.DIRTY, Data.ACCEPTED: Data.DIRTY, Data.ERASING: Data.DIRTY}
 
 
@@ -60,6 +62,8 @@ def drives_in(value: str) -> tuple[KnownDrive, ...]:
 
 def rebuilt(value: str, now: datetime) -> Tenancy:
     """The record that a value stands for; Unknown data when it cannot be read."""
+    if value == NEW:
+        return Tenancy(data=Data.CLEAN.value, since=now)
     try:
         kept = msgspec.json.decode(value, type=Kept)
         data = Data(kept.data)

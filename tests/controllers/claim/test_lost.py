@@ -269,3 +269,21 @@ async def test_no_server_is_taken_that_shows_power(count: int) -> None:
     assert (held, waiting.status.phase, _bound(waiting)) == ([], "Unbound", ("False", "NotAvailable"))
     assert f"{count} not powered off yet" in next(c.message for c in waiting.status.conditions if c.type == "Bound")
     assert server.status.power_state == "Off"
+
+
+async def test_a_claim_that_only_the_list_of_all_claims_shows_keeps_its_machine_running() -> None:
+    """The record has the UID of the claim, but no name, and the claim names no server: it is found before the power."""
+    async with world(sanitization_policy="Clear") as w:
+        await _booted(w)
+        await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
+        claim = await w.add_claim("c2")
+        ref = {"namespace": "", "name": "", "uid": claim.metadata.uid}
+        await w.client.patch_status(KINDS.server, "s1", {"status": {"tenancy": {"claimRef": ref}}})
+        w.bmc.calls.clear()
+        await w.restart()
+        server = await w.until_true(lambda s: s.spec.server_claim_ref is not None)
+        await asyncio.sleep(60)
+    assert server.spec.server_claim_ref is not None
+    assert (server.spec.server_claim_ref.name, w.bmc.power, w.bmc.writes()) == ("c2", PowerState.ON, [])

@@ -3,7 +3,7 @@
 from metal.api import names
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import recreated, sanitization
+from metal.controllers.server.tenancy import lost_status, recreated, sanitization
 from metal.controllers.shared.sessions import log_out
 from metal.kube.controller.controller import Done, Requeue
 from metal.machine.identity import identity_of
@@ -18,7 +18,7 @@ async def run(scope: Scope) -> Done | Requeue | None:
     finalizers = list(scope.server.metadata.finalizers)
     if scope.server.metadata.deletion_timestamp is None:
         if finalizer not in finalizers and not is_ignored(scope):
-            await scope.patch({"metadata": {"finalizers": [*finalizers, finalizer]}})
+            await scope.patch({"metadata": {"finalizers": [*finalizers, finalizer], **lost_status.mark(scope)}})
         return None
     if finalizer in finalizers:
         await sanitization.abandon(scope)

@@ -81,6 +81,9 @@ class Deps:
     keys: KeyStore
     endpoint_defaults: BMCEndpointDefaults = field(default_factory=BMCEndpointDefaults)
     memos: dict[Key, Memo] = field(default_factory=dict)
+    erasure_wave: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the adopted servers that are being erased are counted and one joins them. Its write is in the cache
+    of servers before the lock is released."""
     leases: SystemLeases = field(init=False)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.controllers.fakebmc import UUID, FakeBMC
 from tests.controllers.server.steps import condition
 from tests.controllers.world import KINDS, World, world
 
@@ -54,3 +55,28 @@ async def test_a_site_may_trust_what_the_other_operator_left() -> None:
         await w.add_claim(power="Off")
         await w.until_claim(lambda c: c.status.phase == "Bound")
     assert condition(server, "Sanitized") == ("False", "Trusted")
+
+
+async def test_a_wave_is_never_exceeded_in_a_burst() -> None:
+    """All servers appear at once and every write takes a second: no more than the wave are in Cleanup at a time."""
+    erasing: set[str] = set()
+    most: list[int] = []
+    async with world(**ERASE, adoption_wave=2) as w:
+        await w.runtime.stop(grace=0.0)
+        for number in range(1, 7):
+            name, uuid, address = f"s{number}", f"{UUID[:-1]}{number}", f"10.0.1.{number}"
+            w.pool.bmcs[address] = FakeBMC(uuid=uuid, serial=f"S{number}")
+            await w.add_server(name, uuid=uuid, address=address)
+            await w.client.patch_status(KINDS.server, name, {"status": {"state": "Available", "powerState": "Off"}})
+
+        async def slow(what: str, when: str) -> None:
+            if what.startswith("status Server"):
+                await asyncio.sleep(1)
+                states = {one.metadata.name: one.status.state for one in (await w.client.list(KINDS.server)).items}
+                erasing.update(name for name, state in states.items() if state == "Cleanup")
+                most.append(sum(state == "Cleanup" for state in states.values()))
+
+        w.tap.trap = slow
+        await w.restart()
+        await asyncio.sleep(120)
+    assert (max(most), len(erasing)) == (2, 2)

@@ -10,6 +10,7 @@ from metal.api.core import CONFIG_MAP
 from metal.api.server import Server
 from metal.api.storage import Storage, StorageDrive
 from metal.api.tenancy import ClaimBoot, Tenancy, TenantRef
+from metal.bmc.errors import BMCUnreachable
 from metal.machine import kept_tenancy
 from tests.controllers.server.steps import claimed_and_booted, reasons, retry
 from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_erasing, disks, erasing
@@ -139,6 +140,23 @@ async def test_a_server_restored_without_status_keeps_its_tenant() -> None:
         await w.client.delete(KINDS.claim, "c1", "default")
         await w.until("Cleanup")
     assert server.status.tenancy.uid
+
+
+@pytest.mark.parametrize("state", ["Initial", "Discovery"])
+async def test_a_new_server_wiped_before_its_discovery_is_not_another_operators(state: str) -> None:
+    """Its first write marked it; the discovery goes on, and nothing waits for an administrator or an erasure."""
+    async with world(**ERASE) as w:
+        if state == "Initial":
+            w.bmc.failure = BMCUnreachable("off the network")
+        await w.add_server()
+        await w.until_true(lambda s: s.status.state == state)
+        await wipe(w)
+        w.bmc.failure = None
+        await w.discover()
+        server, said = await w.server(), await reasons(w)
+    assert (server.status.state, server.status.tenancy.data) == ("Available", "Clean")
+    assert not [c for c in server.status.conditions if c.type == "TakenOver"]
+    assert "StatusLost" in said
 
 
 RECORDS = [

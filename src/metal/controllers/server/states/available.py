@@ -18,7 +18,7 @@ from metal.machine import tenancy
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved when a claim holds the server."""
-    if (unsettled := adoption.settle_data(scope)) is not None:
+    if (unsettled := await adoption.settle_data(scope)) is not None:
         return unsettled
     if scope.tenancy.claim_ref is not None or tenancy.holds_data(scope.tenancy):
         return scope.transition(State.CLEANUP, "data of a tenant may be on the drives; the server is being cleaned up")

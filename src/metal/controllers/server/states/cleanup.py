@@ -22,7 +22,8 @@ _ACCEPTED = "Accepted"
 async def run(scope: Scope) -> Requeue:
     """Off, erased, off again, override cleared, claim removed; then Available (Released with Retain)."""
     if sanitize.current_window(scope) is None:
-        busy = await living_claims.before_release(scope) or await _switch_off(scope)
+        busy = await living_claims.before_release(scope) or await living_claims.before_switch_off(scope)
+        busy = busy or await _switch_off(scope)
         if busy is not None:
             return busy
     if not scope.tenancy.sanitization:

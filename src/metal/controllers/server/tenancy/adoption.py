@@ -117,7 +117,7 @@ def _hold(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue
     return scope.wait(WaitFor.TAKEOVER_GO_AHEAD, text)
 
 
-def settle_data(scope: Scope) -> Requeue | None:
+async def settle_data(scope: Scope) -> Requeue | None:
     """Decide about the unknown data of an unclaimed server; None when it is not unknown, or is trusted."""
     known = scope.tenancy
     if known.data != Data.UNKNOWN or known.claim_ref is not None:
@@ -127,6 +127,12 @@ def settle_data(scope: Scope) -> Requeue | None:
         message = "adoption.unknownData is Trust: what another operator left on the drives was not erased"
         scope.condition(ConditionType.SANITIZED, False, "Trusted", message)
         return None
+    async with scope.deps.erasure_wave:
+        return await _join_wave(scope)
+
+
+async def _join_wave(scope: Scope) -> Requeue:
+    """Count the wave and write the state that joins it, before another pass counts. Raises Conflict."""
     wave = scope.settings.adoption_wave
     others = [one for one in scope.deps.servers.items() if one.metadata.name != scope.name and _is_in_wave(one)]
     if len(others) >= wave:
@@ -136,7 +142,9 @@ def settle_data(scope: Scope) -> Requeue | None:
             "unknown, so they are erased before a claim gets the server",
             poll=_WAVE_POLL,
         )
-    return scope.transition(State.CLEANUP, "what another operator left on the drives is unknown; it is erased first")
+    joined = scope.transition(State.CLEANUP, "what another operator left on the drives is unknown; it is erased first")
+    await scope.commit()
+    return joined
 
 
 def _is_in_wave(server: Server) -> bool:

@@ -5,7 +5,8 @@ reference alone never ends a tenancy. The record names the claim by namespace, n
 
 - `before_release` runs before a claimed server goes to Cleanup, and while Cleanup switches it off. It reads the claim
   of the record from the API, and claims that name this server from the cache.
-- `before_erasure` runs before the boot that erases the drives. It lists all claims in the API.
+- `before_switch_off` runs before Cleanup requests the power off of a running machine, and `before_erasure` before the
+  boot that erases the drives. They list all claims in the API.
 
 A claim with the UID of the record that does not name another server gets its server back: `spec.serverClaimRef` is
 written again. A claim with another UID may own the data when it reports to be bound to this server, and has the name of
@@ -20,6 +21,7 @@ from metal.api.claim import ServerClaim
 from metal.api.kinds import Kinds
 from metal.api.server import State
 from metal.api.tenancy import TenantRef
+from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared.condition_types import BOOTED
@@ -42,6 +44,13 @@ async def before_release(scope: Scope) -> Requeue | None:
     if tenant is not None and tenant.name and (claim := await _read(scope, tenant)) is not None:
         found.append(claim)
     return await _protect(scope, found)
+
+
+async def before_switch_off(scope: Scope) -> Requeue | None:
+    """As `before_erasure`, once before the power off of a running machine is requested. Raises ApiError, BMCError."""
+    if scope.status.power_request is not None or (await scope.observe()).power_state is PowerState.OFF:
+        return None
+    return await before_erasure(scope)
 
 
 async def before_erasure(scope: Scope) -> Requeue | None:

@@ -1,10 +1,10 @@
 """Keeps a copy of the record of tenancy outside of the status, and rebuilds a status that was lost from it.
 
-`keep` writes the annotation (`metal.machine.kept_tenancy`) before the machine is touched for a claim; `change` adds it
-to another write when the record becomes harmless. `restore` finds a Server with the annotation and without a record:
-its status was lost. The record comes from the annotation; a boot counts as done when the annotation or the claim says
-so. The known drives come from every source that outlives the status: the annotation, the last report of the probe, the
-evidence of the machine, and `status.storages`.
+`mark` adds the annotation (`metal.machine.kept_tenancy`) to the first write of a new Server. `keep` writes it before
+the machine is touched for a claim; `change` adds it to another write when the record becomes harmless. `restore` finds
+a Server with the annotation and without a record: its status was lost. The record comes from the annotation; a boot
+counts as done when the annotation or the claim says so. The known drives come from every source that outlives the
+status: the annotation, the last report of the probe, the evidence of the machine, and `status.storages`.
 """
 
 from typing import Any
@@ -36,6 +36,14 @@ def change(scope: Scope, tenancy: Tenancy) -> dict[str, Any]:
     return {"annotations": {key: value}}
 
 
+def mark(scope: Scope) -> dict[str, Any]:
+    """The merge patch for the metadata of a Server without a state: it is enrolled by this operator from now on."""
+    key = scope.context.kinds.key(names.TENANCY)
+    if scope.status.state or scope.server.spec.server_claim_ref is not None or key in scope.server.metadata.annotations:
+        return {}
+    return {"annotations": {key: kept_tenancy.NEW}}
+
+
 async def keep(scope: Scope) -> None:
     """Write the copy of a record that must not be forgotten. Raises ApiError."""
     known = scope.tenancy
@@ -48,6 +56,8 @@ async def restore(scope: Scope) -> bool:
     value = scope.server.metadata.annotations.get(scope.context.kinds.key(names.TENANCY))
     if value is None or scope.status.tenancy.data or has_old_fields(scope.status):
         return False
+    if value == kept_tenancy.NEW and not scope.status.state:
+        return False  # its first pass has not ended
     known = _with_boot(scope, kept_tenancy.rebuilt(value, scope.now))
     scope.set(tenancy=known, since=scope.status.since or scope.now, drives=await _drives(scope, value))
     scope.record_event(

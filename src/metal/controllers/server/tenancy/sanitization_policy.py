@@ -2,7 +2,9 @@
 
 The claim's policy applies where it is not weaker than the required one: the server's label, else the setting. With
 opt-out a claim may require less than the setting, never less than the label. Once data of a claim may be on the
-drives, its policy is only raised, whoever changes claim, label or setting.
+drives, its policy is only raised, whoever changes claim, label or setting. Until then it follows them: a claim whose
+first boot script was not served has left nothing, so a lower policy gives away no data. A dropped
+`spec.sanitizationPolicy` is refused by the API at any time (422).
 
 A server whose claim opted out of the erasure gets the taint `data-not-erased`, so that no claim binds it that does not
 tolerate the data of a former one. An erasure removes the taint: after a later claim, or with operation=sanitize.
@@ -63,6 +65,7 @@ def record_policy(scope: Scope, claim: ServerClaim | None) -> None:
     """Record which policy applies after this tenant: once the claim is gone, it cannot be read any more.
 
     Once data may be on the drives it is only raised: another client's update may drop the field that required it.
+    Before that, nothing of the claim needs an erasure, and an administrator may still lower it by label or setting.
     """
     known, policy = scope.tenancy, policy_for(scope, claim)
     if not (tenancy.holds_data(known) and is_weaker(policy, known.policy)):
