@@ -33,9 +33,9 @@ from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
-from metal.controllers.shared.boot_metrics import observe_boots
-from metal.controllers.shared.fleet_metrics import Fleet, FleetCollector
-from metal.controllers.shared.metrics import Metrics
+from metal.controllers.shared.metrics.boots import observe_boots
+from metal.controllers.shared.metrics.fleet import Fleet, FleetCollector
+from metal.controllers.shared.metrics.metrics import Metrics
 from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import AlreadyExists, Forbidden, NotFound, Unauthorized
 from metal.kube.client.protocol import Client

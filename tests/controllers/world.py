@@ -26,7 +26,7 @@ from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.watches import setup_servers
-from metal.controllers.shared.metrics import Metrics
+from metal.controllers.shared.metrics.metrics import Metrics
 from metal.controllers.shared.scope import Context
 from metal.evidence import record
 from metal.evidence.report import SanitizationReport

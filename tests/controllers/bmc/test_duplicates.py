@@ -53,6 +53,24 @@ async def test_a_second_object_with_the_same_address_sends_nothing() -> None:
     assert bmc.calls
 
 
+async def test_the_object_whose_server_has_a_tenant_is_in_charge() -> None:
+    """The address of an older object, whose Server has no tenant, leads to the other's BMC: it is not in charge."""
+    async with rack(interval=10.0) as r:
+        first_bmc = r.plug(1)
+        second_bmc = r.plug(2, present=(system(2),))
+        await r.add_bmc(1)
+        await asyncio.sleep(5)
+        await r.add_bmc(2)
+        await asyncio.sleep(5)
+        claim = {"spec": {"serverClaimRef": {"namespace": "default", "name": "c1"}}}
+        await r.user.patch(KINDS.server, "b2-system-0", claim)
+        first_bmc.info, first_bmc.present = replace(second_bmc.info), second_bmc.present
+        await asyncio.sleep(60)
+        first, second = await r.bmc("b1"), await r.bmc("b2")
+    assert condition(first, "DuplicateBMC").reason == "OtherBMCInCharge"
+    assert condition(second, "DuplicateBMC").reason == "InCharge"
+
+
 async def test_a_bmc_with_two_addresses_is_recognised_by_its_manager() -> None:
     """The same serial number and the same system; it is asked again after ten minutes only."""
     async with rack(interval=10.0) as r:

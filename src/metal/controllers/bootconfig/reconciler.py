@@ -36,7 +36,7 @@ from metal.controllers.bootconfig.findings import (
 )
 from metal.controllers.bootconfig.image_lookup import Lookups
 from metal.controllers.bootconfig.scope import Deps, Memo
-from metal.controllers.shared import transitions
+from metal.controllers.shared.metrics import transitions
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta import mergepatch

@@ -9,7 +9,7 @@ from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.images import Image, Images
 from metal.controllers.bootconfig.findings import Finding
-from metal.controllers.shared.metrics import Metrics, unregistered
+from metal.controllers.shared.metrics.metrics import Metrics, unregistered
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder

@@ -1,4 +1,4 @@
-"""What several controllers share: the scope of a pass, the BMC endpoint of an object, predicates, YAML input files.
+"""What several controllers share: the scope of a pass, the BMC endpoint of an object, metrics, YAML input files.
 
 Imports `api`, `kube` and `bmc`, no other package of `controllers`. Start reading in `scope`.
 """

@@ -16,8 +16,8 @@ from metal.api.boot_window import Phase
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.bmc import calls
-from metal.controllers.shared import transitions
-from metal.controllers.shared.metrics import Metrics, unregistered
+from metal.controllers.shared.metrics import transitions
+from metal.controllers.shared.metrics.metrics import Metrics, unregistered
 from metal.controllers.shared.volatile import VOLATILE_EVERY, is_volatile
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client

@@ -11,7 +11,7 @@ from metal.api.sanitization import (
     SanitizationEvidenceSpec,
     SanitizationEvidenceStatus,
 )
-from metal.controllers.shared.metrics import METHODS, Metrics
+from metal.controllers.shared.metrics.metrics import METHODS, Metrics
 
 _NAME = re.compile(r'"((?:ATA|NVMe|SCSI)[A-Z][A-Za-z]+)"|^OVERWRITE = "(\w+)"', re.MULTILINE)
 

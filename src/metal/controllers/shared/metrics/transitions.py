@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from metal.controllers.shared.metrics import Metrics
+from metal.controllers.shared.metrics.metrics import Metrics
 from metal.kube.controller.transitions import log_transition
 from metal.kube.meta.objects import Kind, Object
 

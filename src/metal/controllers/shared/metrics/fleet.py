@@ -20,7 +20,7 @@ from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.endpoint import Endpoint
 from metal.api.maintenance import MaintenanceState, ServerMaintenance
 from metal.api.server import Server, State
-from metal.controllers.shared.transitions import NEW, OTHER
+from metal.controllers.shared.metrics.transitions import NEW, OTHER
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.transitions import state_of
 from metal.kube.meta import conditions

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from metal.api.boot_window import BootWindow, Phase
 from metal.api.server import Server
-from metal.controllers.shared.metrics import BOOT_METHOD, Metrics
+from metal.controllers.shared.metrics.metrics import BOOT_METHOD, Metrics
 from metal.kube.cache.informer import Informer
 
 _RUNNING = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)

@@ -14,8 +14,8 @@ from metal.api.claim import ServerClaim, ServerClaimStatus
 from metal.api.kinds import kinds
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerStatus
-from metal.controllers.shared import transitions
-from metal.controllers.shared.metrics import Metrics
+from metal.controllers.shared.metrics import transitions
+from metal.controllers.shared.metrics.metrics import Metrics
 from metal.kube.controller.transitions import words
 
 KINDS = kinds()
