@@ -26,7 +26,7 @@ def check_bounded(history: History) -> None:
 
 def _count(history: History, entry: Entry, times: deque[datetime], most: int, what: str, name: str) -> None:
     times.append(entry.at)
-    while times[0] <= entry.at - _MINUTE:
+    while times[0] <= entry.at - _MINUTE or times[0] > entry.at:  # the latter when a clock was set back
         times.popleft()
     if len(times) > most:
         text = f"{name} had {len(times)} {what} within a minute; at most {most} are allowed"
