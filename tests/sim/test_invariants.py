@@ -677,11 +677,12 @@ def test_secrets_may_live_in_secrets() -> None:
 
 @pytest.mark.parametrize(("pause", "loops"), [(0.5, True), (1.0, False)])
 def test_a_server_that_is_written_in_a_loop_is_detected(pause: float, loops: bool) -> None:
-    """Two versions a second are a loop, one a second is not."""
+    """Two versions of its status a second are a loop, one a second is not."""
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     history = History(lambda: now[0])
-    for _ in range(200):
-        history.changed("Server", "", "s1", Server(metadata=ObjectMeta(name="s1")))
+    for number in range(200):
+        status = ServerStatus(waiting_for=str(number))
+        history.changed("Server", "", "s1", Server(metadata=ObjectMeta(name="s1"), status=status))
         now[0] += timedelta(seconds=pause)
     if not loops:
         check_bounded(history)

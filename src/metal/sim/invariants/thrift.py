@@ -4,15 +4,15 @@ from collections import defaultdict, deque
 from datetime import datetime, timedelta
 
 from metal.api.names import OPERATION
-from metal.api.server import Server, State
+from metal.api.server import Server, ServerStatus, State
 from metal.controllers.server.reasons import is_of_bmc
 from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import LONG_AGO, PASS, Entry, replay, violation
 
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 MOST_VERSIONS = 90
-"""Versions of one Server in a minute, whoever wrote them. An enrolment and a claim in the same minute are about 40; a
-loop of a controller makes hundreds."""
+"""Versions of one Server's status in a minute; other clients write metadata. An enrolment and a claim in the same minute
+are about 40; a loop of a controller makes hundreds."""
 MOST_RESETS = 30
 """Resets of one machine in a minute. A power change that a BMC forgets is repeated every few seconds."""
 MOST_REJECTED = 60
@@ -21,10 +21,14 @@ two minutes; one that is repeated at every pass is rejected hundreds of times.""
 
 
 def check_bounded(history: History) -> None:
-    """No Server has more versions, no machine more resets, and no BMC rejects more of one request than the limits."""
+    """No status has more versions, no machine more resets, and no BMC rejects more of one request than the limits."""
     seen: dict[tuple[str, str], deque[datetime]] = defaultdict(deque)
+    last: dict[str, ServerStatus] = {}
     for entry in history:
         if isinstance(entry, ObjectChange) and entry.kind == "Server" and entry.obj is not None:
+            before, last[entry.name] = last.get(entry.name), entry.obj.status
+            if before == entry.obj.status:
+                continue
             _count(history, entry, seen[("version", entry.name)], MOST_VERSIONS, "versions", entry.name)
         elif isinstance(entry, MachineEvent) and entry.what == "reset":
             _count(history, entry, seen[("reset", entry.machine)], MOST_RESETS, "resets", entry.machine)
@@ -37,7 +41,7 @@ def _count(
     history: History, entry: Entry, times: deque[datetime], most: int, what: str, name: str, span: timedelta = _MINUTE
 ) -> None:
     times.append(entry.at)
-    while times[0] <= entry.at - span:
+    while times[0] <= entry.at - span or times[0] > entry.at:  # the latter when a clock was set back
         times.popleft()
     if len(times) > most:
         length = "an hour" if span == _HOUR else "a minute"
