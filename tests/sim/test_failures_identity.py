@@ -130,9 +130,11 @@ async def _until_owned(world: FailingPlane, name: str, bmc: str) -> None:
 
 
 async def _describe_twice(world: FailingPlane) -> None:
-    """Another BMC object has the address and the BMCSecret of the first."""
+    """Another BMC object has the address and the BMCSecret of the first, which allows both."""
     await _remember(world)
     (first,) = (await world.client.list(KINDS.bmc)).items
+    allowed = {"allowedBMCs": [first.metadata.name, TWIN]}
+    await world.client.patch(KINDS.bmc_secret, first.spec.bmc_secret_ref.name, allowed)
     spec = {
         "access": {"ip": world.machine.identity.bmc_ip, "macAddress": "02:00:00:00:00:01"},
         "bmcSecretRef": {"name": first.spec.bmc_secret_ref.name},

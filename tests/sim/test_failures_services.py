@@ -6,7 +6,7 @@ import pytest
 
 from metal.api.core import SECRET
 from metal.boot.errors import ImageError
-from metal.sim.machine.machine import Machine
+from metal.sim.bmc.redfish_service import SimBMC
 from tests.sim.failing import ERASED, Act, FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import IGNITION, KINDS
@@ -59,13 +59,14 @@ def slow(seconds: float) -> Fault:
 
 def no_leases() -> Fault:
     """No lease is announced."""
-    hidden: list[Machine] = []
+    hidden: dict[str, SimBMC] = {}
 
     async def begin(world: FailingPlane) -> None:
-        hidden[:], world.fleet.machines[:] = world.fleet.machines, []
+        hidden.update(world.fleet.bmcs)
+        world.fleet.bmcs.clear()
 
     async def remove(world: FailingPlane) -> None:
-        world.fleet.machines[:] = hidden
+        world.fleet.bmcs.update(hidden)
         await world.announce()
 
     return Fault(begin, remove, what="The BMC gets no lease.")

@@ -7,8 +7,8 @@ and the controller repeats it with a backoff. Without a commit, no condition wou
 `reporting` wraps the body of a pass. At its end it commits; after a refusal it commits what may be kept
 (`StatusScope.keep_learned`) with the condition, records one Event when the condition changes, and raises the error
 again. A Conflict is no refusal: the object was written meanwhile, and the next pass sees it. An API that is overloaded
-or away (429, 5xx, no answer) is reported only when it has failed the passes for PATIENCE: the report is another request
-to it. The first pass that succeeds sets Reconciled=True.
+or away (429, 5xx, no answer) is reported only when it has failed SEVERAL passes in a row, for PATIENCE: the report is
+another request to it. The first pass that succeeds sets Reconciled=True.
 """
 
 import asyncio
@@ -27,6 +27,8 @@ from metal.kube.meta.objects import key_of
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?")
 PATIENCE = 30.0
 """Seconds for which an API that is overloaded or away fails the passes of an object before that is reported."""
+SEVERAL = 6
+"""Passes that fail in a row before that is reported; the backoff repeats a pass that often in less than PATIENCE."""
 _LONGEST = 1000
 """Characters of the API's message; a webhook can answer with any text."""
 
@@ -50,12 +52,14 @@ def _may_pass(scope: StatusScope[Any], exc: ApiError) -> bool:
     """Whether the API has not refused anything and may answer soon."""
     if not isinstance(exc, (TooManyRequests, *UNCERTAIN)):
         return False
-    now = asyncio.get_running_loop().time()
-    return now - scope.context.failing_since.setdefault((scope.kind.kind, key_of(scope.obj)), now) < PATIENCE
+    key, now = (scope.kind.kind, key_of(scope.obj)), asyncio.get_running_loop().time()
+    since, times = scope.context.failing.get(key, (now, 0))
+    scope.context.failing[key] = since, times + 1
+    return now - since < PATIENCE or times + 1 < SEVERAL
 
 
 def _succeeded(scope: StatusScope[Any]) -> None:
-    scope.context.failing_since.pop((scope.kind.kind, key_of(scope.obj)), None)
+    scope.context.failing.pop((scope.kind.kind, key_of(scope.obj)), None)
     known = find(scope.status.conditions, RECONCILED)
     if known is not None and known.status == "False":
         scope.report(RECONCILED, True, "Reconciled", "the API accepts the requests of the controller again")

@@ -48,8 +48,8 @@ class Context:
     recorder: Recorder
     metrics: Metrics = field(default_factory=unregistered)
     _own_writes: dict[str, OwnWrites] = field(default_factory=dict)
-    failing_since: dict[tuple[str, Key], float] = field(default_factory=dict)
-    """By kind and key, since when (loop time) the API fails the passes without refusing them."""
+    failing: dict[tuple[str, Key], tuple[float, int]] = field(default_factory=dict)
+    """By kind and key, since when (loop time) and how often the API failed the passes without refusing them."""
 
     def own_writes(self, kind: Kind[Any]) -> OwnWrites:
         """The status writes of the controller of this kind."""

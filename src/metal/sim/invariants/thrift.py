@@ -11,8 +11,8 @@ from metal.sim.invariants.world import LONG_AGO, PASS, Entry, replay, violation
 
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 MOST_VERSIONS = 90
-"""Versions of one Server's status in a minute; other clients write metadata. An enrolment and a claim in the same minute
-are about 40; a loop of a controller makes hundreds."""
+"""Versions of one Server's status in a minute; other clients write metadata. An enrolment and a claim in the same
+minute are about 40; a loop of a controller makes hundreds."""
 MOST_RESETS = 30
 """Resets of one machine in a minute. A power change that a BMC forgets is repeated every few seconds."""
 MOST_REJECTED = 60
