@@ -196,7 +196,6 @@ def gives_adopted_servers_away(patch: pytest.MonkeyPatch) -> None:
 @defect(test_failed_operations.test_a_bmc_that_reads_and_does_not_switch_on_ends_in_error_with_few_requests)
 def takes_a_read_for_a_recovery(patch: pytest.MonkeyPatch) -> None:
     """A BMC that answered reads and failed writes never ended in Error."""
-    patch.setattr(failing, "failed", lambda *_: None)
     patch.setattr(failing, "is_overdue", lambda *_: False)
 
 

@@ -218,8 +218,7 @@ async def test_an_erasure_does_not_begin_while_a_living_claims_drive_is_in_the_s
 
 
 @pytest.mark.behaviour(
-    "Reserved",
-    "The machine of a claim is not booted while a drive has data of another claim; the drives are read again.",
+    "Cleanup", "A drive that is put into an Available server is found before the machine is booted for the next claim."
 )
 async def test_a_drive_that_came_after_the_discovery_stops_the_boot_of_the_next_claim() -> None:
     """An Available server gets a living claim's drive: the next claim waits until the drive is returned."""
