@@ -20,7 +20,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import adoption, living_claims, lost_status, owed_drives, sanitization_policy
 from metal.controllers.shared import reconciled, secret_use
 from metal.kube.controller.own_writes import OwnWrites
-from metal.machine import charge, identity
+from metal.machine import charge, identity, tenancy
 from metal.machine.system_lease import SystemLeases
 from metal.machine.uuids import spellings
 from tests.controllers.bmc import test_duplicates as of_bmcs
@@ -168,7 +168,7 @@ def counts_a_lost_boot_as_booted(patch: pytest.MonkeyPatch) -> None:
 @defect(test_sanitization_policy.test_the_policy_of_a_tenancy_is_not_lowered)
 def lowers_the_policy_of_a_tenancy(patch: pytest.MonkeyPatch) -> None:
     """Another client's update dropped sanitizationPolicy, and Purge became Clear."""
-    patch.setattr(sanitization_policy.tenancy, "holds_data", lambda _: False)
+    patch.setattr(tenancy, "holds_data", lambda _: False)
 
 
 @defect(test_sanitization_policy.test_a_claims_opt_out_is_not_honored_by_default)
