@@ -62,6 +62,7 @@ GOOD = {
     "erased for the next tenant": tenant().claim(gone=True).reset().erases().boots("c2"),
     "off after the claim": tenant().claim(gone=True).reset(),
     "another machine": tenant().boots("c2", M2, "d2").reset(NEW),
+    "accepted while it runs": tenant().operates(owed_drives.ACCEPT).reset(),
     "accepted by an administrator": tenant().claim(gone=True).operates(owed_drives.ACCEPT).boots("c2"),
     "new mainboard and other drives": tenant().machine("drives", serials=["d9"]).machine("mainboard", becomes=NEW)
     .boots("c2", NEW, "d9"),

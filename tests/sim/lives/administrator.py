@@ -6,6 +6,7 @@ from metal.api.claim import ServerClaim
 from metal.api.server import Server
 from metal.controllers.server.tenancy import owed_drives
 from metal.controllers.server.tenancy.sanitization import ACCEPT
+from metal.kube.meta.conditions import is_true
 from metal.machine import tenancy
 from metal.machine.charge import in_charge
 from metal.machine.uuids import spellings
@@ -69,10 +70,11 @@ class Administrator(Identities):
         return servers[0]
 
     async def _bmcs_of(self, machine: Machine) -> list[str]:
-        """Names of the BMC objects with an address of a BMC that shows the machine."""
+        """Names of the BMC objects that answer, with an address of a BMC that shows the machine."""
         addresses = {bmc.board.ip for bmc in self.world.fleet.bmcs.values() if bmc.machine is machine}
         found = (await self.world.client.list(KINDS.bmc)).items
-        return sorted(one.metadata.name for one in found if one.status.ip in addresses)
+        ready = [one for one in found if is_true(one.status.conditions, "Ready")]
+        return sorted(one.metadata.name for one in ready if one.status.ip in addresses)
 
     async def _decide(self, server: Server) -> None:
         status, operation, waits = server.status, "", server.status.wait

@@ -90,7 +90,7 @@ TRAITS: Mapping[State, Traits] = {
     ),
     State.RESERVED: Traits(
         claim_boots=True, parkable=True, interruptible=True, owed_when_deleted=True, power=PowerOwner.CLAIM,
-        waits=(*_BOOT, WaitFor.CLAIM_BOOT, WaitFor.BOOT_OVERRIDE),
+        waits=(WaitFor.DRIVE_OWED, *_BOOT, WaitFor.CLAIM_BOOT, WaitFor.BOOT_OVERRIDE),
     ),
     State.CLEANUP: Traits(
         claim_boots=True, boots_probe=True, closes_boot_window=True, owed_when_deleted=True,

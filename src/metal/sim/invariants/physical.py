@@ -72,6 +72,7 @@ class _Machines:
             self._apply_claim(entry, world)
         elif entry.kind == "Server" and entry.obj is not None and _is_accepted(entry.obj):
             self.held.pop(entry.obj.uuid, None)
+            self.running.pop(entry.obj.uuid, None)
             for serial in self.drives.get(entry.obj.uuid, []):
                 self.data.pop(serial, None)
 

@@ -217,6 +217,31 @@ async def test_an_erasure_does_not_begin_while_a_living_claims_drive_is_in_the_s
     assert server.status.state == "Cleanup"
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A drive that is put into an Available server is found before the machine is booted for the next claim."
+)
+async def test_a_drive_that_came_after_the_discovery_stops_the_boot_of_the_next_claim() -> None:
+    """An Available server gets a living claim's drive: the next claim waits until the drive is returned."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sdz")
+        other = await other_server(w)
+        await w.discover("s2")
+        disks(w, "sda")
+        await claimed_and_booted(w, serverRef={"name": "s1"})
+        shows(other, "serial-sda")
+        await w.add_claim("c2", serverRef={"name": "s2"})
+        await w.until("Reserved", "s2")
+        await w.settle()
+        await w.config_ready("c2", "default")
+        server = await w.until_true(is_waiting, "s2")
+        boots = other.network_boots
+        await asyncio.sleep(600)
+        assert other.network_boots == boots
+        shows(other)
+        await w.until_true(lambda s: s.status.boot_window is not None, "s2", within=900)
+    assert (server.status.state, condition(server, "DriveOwed")) == ("Reserved", ("True", "ClaimExists"))
+
+
 @pytest.mark.parametrize("model", ["SAMSUNG MZ7LH480", ""])
 async def test_a_clean_drive_may_move(model: str) -> None:
     """A drive of an Available server, and another model with the same serial number, hold nothing up."""

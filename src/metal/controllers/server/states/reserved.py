@@ -12,7 +12,7 @@ from metal.controllers.server.netboot.progress import Tenant, has_booted, is_unf
 from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import living_claims, lost_status, reimage, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, lost_status, owed_drives, reimage, sanitization_policy
 from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_tenant
 from metal.kube.controller.controller import Requeue
 
@@ -58,6 +58,8 @@ async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
     unready = await_config(scope, config)
     if unready is not None:
         return unready
+    if (owed := await owed_drives.before_claim_boot(scope)) is not None:
+        return owed
     tenant = Tenant(claim.metadata.uid, claim.spec.boot_generation)
     busy = await boot.network_boot(
         scope, config, Purpose.CLAIM, tenant=tenant, timeout=scope.settings.claim_boot_timeout

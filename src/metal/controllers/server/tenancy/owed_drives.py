@@ -6,7 +6,8 @@ In: the drives that the BMC or the probe found in this server. Each is looked up
 they find is confirmed from the API.
 
 - A claim exists that may own the data: nothing is booted, erased or given away (`before_boot`, `before_available`,
-  `before_erasure`). The server waits (`DriveOwed`) until the drive or the claim is gone, or an administrator accepts.
+  `before_erasure`, `before_claim_boot`). The server waits (`DriveOwed`) until the drive or the claim is gone, or an
+  administrator accepts.
 - No such claim exists: the server begins with its cleanup, to the strictest policy that applies to the data, before it
   becomes Available. `settle` then records the result in the records of deleted Servers.
 
@@ -20,6 +21,7 @@ from contextlib import suppress
 import msgspec
 import structlog
 
+from metal.api.boot_window import Phase, Purpose
 from metal.api.claim import ServerClaim
 from metal.api.names import OPERATION
 from metal.api.sanitization import KnownDrive, OwedDrive, Policy
@@ -62,11 +64,28 @@ async def before_boot(scope: Scope) -> Requeue | None:
     return await _protect(scope, drives_in(scope.status.storages))
 
 
+async def before_claim_boot(scope: Scope) -> Requeue | None:
+    """Before a claim's boot begins: the wait if a drive has data of another claim, else None. Raises BMCError.
+
+    The drives are read from the BMC, because one may have been put into the server since its discovery.
+    """
+    window = scope.status.boot_window
+    if window is not None and window.purpose == Purpose.CLAIM and window.phase not in (Phase.SUCCEEDED, Phase.CLOSED):
+        return None  # it has begun
+    busy = await _protect(scope, await _listed(scope))
+    owed = _open(scope.status.owed_drives)
+    return _wait(scope, owed) if busy is None and owed else busy
+
+
+async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
+    """The drives that the BMC lists now."""
+    found = await scope.connected().inventory(scope.uri)
+    return drives_in(inventory_summary.of_inventory(found, ())["storages"])
+
+
 async def before_erasure(scope: Scope) -> Requeue | None:
     """Before an erasure begins: the wait if a claim of another server may own a drive, else None. Raises BMCError."""
-    found = await scope.connected().inventory(scope.uri)
-    listed = drives_in(inventory_summary.of_inventory(found, ())["storages"])
-    return await _protect(scope, (*scope.status.drives, *listed))
+    return await _protect(scope, (*scope.status.drives, *await _listed(scope)))
 
 
 async def before_available(scope: Scope) -> Requeue | None:
@@ -113,7 +132,8 @@ async def _find(scope: Scope, drives: Iterable[KnownDrive]) -> list[OwedDrive]:
     found = [one for drive in unique.values() for one in (*await _in_records(scope, drive), *_in_servers(scope, drive))]
     if not found:
         return []
-    claims = _Claims(scope)
+    claims, own = _Claims(scope), scope.tenancy.uid if scope.status.state == State.RESERVED else ""
+    found = [one for one in found if not own or one.claim_uid != own]
     named = [msgspec.structs.replace(one, claim=await claims.name_of(one)) for one in found]
     return [one for one in named if one.claim or one.policy != Policy.NONE]
 
