@@ -287,3 +287,34 @@ async def test_a_claim_that_only_the_list_of_all_claims_shows_keeps_its_machine_
         await asyncio.sleep(60)
     assert server.spec.server_claim_ref is not None
     assert (server.spec.server_claim_ref.name, w.bmc.power, w.bmc.writes()) == ("c2", PowerState.ON, [])
+
+
+@pytest.mark.parametrize("while_down", [False, True])
+async def test_a_new_claim_of_the_same_name_does_not_stop_the_erasure(while_down: bool) -> None:
+    """It names no server, so it is no restored one: the former tenant's data is erased."""
+    async with world(sanitization_policy="Clear") as w:
+        await _booted(w)
+        if while_down:
+            await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.add_claim()
+        if while_down:
+            await w.restart()
+        await w.until("Cleanup")
+        await asyncio.sleep(120)
+        server = await w.server()
+    assert (server.status.state, server.status.wait and server.status.wait.for_) == ("Cleanup", "BootConfiguration")
+
+
+async def test_a_restored_claim_without_a_status_has_its_data_left() -> None:
+    """Its spec.serverRef names this server, whatever its phase; it has another UID: an administrator decides."""
+    async with world(sanitization_policy="Clear") as w:
+        await _booted(w)
+        await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.add_claim(serverRef={"name": "s1"})
+        w.bmc.calls.clear()
+        await w.restart()
+        await asyncio.sleep(600)
+        server = await w.server()
+    assert (server.status.wait and server.status.wait.for_, w.bmc.writes()) == ("FormerTenant", [])

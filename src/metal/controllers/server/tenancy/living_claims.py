@@ -9,8 +9,9 @@ reference alone never ends a tenancy. The record names the claim by namespace, n
   boot that erases the drives. They list all claims in the API.
 
 A claim with the UID of the record that does not name another server gets its server back: `spec.serverClaimRef` is
-written again. A claim with another UID may own the data when it reports to be bound to this server, and has the name of
-the record, or the record has no UID. Nothing is erased then; the server waits for an administrator (`FormerTenant`).
+written again. A claim with another UID may own the data when its `spec.serverRef` names this server, and it has the
+name of the record (a restored claim, whatever its phase), or the record has no UID and it reports to be bound. Nothing
+is erased then; the server waits for an administrator (`FormerTenant`).
 """
 
 from collections.abc import Iterable
@@ -87,13 +88,12 @@ def _has_another_server(scope: Scope, claim: ServerClaim) -> bool:
 
 
 def _may_own(scope: Scope, claim: ServerClaim) -> bool:
-    """True for a claim that reports to be bound to this server, when the record does not show that it is another."""
-    reports = claim.status.phase == "Bound" or conditions.is_true(claim.status.conditions, BOOTED)
-    if claim.spec.server_ref is None or not reports:
+    """True for a claim that names this server, when the record does not show that it is another."""
+    if claim.spec.server_ref is None:
         return False
     tenant = scope.tenancy.claim_ref
     if tenant is None or tenant.uid in _NO_UID:
-        return True
+        return claim.status.phase == "Bound" or conditions.is_true(claim.status.conditions, BOOTED)
     return (tenant.namespace, tenant.name) == (claim.metadata.namespace, claim.metadata.name)
 
 
@@ -123,8 +123,8 @@ def _wait(scope: Scope, owners: list[ServerClaim]) -> Requeue:
     former = f"{known.namespace}/{known.name} (UID {known.uid})" if known is not None else "unknown"
     return scope.wait(
         WaitFor.FORMER_TENANT,
-        f"a manual decision: the last tenant is {former}, but claim {names} reports to be bound to this server, so the "
-        "data may be that claim's. Nothing is erased. Delete that claim to have the server erased; or set "
+        f"a manual decision: the last tenant is {former}, but spec.serverRef of {names} is this server, so "
+        "the data may be that claim's. Nothing is erased. Delete that claim to have the server erased; or set "
         "spec.serverClaimRef of the Server to it and status.tenancy.claimRef.uid to its UID to keep its data",
     )
 
