@@ -6,6 +6,7 @@ import pytest
 
 from metal.api.core import CONFIG_MAP
 from metal.evidence import record
+from metal.evidence.chain import HEAD
 from metal.evidence.keys import KeyStore, public_keys
 from metal.evidence.signing import verify
 from metal.evidence.verdict import Verdict
@@ -16,6 +17,7 @@ from tests.move.homes import Killed, Life, TwoHomes, two_homes
 from tests.sim.plane import KINDS, is_ready
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime, pytest.mark.life]
+UUID = "11111111-2222-3333-4444-555555555501"
 CHECKS = 2 * 4 * len(kinds_in_order(KINDS))
 """Writes with which both homes are tried before anything moves: four for each kind."""
 
@@ -160,9 +162,9 @@ async def test_a_target_with_objects_of_its_own_is_refused_and_nothing_is_paused
 
 
 async def test_evidence_moves_with_its_keys_and_holds_in_the_new_home() -> None:
-    """Earlier evidence is verified there, and new evidence is signed with the same key."""
+    """Earlier evidence is verified there, new evidence is signed with the same key, and continues the same chain."""
     async with two_homes() as site:
-        spec = {"serverRef": {"name": "s1"}, "policy": "Clear", "claimUID": "gone"}
+        spec = {"serverRef": {"name": "s1"}, "policy": "Clear", "claimUID": "gone", "systemUUID": UUID}
         made = await site.client.create(site.kinds.evidence, {"metadata": {"name": "e1"}, "spec": spec})
         key = await KeyStore(site.client, site.kinds, "metal-system", "key").signing_key()
         await record.conclude(site.client, site.kinds, made, Verdict(), key, site.clock())
@@ -172,6 +174,8 @@ async def test_evidence_moves_with_its_keys_and_holds_in_the_new_home() -> None:
         verify(moved, public_keys((await site.client2.list(CONFIG_MAP, "metal-system")).items))
         again = await KeyStore(site.client2, site.kinds, "metal-system", "key").signing_key()
         assert again.public.id == key.public.id
+        head = await site.client2.get(CONFIG_MAP, f"{HEAD}-{UUID}", "metal-system")
+        assert "e1" in head.data.values()
 
 
 async def test_a_home_that_was_left_is_not_moved_a_second_time() -> None:
