@@ -217,3 +217,36 @@ async def test_a_deleted_server_gives_its_lease_back() -> None:
         await w.until_gone(KINDS.server, "s1")
         with pytest.raises(NotFound):
             await w.client.get(LEASE, f"system-{UUID}", NS)
+
+
+async def swapped(w: World) -> FakeBMC:
+    """The BMC of s1 is gone, and one at another address shows its machine with a new UUID, as Server s2."""
+    w.pool.bmcs["10.0.0.10"] = new = FakeBMC(uuid=OTHER, power=w.bmc.power)
+    w.bmc.failure = BMCUnreachable("no route to host")
+    await w.add_server("s2", uuid=OTHER, address="10.0.0.10")
+    return new
+
+
+async def test_a_machine_that_changes_uuid_and_address_between_two_readings_is_not_booted() -> None:
+    """The conditions of the tenant's Server still say that its BMC shows it: they are older than the new Server."""
+    async with world() as w:
+        await claimed(w)
+        new = await swapped(w)
+        await asyncio.sleep(1800)
+        first, second = await w.server(), await w.server("s2")
+    assert new.writes() == []
+    assert duplicate(second, "IdentityAmbiguous")[:2] == ("True", "PossiblyReplacedMainboard")
+    assert duplicate(first, "BMCReachable")[0] == "False"
+
+
+async def test_a_machine_with_the_serial_number_of_a_claimed_one_is_enrolled_once_both_were_read() -> None:
+    """Nodes of one chassis: the claimed one is read again, then the new one is discovered."""
+    async with world() as w:
+        await claimed(w)
+        w.pool.bmcs["10.0.0.10"] = FakeBMC(uuid=OTHER)
+        before = w.bmc.reads()
+        await w.add_server("s2", uuid=OTHER, address="10.0.0.10")
+        await w.until("Discovery", "s2", within=30)
+        second = await w.server("s2")
+    assert w.bmc.reads() > before
+    assert duplicate(second, "IdentityAmbiguous")[0] != "True"

@@ -10,8 +10,12 @@ tenant, before Initial goes on and before a Server becomes Available; what it ra
 
 A Server that was never discovered also waits (`MachineIdentity`) while its machine may be that of a Server with a
 tenancy whose BMC does not show it at this time: after a replaced mainboard, UUID and BMC are new, but the serial number
-or the drives are not, and the discovery boot would interrupt the tenant. A machine that nothing identifies waits, too.
+or the drives are not, and the discovery boot would interrupt the tenant. Conditions may be outdated, so the BMC of the
+other Server is read first. A machine that nothing identifies waits, too.
 """
+
+import asyncio
+from dataclasses import replace
 
 from metal.api.names import MACHINE_ID
 from metal.api.server import Server, State
@@ -20,6 +24,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.shared.indexes import BY_IDENTITY
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import key_of
 from metal.machine import tenancy
 from metal.machine.charge import has_tenancy, in_charge, tenancy_of
 from metal.machine.identity import Comparison, Identity, Relation, compare, identity_of, is_shared
@@ -28,6 +33,8 @@ from metal.machine.system_lease import NotInCharge
 OTHER_IN_CHARGE, IN_CHARGE, NONE_IN_CHARGE = "OtherServerInCharge", "InCharge", "NoServerInCharge"
 """Reasons of the condition DuplicateSystem."""
 _UNDISCOVERED = ("", State.INITIAL)
+_READING_POLL = 5.0
+"""Seconds until a Server looks again whether another one was read from its BMC."""
 Rival = tuple[Server, Comparison]
 
 
@@ -187,14 +194,41 @@ def _hold_new(scope: Scope, mine: Identity) -> Requeue | None:
     """A new Server waits while its machine may be one that a tenant uses, after a replaced mainboard."""
     is_new = scope.status.state in _UNDISCOVERED and scope.status.inventory is None
     if is_new and not has_tenancy(scope.server) and not mine.declared:
-        for other, comparison in _rivals(scope, mine):
-            if has_tenancy(other) and not identity_of(other, scope.context.kinds).shown:
+        for other, comparison in _rivals(scope, replace(mine, shown=False)):
+            if not has_tenancy(other):
+                continue
+            if not identity_of(other, scope.context.kinds).shown:
                 return _await_decision(scope, other, comparison)
+            if not _is_read_since(scope, other):
+                return _await_reading(scope, other, comparison)
     known = scope.find_condition(ConditionType.IDENTITY_AMBIGUOUS)
     if known is not None and known.status == "True" and mine.key:
         scope.condition(ConditionType.IDENTITY_AMBIGUOUS, False, "Identified", "the machine is identified")
         _end_wait(scope, WaitFor.MACHINE_IDENTITY)
     return None
+
+
+def _is_read_since(scope: Scope, other: Server) -> bool:
+    """Whether this process has read the other machine from its BMC since this Server was first compared with it.
+
+    The conditions of the other Server are older: its mainboard may have become this Server's since then.
+    """
+    memo, now = scope.deps.memos.get(key_of(other)), asyncio.get_running_loop().time()
+    first = scope.memo.compared.get(other.metadata.uid)
+    if first is None:
+        scope.memo.compared[other.metadata.uid] = first = now
+        if memo is not None:
+            memo.system = None  # its next pass reads it
+    return memo is not None and memo.verified is not None and memo.observed_at >= first
+
+
+def _await_reading(scope: Scope, other: Server, comparison: Comparison) -> Requeue:
+    name = other.metadata.name
+    text = (
+        f"Server {name}, which has a tenant, to be read from its BMC: {comparison.reason}, so this may be its machine. "
+        f"If the BMC of Server {name} cannot be reached, repair it or correct its address"
+    )
+    return scope.wait(WaitFor.MACHINE_IDENTITY, text, poll=_READING_POLL)
 
 
 def _await_decision(scope: Scope, other: Server, comparison: Comparison) -> Requeue:
