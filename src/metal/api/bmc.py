@@ -222,6 +222,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     systems: Annotated[dict[str, int], Schema({"maxProperties": 256})] = {}
     """Maps the UUID of each system of the BMC to the number n in the name of its Server, <bmc>-system-<n>. The number
     of a system never changes."""
+    connected_secret: str = ""
+    """Name of the BMCSecret with which the BMC was connected last. Empty when unknown."""
     refused: Refusal | None = None
     """Credentials that the BMC rejected and that are currently not used."""
     since: datetime | None = None

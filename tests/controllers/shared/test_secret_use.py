@@ -126,3 +126,43 @@ async def test_the_secret_of_an_enrolled_bmc_names_it() -> None:
         await soon(lambda: r.exists(KINDS.bmc, "e1"))
         found = await r.secret("e1")
     assert found.allowed_bmcs == ("e1",)
+
+
+async def test_a_connected_bmc_does_not_wait_for_the_secret_of_another() -> None:
+    """It was connected with a BMCSecret of its own, which proves nothing about one that it names in advance."""
+    async with rack() as r:
+        rogue = r.plug(9)
+        await r.add_bmc(9)
+        await until(r, "b9", "Connected")
+        await r.user.patch(KINDS.bmc, "b9", {"spec": {"bmcSecretRef": {"name": "b1"}}})
+        await until(r, "b9", "SecretNotFound")
+        rogue.offered = ""
+        r.plug(1)
+        await r.add_bmc(1)
+        await until(r, "b9", "SecretNotAllowed")
+        await asyncio.sleep(600)
+        before = (await r.secret("b1")).metadata.annotations
+        await r.user.patch(KINDS.bmc_secret, "b1", {"allowedBMCs": ["b1"]})
+        await until(r, "b1", "Connected")
+    assert rogue.offered == ""
+    assert BOUND not in before
+
+
+async def test_a_connected_bmc_may_change_to_a_new_secret() -> None:
+    """Credentials are rotated with a BMCSecret of another name, which exists when the BMC names it."""
+    async with rack() as r:
+        r.plug(1)
+        await r.add_bmc(1)
+        await until(r, "b1", "Connected")
+        await asyncio.sleep(3600)
+        await r.add_secret("b1-new", "pw-factory")
+        await r.user.patch(KINDS.bmc, "b1", {"spec": {"bmcSecretRef": {"name": "b1-new"}}})
+        await soon(lambda: _is_bound(r, "b1-new"), within=300)
+        await asyncio.sleep(60)
+        found = await r.bmc("b1")
+    assert ready(found)[1] == "Connected"
+    assert found.status.connected_secret == "b1-new"
+
+
+async def _is_bound(r: Rack, name: str) -> bool:
+    return (await r.secret(name)).metadata.annotations.get(BOUND) == "b1"

@@ -18,7 +18,7 @@ async def check(scope: Scope) -> Result | None:
     except BMCError as exc:
         return report_failure(scope, exc)
     scope.memo.backoff.reset()
-    scope.set(refused=None)
+    scope.set(refused=None, connected_secret=scope.obj.spec.bmc_secret_ref.name)
     scope.report("Ready", True, "Connected", f"the BMC at {scope.require_bmc_endpoint().address} answers")
     restart.complete(scope)
     return None

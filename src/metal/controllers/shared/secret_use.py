@@ -6,7 +6,7 @@ to an address of one's choice.
    (`bind`) before a password is sent. BMCs that were connected before, by an earlier version or the Go operator, are
    its first users together. Else there must be exactly one user, and its object may not be much older than the
    BMCSecret: an object that waits for a BMCSecret with a guessed name, or that competes with another one, is bound to
-   nothing.
+   nothing. A BMC that is connected with another BMCSecret may change to a new one, if that one exists.
 3. Every other user is refused with the reason SecretNotAllowed; an administrator adds it to `allowedBMCs`.
 
 A user is the name of a BMC, or `server/NAME` for a Server with `spec.bmc`.
@@ -23,6 +23,7 @@ from metal.api.server import Server
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.scope import Context
 from metal.kube.cache.informer import Informer
+from metal.kube.meta import conditions
 from metal.kube.meta.permissions import Permission
 
 BY_SECRET = "bmc-secret"  # noqa: S105  an index
@@ -44,14 +45,21 @@ class User:
     name: str
     created: datetime | None
     connected: bool
-    """Whether its BMC has accepted the credentials before."""
+    """Whether its BMC has accepted these credentials before."""
+    changes: bool = False
+    """Whether its BMC is connected with another BMCSecret, and is to use this one from now on."""
 
 
 def user_of_bmc(bmc: BMC) -> User:
-    """A BMC object. What only an authenticated request can read shows that it was connected."""
+    """A BMC object. What only an authenticated request can read shows that it was connected.
+
+    Earlier versions did not record with which BMCSecret.
+    """
     status = bmc.status
     seen = status.manufacturer or status.model or status.serial_number or status.firmware_version or status.systems
-    return User(bmc.metadata.name, bmc.metadata.creation_timestamp, bool(seen))
+    is_same = status.connected_secret in ("", bmc.spec.bmc_secret_ref.name)
+    changes = not is_same and conditions.is_true(status.conditions, "Ready")
+    return User(bmc.metadata.name, bmc.metadata.creation_timestamp, bool(seen) and is_same, changes)
 
 
 def user_of_server(server: Server) -> User:
@@ -87,7 +95,7 @@ async def bind(
     first = [user for user in found if user.connected] or found
     if not first:
         return None
-    if not first[0].connected and (len(first) > 1 or _is_older(first[0], secret.metadata.creation_timestamp)):
+    if not first[0].connected and (len(first) > 1 or _has_waited(first[0], secret.metadata.creation_timestamp)):
         return _not_allowed(secret.metadata.name, [], ", ".join(user.name for user in first[:10]))
     names = _EVERY if len(first) > _MOST else ",".join(user.name for user in first)
     meta = {"annotations": {annotation: names}, "resourceVersion": secret.metadata.resource_version}
@@ -119,8 +127,9 @@ def server_index(server: Server) -> Iterable[str]:
     return (inline.bmc_secret_ref.name,) if inline is not None else ()
 
 
-def _is_older(user: User, created: datetime | None) -> bool:
-    return user.created is not None and created is not None and user.created < created - _OLDER
+def _has_waited(user: User, created: datetime | None) -> bool:
+    is_older = user.created is not None and created is not None and user.created < created - _OLDER
+    return is_older and not user.changes
 
 
 def _bound(meta: ObjectMeta, annotation: str) -> list[str]:
