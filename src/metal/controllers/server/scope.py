@@ -61,6 +61,8 @@ class Memo:
     """When the BMC is asked for its system again after it did not answer, as time of the loop."""
     verified: tuple[BMCEndpoint | None, str] | None = None
     """Where the Server's own system was read last: another address may be that of another machine."""
+    joined_wave: bool = False
+    """Whether the last pass in Available began the erasure of unknown data (`tenancy.adoption`)."""
     compared: dict[str, float] = field(default_factory=dict)
     """When this Server was first compared with a Server with a tenancy, by its UID, as time of the loop."""
 

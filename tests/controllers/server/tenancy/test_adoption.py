@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.controllers.fakebmc import FakeBMC
 from tests.controllers.server.steps import condition
 from tests.controllers.world import KINDS, World, world
 
@@ -29,6 +30,26 @@ async def test_adopted_servers_are_erased_in_waves() -> None:
         await w.restart()
         server = await w.until("Cleanup")
     assert server.status.tenancy.data in ("Unknown", "Erasing")
+
+
+async def test_servers_that_decide_at_the_same_time_keep_to_the_wave() -> None:
+    """The API takes its time for each write, so that none sees the others in Cleanup yet."""
+    async with world(**ERASE, adoption_wave=2) as w:
+        await w.runtime.stop(grace=0.0)
+        for n in range(6):
+            uuid, address = f"11111111-2222-3333-4444-55555555560{n}", f"10.0.1.{n}"
+            w.pool.bmcs[address] = FakeBMC(uuid=uuid, serial=f"SN{n}")
+            await w.add_server(f"s{n}", uuid=uuid, address=address)
+            await w.client.patch_status(KINDS.server, f"s{n}", {"status": {"state": "Available", "powerState": "Off"}})
+
+        async def slow(_: str, __: str) -> None:
+            await asyncio.sleep(0.2)
+
+        w.tap.trap = slow
+        await w.restart()
+        await asyncio.sleep(120)
+        states = [(await w.server(f"s{n}")).status.state for n in range(6)]
+    assert sorted(states) == ["Available"] * 4 + ["Cleanup"] * 2
 
 
 async def test_a_server_waits_for_its_wave() -> None:

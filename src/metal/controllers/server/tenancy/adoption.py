@@ -26,6 +26,7 @@ from metal.controllers.server.tenancy.crds import await_crds
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import key_of
 from metal.machine import tenancy
 
 TRUST = "Trust"
@@ -128,8 +129,9 @@ def settle_data(scope: Scope) -> Requeue | None:
         scope.condition(ConditionType.SANITIZED, False, "Trusted", message)
         return None
     wave = scope.settings.adoption_wave
-    others = [one for one in scope.deps.servers.items() if one.metadata.name != scope.name and _is_in_wave(one)]
-    if len(others) >= wave:
+    others = [one for one in scope.deps.servers.items() if one.metadata.name != scope.name and _is_in_wave(scope, one)]
+    scope.memo.joined_wave = len(others) < wave
+    if not scope.memo.joined_wave:
         return scope.wait(
             WaitFor.ERASURE_WAVE,
             f"the erasure of {wave} other servers (adoption.wave): what another operator left on the drives is "
@@ -139,9 +141,13 @@ def settle_data(scope: Scope) -> Requeue | None:
     return scope.transition(State.CLEANUP, "what another operator left on the drives is unknown; it is erased first")
 
 
-def _is_in_wave(server: Server) -> bool:
-    found = tenancy.of(server)
-    return server.status.state == State.CLEANUP and found.claim_ref is None and tenancy.holds_data(found)
+def _is_in_wave(scope: Scope, server: Server) -> bool:
+    """True from the decision on: until its transition to Cleanup is written, many others may decide."""
+    found, memo = tenancy.of(server), scope.deps.memos.get(key_of(server))
+    if found.claim_ref is not None or not tenancy.holds_data(found):
+        return False
+    is_about_to = server.status.state == State.AVAILABLE and memo is not None and memo.joined_wave
+    return server.status.state == State.CLEANUP or is_about_to
 
 
 def is_undecided(scope: Scope) -> bool:
