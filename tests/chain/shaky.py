@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from metal.kube.client.errors import Expired, ServerError, TooManyRequests, Unavailable
+from metal.kube.client.errors import Expired, Forbidden, ServerError, TooManyRequests, Unavailable
 from metal.kube.client.protocol import Client, Page, WatchEvent
 from metal.kube.client.resources import Resource
 from metal.kube.meta.objects import Kind, Object
@@ -28,6 +28,8 @@ class Shaky(Client):
         self._stirred = asyncio.Event()
         self.requests: Counter[str] = Counter()
         self.expired = self.cut = 0
+        self.quota = ""
+        """Plural of a kind whose objects a quota refuses."""
         self._up = asyncio.Event()
         self._up.set()
         self._down = asyncio.Event()
@@ -124,6 +126,8 @@ class Shaky(Client):
             await asyncio.sleep(self.trouble.delay)
         if not self._up.is_set():
             raise Unavailable("connection refused")
+        if kind.plural == self.quota and verb in ("create", "apply"):
+            raise Forbidden(f"{kind.plural} is forbidden: exceeded quota: {kind.plural}=10")
         if self._rng.random() >= self.trouble.share:
             return await act()
         if self._rng.random() < 0.5:

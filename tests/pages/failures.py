@@ -15,6 +15,7 @@ from tests.sim import (
     test_failures_bmc,
     test_failures_control_plane,
     test_failures_drives,
+    test_failures_enrolment,
     test_failures_erasure,
     test_failures_identity,
     test_failures_leader,
@@ -69,7 +70,8 @@ class Part:
 
 
 PARTS = (
-    Part("BMCs", test_failures_bmc), Part("Identity of machines", test_failures_identity),
+    Part("BMCs", test_failures_bmc), Part("Enrolment", test_failures_enrolment),
+    Part("Identity of machines", test_failures_identity),
     Part("Machines", test_failures_machine), Part("Drives in another machine", test_failures_drives),
     Part("DHCP, boot server, registry, OCI registry", test_failures_services), Part("Erasure", test_failures_erasure),
     Part("API and manager", test_failures_control_plane), Part("Several managers", test_failures_leader),

@@ -52,6 +52,7 @@ async def live(row: Row) -> Report:
         await reach(world, row.step)
         since = world.clock()
         await fault.begin(world)
+        since = min(since, world.clock())  # a fault may set the clock back
         await go_on(world, row.step)
         await asyncio.sleep(row.minutes * 60)
         stood = reported(world.fleet.history, since, world.clock()).stood

@@ -103,6 +103,13 @@ async def _few_writes(world: FailingPlane) -> None:
     assert requests["POST"] + requests["PATCH"] < 60
 
 
+async def _few_requests(world: FailingPlane) -> None:
+    """The BMC receives at most two requests for each 30 s of `Retry-After`, and the tenant's machine keeps running."""
+    unavailable = world.fleet.bmcs[world.machine.identity.bmc_ip].unavailable
+    assert 0 < unavailable <= 2 * 16 * 2
+    assert world.machine in world.tenants()
+
+
 async def _others_are_well(world: FailingPlane) -> None:
     """The servers of all other BMCs are Available."""
     states = [server.status.state for server in await world.servers()]
@@ -124,6 +131,7 @@ CERTIFICATE = Fault(
     _show_another_certificate, _accept_certificate, what="The BMC shows another certificate than the pinned one.",
     remedy="Set `operation=accept-certificate` on the BMC.",
 )  # fmt: skip
+UNAVAILABLE = "was answered 503 Service Unavailable"
 DEAD, MUTE, ILL = "No connection to", "did not answer GET", "was answered 500 Internal Server Error"
 REFUSED, LOST = "refused the user name or password", "answers 401 all the same"
 REJECTED = "refused all credentials for the prefix"
@@ -153,7 +161,9 @@ ROWS = (
     *at("claim", "http_401", end=BMC, **away("AuthenticationFailed", LOST)),
     Row("http_500", "enrolment", **unborn("InternalServerError", ILL)),
     *at("inventory discovery release", "http_500", **away("InternalServerError", ILL)),
-    *at("claim", "http_503", **away("ServiceUnavailable", "was answered 503 Service Unavailable")),
+    Row("http_503", "enrolment", **unborn("ServiceUnavailable", UNAVAILABLE)),
+    *at("discovery claim release erasure", "http_503", **away("ServiceUnavailable", UNAVAILABLE)),
+    Row("http_503", "tenant", also=_few_requests, **away("ServiceUnavailable", UNAVAILABLE)),
     *at("claim", "http_5xx", reports="BMCReachable=False InternalServerError, Event InternalServerError, "
         "BMCReachable=False ServiceUnavailable, Event ServiceUnavailable", end=DONE),
     *at("claim", "rejects_writes", reports=REJECTS, **REJECTED_WRITES),

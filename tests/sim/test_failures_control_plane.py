@@ -89,6 +89,18 @@ async def _is_refused(world: FailingPlane) -> None:
     assert len(await world.servers()) == 1
 
 
+async def _limit_secrets(world: FailingPlane) -> None:
+    shaky(world).quota = "secrets"
+
+
+async def _raise_limit(world: FailingPlane) -> None:
+    shaky(world).quota = ""
+
+
+async def _set_back(world: FailingPlane) -> None:
+    world.clock.adjust(-3600)
+
+
 async def _kill(world: FailingPlane) -> None:
     await world.restart_manager()
 
@@ -115,6 +127,10 @@ GONE = Fault(
 )
 WRITER = Fault(_meddle, what="Another client writes to every Server five times a second for 30 s.")
 FULL = Fault(_fill, _empty, what="The disk of the embedded API is full.")
+QUOTA = Fault(
+    _limit_secrets, _raise_limit, what="A quota of the API refuses new Secrets.", remedy="Raise the quota.",
+)  # fmt: skip
+BACK = Fault(_set_back, what="The clock is set back one hour.")
 KILLED = Fault(_kill, what="The manager is killed and starts again.")
 KILLED_AGAIN = Fault(_kill_again_and_again, what="The manager is killed every 7 s, twelve times.")
 ALL_KILLED = Fault(_kill_all, what="`metalctl up` is killed, manager and API, and starts again.")
@@ -128,6 +144,10 @@ ROWS = (
     *at(BUSY, "conflicting writes", inject=WRITER, minutes=3),
     *at("inventory report boot erasure", "disk full", inject=FULL, disk=True, minutes=5, also=_is_refused),
     *at("discovery", "disk full", inject=FULL, disk=True, minutes=5, reports=AGAIN, also=_is_refused),
+    *at("inventory", "quota for Secrets", inject=QUOTA, shaky=True,
+        reports="Reconciled=False Forbidden, Event Forbidden, Reconciled=True Reconciled",
+        message="exceeded quota … It is repeated until it succeeds"),
+    *at("claim boot erasure", "clock set back", inject=BACK, minutes=10, end=End.COMPLETES),
     *at(EACH, "manager killed", inject=KILLED, minutes=5),
     *at(BUSY, "manager killed repeatedly", inject=KILLED_AGAIN, minutes=5),
     *at("inventory report boot release", "manager and API killed", inject=ALL_KILLED, disk=True, minutes=5),

@@ -20,7 +20,7 @@ class Faults:
     http_500: bool = False
     """The BMC answers every request with 500."""
     http_503: bool = False
-    """The BMC answers every request with 503."""
+    """The BMC answers every request with 503 and Retry-After: 30."""
     rejects_writes: bool = False
     """The BMC answers every change of the system with 500, and reads as usual."""
     in_post: bool = False

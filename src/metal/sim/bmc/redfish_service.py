@@ -52,6 +52,8 @@ class SimBMC:
         self.sessions = Sessions(machine.site.options, machine.rng)
         self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
+        self.unavailable = 0
+        """Requests answered with 503."""
         self.certificate = hashlib.sha256(self.board.mac.encode()).hexdigest()
         """SHA-256 of the certificate that the in-process transport presents."""
         self._away_until = float("-inf")
@@ -91,6 +93,7 @@ class SimBMC:
             self._reject_write(method, place)
             return self._dispatch(method, place, "$expand" in parts.query, headers, body)
         except Refusal as refusal:
+            self.unavailable += refusal.status == 503
             return refusal.response()
 
     def _fail_sometimes(self) -> None:

@@ -37,7 +37,7 @@ def _count(
     history: History, entry: Entry, times: deque[datetime], most: int, what: str, name: str, span: timedelta = _MINUTE
 ) -> None:
     times.append(entry.at)
-    while times[0] <= entry.at - span:
+    while times[0] <= entry.at - span or times[0] > entry.at:  # the latter when a clock was set back
         times.popleft()
     if len(times) > most:
         length = "an hour" if span == _HOUR else "a minute"
