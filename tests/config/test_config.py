@@ -96,6 +96,7 @@ bmc:
         ("advertise:\n  api: http://192.0.2.1:1\n", "api is 'http://192.0.2.1:1': the API serves https only"),
         ("advertise:\n  events: http://192.0.2.1:1\n", "f: advertise.events is set and listen.events is not"),
         ("bmc:\n  eventSlowdown: 0\n", "f line 2: eventSlowdown is 0"),
+        ("bmc:\n  workers: 0\n", "f line 2: workers is 0: write at least 1"),
         ("a: [\n", "this is not YAML"),
         ("- a\n", "the file must be a mapping"),
         ("listen:\n  api: 127.0.0.1:1\n  api: 127.0.0.1:2\n", "both say api"),

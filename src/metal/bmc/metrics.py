@@ -50,7 +50,19 @@ class Metrics:
             ["vendor", "operation", "result"], registry=registry,
         )  # fmt: skip
         self.sessions = Gauge("metal_bmc_sessions", "Redfish sessions that are open on BMCs.", registry=registry)
+        self.silent = Gauge(
+            "metal_bmcs_silent", "BMCs that did not answer their last request; requests to them share a budget.",
+            registry=registry,
+        )  # fmt: skip
+        self.paused = Gauge(
+            "metal_bmcs_paused", "BMCs that get no request, as they asked with Retry-After.", registry=registry
+        )
 
     def watch_sessions(self, count: Callable[[], int]) -> None:
         """Read the number of open sessions whenever metrics are collected."""
         self.sessions.set_function(lambda: float(count()))
+
+    def watch_quiet(self, silent: Callable[[], int], paused: Callable[[], int]) -> None:
+        """Read how many BMCs do not answer, and how many are paused, whenever metrics are collected."""
+        self.silent.set_function(lambda: float(silent()))
+        self.paused.set_function(lambda: float(paused()))

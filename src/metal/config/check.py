@@ -32,7 +32,7 @@ def problem(section: str, name: str, value: object) -> str:
         return f"is {text!r}: write a DNS label in lower case, such as metal-system"
     if name == "scheme" and text not in ("http", "https"):
         return f"is {text!r}: write https or http"
-    if (section == "Limits" or name in ("boot_attempts", "event_slowdown")) and text == "0":
+    if (section == "Limits" or name in ("boot_attempts", "event_slowdown", "workers")) and text == "0":
         return "is 0: write at least 1"
     if name == "probe_image" and text and ("//" in text or not _IMAGE.fullmatch(text)):
         return f"is {text!r}: write an OCI reference without a scheme, such as registry.example/os/discovery:1"

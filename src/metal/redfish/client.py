@@ -179,6 +179,11 @@ class RedfishClient:
         finally:
             await self._transport.aclose()
 
+    @property
+    def paused(self) -> bool:
+        """Whether requests fail at once, during a pause that the BMC asked for."""
+        return self._pause.left > 0
+
     @asynccontextmanager
     async def _deadline(self, method: str, path: str) -> AsyncIterator[None]:
         if self._closed:

@@ -26,10 +26,14 @@ class Pause:
             self._until = asyncio.get_running_loop().time() + min(error.retry_after, LONGEST)
             self._text = str(error)
 
+    @property
+    def left(self) -> float:
+        """Seconds until it ends; negative after it."""
+        return self._until - asyncio.get_running_loop().time()
+
     def check(self) -> None:
         """Raises: BMCBusy during the pause."""
-        left = self._until - asyncio.get_running_loop().time()
-        if left > 0:
+        if (left := self.left) > 0:
             error = BMCBusy(self._text)
             error.retry_after = left
             raise error

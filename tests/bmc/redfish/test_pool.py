@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from metal.bmc.errors import BMCAuthError, BMCBusy, BMCUnreachable
+from metal.bmc.errors import BMCAuthError, BMCBusy, BMCTimeout, BMCUnreachable
 from metal.bmc.pool import BMCEndpoint, Pool
 from metal.bmc.redfish.pool import RedfishPool, http_transport
 from tests.bmc.redfish.machine import fake
@@ -58,6 +58,26 @@ async def test_changed_credentials_replace_the_client_and_log_the_old_one_out(fl
     await asyncio.sleep(1)
     assert [request.path for request in old.seen("DELETE")] == [f"{SESSIONS}/token-1"]
     await pool.get(ACCESS).systems()
+
+
+async def test_silent_and_paused_bmcs_are_counted(fleet: Fleet) -> None:
+    """One that does not answer until it is dropped, and one that asked for a pause until that is over."""
+    registry = CollectorRegistry()
+    pool = RedfishPool(fleet, registry=registry)
+    for address, fault in (("10.0.0.1", HANG), ("10.0.0.2", answer(503, retry_after="30"))):
+        fleet.bmcs[address] = fake()
+        fleet.bmcs[address].fault("GET", SYSTEM, fault)
+        with pytest.raises((BMCTimeout, BMCBusy)):
+            await pool.get(replace(ACCESS, key=address, address=address)).system(SYSTEM)
+
+    def counted() -> tuple[float | None, float | None]:
+        return registry.get_sample_value("metal_bmcs_silent"), registry.get_sample_value("metal_bmcs_paused")
+
+    assert counted() == (1, 1)
+    await pool.drop("10.0.0.1")
+    assert counted() == (0, 1)
+    await asyncio.sleep(31)
+    assert counted() == (0, 0)
 
 
 async def test_a_remembered_refusal_is_for_these_credentials_only(fleet: Fleet) -> None:

@@ -77,6 +77,9 @@ class RedfishPool:
         self._closing: set[asyncio.Task[None]] = set()
         self._metrics = Metrics(registry or CollectorRegistry())
         self._metrics.watch_sessions(lambda: sum(entry.client.session.is_open for entry in self._entries.values()))
+        self._metrics.watch_quiet(
+            lambda: len(self._silent), lambda: sum(entry.client.paused for entry in self._entries.values())
+        )
 
     def __repr__(self) -> str:
         return f"<RedfishPool {len(self._entries)} BMCs {self.total_requests} requests>"
@@ -112,6 +115,7 @@ class RedfishPool:
     async def drop(self, key: str) -> None:
         """Log out and forget the client; a later get creates a new one, which tries refused credentials again."""
         entry = self._entries.pop(key, None)
+        self._silent.answered(key)
         if entry is not None:
             await self._retire(entry)
 
