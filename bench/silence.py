@@ -1,10 +1,10 @@
 """What BMCs that die cost the others: `python bench/silence.py [-n 10000] [--dead 1000] [--workers 64]`.
 
-In virtual time, with the controller's queue and workers and the pool's guard for silent BMCs: a check every 60 s, 100 ms
-for an answer, 5 s until a connection attempt to a dead BMC is given up. Prints how many checks the living BMCs got in each
-minute, as a share of those without dead BMCs: after a start that knows nothing of the dead ones, after a restart, when
-the status of their objects says that they did not answer, and after the dead ones, which had answered until then, die
-at the same moment.
+In virtual time, with the controller's queue and workers and the pool's guard for silent BMCs: a check every 60 s, 100
+ms for an answer, 5 s until a connection attempt to a dead BMC is given up. Prints how many checks the living BMCs got
+in each minute, as a share of those without dead BMCs: after a start that knows nothing of the dead ones, after a
+restart, when the status of their objects says that they did not answer, and after the dead ones, which had answered
+until then, die at the same moment.
 """
 
 import argparse
