@@ -228,6 +228,9 @@ class FakePool:
         self.accesses.append(access)
         return self.bmcs[access.address]
 
+    def expect_silence(self, key: str, error: BMCError) -> None:
+        """Every BMC answers at once."""
+
     async def certificate(self, address: str, port: int) -> str:
         return "ab" * 32
 

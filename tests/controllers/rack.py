@@ -121,12 +121,17 @@ class RackPool:
     looks: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     """Names of the BMC objects for which a client was taken."""
+    expected_silent: dict[str, BMCError] = field(default_factory=dict)
 
     def get(self, access: BMCEndpoint) -> RackBMC:
         self.keys.append(access.key)
         found = self.bmcs.setdefault(access.address, RackBMC(hangs=True))
         found.offered, found.held_to = access.password, access.fingerprint
         return found
+
+    def expect_silence(self, key: str, error: BMCError) -> None:
+        """Record it: here every BMC answers at once."""
+        self.expected_silent[key] = error
 
     async def certificate(self, address: str, port: int) -> str:
         self.looks.append(f"{address}:{port}")

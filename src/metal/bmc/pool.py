@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from metal.bmc.boot import Boot
+from metal.bmc.errors import BMCError
 from metal.bmc.events import Events
 from metal.bmc.firmware import Firmware
 from metal.bmc.indicator import Indicator
@@ -46,6 +47,10 @@ class Pool(Protocol):
 
     async def certificate(self, address: str, port: int) -> str:
         """SHA-256 in hexadecimal of the certificate shown there now. No credentials are sent. Raises BMCError."""
+        ...
+
+    def expect_silence(self, key: str, error: BMCError) -> None:
+        """This BMC did not answer another process, with this error; one that was asked in this process is known."""
         ...
 
     async def drop(self, key: str) -> None:

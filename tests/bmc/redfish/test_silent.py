@@ -93,6 +93,19 @@ async def test_a_silent_bmc_that_answers_again_has_no_limit() -> None:
     assert len(gate) == 0
 
 
+async def test_a_bmc_that_did_not_answer_another_process_is_silent_from_the_start() -> None:
+    """It is asked at once, within the budget; while another one uses the budget, it fails with the former error."""
+    gate, first, second = SilentBMCs(1), Wire(silent=True), Wire(silent=True)
+    for name in ("bmc-1", "bmc-2"):
+        gate.expect(name, BMCUnreachable("no connection before the restart"))
+    asking = asyncio.ensure_future(gate.guard("bmc-1", first).request("GET", "/", headers={}, timeout=30))
+    await asyncio.sleep(1)
+    with pytest.raises(BMCUnreachable, match="before the restart"):
+        await gate.guard("bmc-2", second).request("GET", "/", headers={}, timeout=30)
+    assert (first.asked, second.asked) == (1, 0)
+    await asyncio.gather(asking, return_exceptions=True)
+
+
 async def test_a_silent_bmc_is_asked_by_one_request_at_a_time() -> None:
     """Another request fails at once with the error of the last one."""
     gate, wire = SilentBMCs(4), Wire(silent=True)

@@ -9,7 +9,11 @@ from metal.api.meta import Condition
 from metal.bmc.errors import BMCServerError
 from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, ServerError
 from metal.kube.meta.conditions import find
-from tests.controllers.world import World, world
+from tests.controllers.maintenance.test_queue import until
+from tests.controllers.rack import rack
+from tests.controllers.server.steps import maintain
+from tests.controllers.tap import Tap
+from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
 QUOTA = Forbidden('secrets "s1" is forbidden: exceeded quota: secrets=10')
@@ -136,3 +140,55 @@ async def test_an_api_that_is_overloaded_is_not_asked_for_more_by_reports() -> N
         events = await _reasons(w, "InternalError")
     assert _reconciled(server.status.conditions) is None
     assert not events
+
+
+async def test_an_endpoint_says_what_the_api_refused() -> None:
+    """The BMCSecret cannot be written: the Endpoint shows the API's words, and goes on when it may be."""
+    async with rack(started=False) as r:
+        r.plug(1)
+        r.client = tap = Tap(r.client)
+        tap.trap = _refuse("create BMCSecret", QUOTA)
+        await r.start()
+        await r.lease(1)
+        await asyncio.sleep(30)
+        failing = _reconciled((await r.endpoint()).status.conditions)
+        tap.trap = None
+        await asyncio.sleep(70)
+        after = await r.endpoint()
+    assert failing is not None
+    assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
+    assert after.status.state == "Ready"
+
+
+async def test_a_bmc_says_what_the_api_refused() -> None:
+    """The Server cannot be created: the BMC shows the API's words, and creates it when it may."""
+    async with rack(started=False) as r:
+        r.plug(1)
+        r.client = tap = Tap(r.client)
+        tap.trap = _refuse("create Server", QUOTA)
+        await r.start()
+        await r.lease(1)
+        await asyncio.sleep(30)
+        failing = _reconciled((await r.bmc("e1")).status.conditions)
+        tap.trap = None
+        await asyncio.sleep(70)
+        after = _reconciled((await r.bmc("e1")).status.conditions)
+    assert failing is not None
+    assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
+    assert after is not None
+    assert after.status == "True"
+
+
+async def test_a_maintenance_says_what_the_api_refused() -> None:
+    """The server cannot be reserved for it: the maintenance shows the API's words."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        w.tap.trap = _refuse("patch Server s1", QUOTA)
+        await maintain(w)
+        await asyncio.sleep(30)
+        failing = _reconciled((await w.client.get(KINDS.maintenance, "m1", "default")).status.conditions)
+        w.tap.trap = None
+        await until(w, "InMaintenance", "InMaintenance")
+    assert failing is not None
+    assert (failing.status, "exceeded quota" in failing.message) == ("False", True)

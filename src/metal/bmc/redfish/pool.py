@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from metal.bmc import calls
 from metal.bmc.calls import RecordedBMC, Target
+from metal.bmc.errors import BMCError
 from metal.bmc.metrics import Metrics
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.redfish.client import RedfishBMC
@@ -104,6 +105,7 @@ class RedfishPool:
             return entry.bmc
         fresh = self._connect(endpoint)
         if entry is not None:
+            self._silent.answered(endpoint.key)  # another address or other credentials: nothing is known about it
             self._retire(entry)
         self._entries[endpoint.key] = fresh
         return fresh.bmc
@@ -111,6 +113,11 @@ class RedfishPool:
     async def certificate(self, address: str, port: int) -> str:
         """See Pool."""
         return await self._certificate_of(address, port)
+
+    def expect_silence(self, key: str, error: BMCError) -> None:
+        """See Pool."""
+        if key not in self._entries:
+            self._silent.expect(key, error)
 
     async def drop(self, key: str) -> None:
         """Log out and forget the client; a later get creates a new one, which tries refused credentials again."""
@@ -131,7 +138,6 @@ class RedfishPool:
             await asyncio.gather(*late, return_exceptions=True)
 
     def _connect(self, endpoint: BMCEndpoint) -> _Entry:
-        self._silent.answered(endpoint.key)  # another address or other credentials: nothing is known about it
         address = f"[{endpoint.address}]" if ":" in endpoint.address else endpoint.address
         target = Target(endpoint.key, self._metrics)
 

@@ -7,10 +7,12 @@ Any other fails at once with the error that the BMC gave last, which costs nothi
 
 With many silent BMCs each gets its turn: an attempt is refused until as much time has passed since the last one as all
 of them together need (`_SECONDS` each, divided by the budget). With few there is no pause. The first answer of any kind
-ends the silence. A BMC that was never asked is not silent.
+ends the silence. A BMC that was never asked is not silent, unless its status says that it did not answer before this
+process was started (`expect`).
 """
 
 import asyncio
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -72,6 +74,10 @@ class SilentBMCs:
             self._silent[key] = _Silence(error, _now())
         else:
             known.error = error
+
+    def expect(self, key: str, error: BMCError) -> None:
+        """The BMC did not answer another process; it can be asked at once, within the budget."""
+        self._silent.setdefault(key, _Silence(error, -math.inf))
 
     def answered(self, key: str) -> None:
         """The BMC answered, or is forgotten."""

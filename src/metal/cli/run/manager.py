@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from metal.bmc.redfish.pool import RedfishPool
 from metal.cli.run import logs, watchdog
+from metal.cli.run.descriptors import raise_descriptor_limit
 from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.run.process import candidate, started, stop_signals
 from metal.cli.support.datadir import Unusable, locked
@@ -77,6 +78,7 @@ def command(
     connection = _usable(lambda: kube.load(kubeconfig, context))
     logs.configure(sys.stdout, logs.LogOptions(log_format, log_level))
     raise_gc_thresholds()
+    raise_descriptor_limit()
     try:
         with locked(data) as folder:
             uvloop.run(_run(config, connection, folder.path / "images", elect=leader_elect))

@@ -11,6 +11,7 @@ import click
 import uvloop
 
 from metal.cli.run import logs, watchdog
+from metal.cli.run.descriptors import raise_descriptor_limit
 from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.run.live_table import table
 from metal.cli.run.process import started, stop_signals
@@ -88,6 +89,7 @@ def command(
         raise click.UsageError(problem)
     allow_files(_FILES)
     raise_gc_thresholds()
+    raise_descriptor_limit()
     try:
         with locked(data) as folder:
             _hold(folder, FleetOptions(fleet, bmc_port, images_port), config, logs.LogOptions(log_format, log_level))

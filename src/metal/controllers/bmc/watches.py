@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
+from metal.bmc.errors import BMCTimeout, BMCUnreachable
 from metal.bmc.pool import Pool
 from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
@@ -22,6 +23,7 @@ from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
+from metal.kube.meta.conditions import find
 from metal.kube.meta.objects import Key, key_of
 
 
@@ -56,7 +58,18 @@ def setup_bmcs(
     controller.watches(deps.secrets, lambda secret: _bmcs_of_secret(deps, secret), spec_or_metadata_changed)
     controller.watches(deps.endpoints, lambda endpoint: _bmcs_of_endpoint(deps, endpoint), spec_or_metadata_changed)
     controller.watches(deps.servers, owner_keys(kinds.bmc), _system_changed)
+    deps.bmcs.add_handler(lambda old, new: _expect_silence(pool, new) if old is None and new is not None else None)
     return reconciler
+
+
+def _expect_silence(pool: Pool, bmc: BMC) -> None:
+    """A BMC that did not answer before this process was started must not occupy a worker first."""
+    ready = find(bmc.status.conditions, "Ready")
+    if ready is None or ready.status != "False":
+        return
+    for error in (BMCUnreachable, BMCTimeout):
+        if ready.reason == error.reason:
+            pool.expect_silence(bmc.metadata.name, error(ready.message))
 
 
 def _endpoint_name(bmc: BMC) -> Iterable[str]:
