@@ -139,6 +139,8 @@ def test_no_message_has_two_classes() -> None:
         (400, "IDRAC.1.6.SWC0700", BMCBusy),
         (500, "IDRAC.2.8.RAC0508", BMCBusy),
         (503, "Base.1.12.InternalError", BMCBusy),
+        (503, "Base.1.8.PropertyValueNotInList", BMCBusy),
+        (503, "Base.1.8.PasswordChangeRequired", BMCAuthError),
         (400, "Base.1.12.InternalError", BMCServerError),
         (500, "Base.1.8.PropertyUnknown", BMCBadRequest),
         (409, "Base.1.8.OperationFailed", BMCConflict),

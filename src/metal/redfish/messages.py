@@ -123,6 +123,8 @@ def _kind(status: int, meant: type[BMCError] | None) -> type[BMCError]:
     known = _BY_STATUS.get(status, BMCServerError if status >= 500 else BMCBadRequest)
     if meant is None or known in (BMCAuthError, BMCConflict) or issubclass(known, meant):
         return known  # 401 leads to a new login, and 409 says what the message repeats
+    if known is BMCBusy:
+        return meant if meant is BMCAuthError else known  # 429 and 503 say when to ask again, whatever the message
     if meant.permanent:
         return meant if meant is BMCAuthError or issubclass(known, BMCServerError) else known
     return meant if meant is BMCBusy or known.permanent else known

@@ -71,6 +71,26 @@ async def test_the_object_whose_server_has_a_tenant_is_in_charge() -> None:
     assert condition(second, "DuplicateBMC").reason == "InCharge"
 
 
+async def test_an_object_whose_credentials_are_refused_does_not_keep_the_bmc_from_another() -> None:
+    """It is the older one, so without a refusal it would be in charge."""
+    async with rack(interval=10.0) as r:
+        r.plug(1)
+        await r.add_secret("b2", "wrong")
+        spec = {
+            "access": {"ip": "192.0.2.1", "macAddress": "a0:b1:c2:00:00:09"}, "bmcSecretRef": {"name": "b2"},
+            "protocol": {"name": "Redfish", "port": 443},
+        }  # fmt: skip
+        await r.user.create(KINDS.bmc, {"metadata": {"name": "b2"}, "spec": spec})
+        await asyncio.sleep(30)
+        refused = await r.bmc("b2")
+        await r.add_bmc(1)
+        await asyncio.sleep(60)
+        first, second = await r.bmc("b1"), await r.bmc("b2")
+    assert ready(refused) == ("False", "AuthenticationFailed")
+    assert ready(first)[0] == "True"
+    assert ready(second)[0] == "False"
+
+
 async def test_a_bmc_with_two_addresses_is_recognised_by_its_manager() -> None:
     """The same serial number and the same system; it is asked again after ten minutes only."""
     async with rack(interval=10.0) as r:

@@ -31,9 +31,9 @@ async def test_an_enrolment_costs_few_requests_and_writes() -> None:
     assert len(w.tap.writes) - len(leases) <= 16
 
 
-@pytest.mark.behaviour("Server: network boot", "Between Bound and power-on the BMC is read once.")
+@pytest.mark.behaviour("Server: network boot", "Between Bound and power-on the BMC is read once, its drives once more.")
 async def test_a_claim_is_powered_on_after_one_read() -> None:
-    """Between bound and power-on the BMC is read once, and told twice."""
+    """The drives are compared with those of other claims; then boot override and power are requested."""
     async with world() as w:
         await w.add_server()
         await w.discover()
@@ -44,7 +44,7 @@ async def test_a_claim_is_powered_on_after_one_read() -> None:
         await asyncio.sleep(0.5)
         await w.config_ready("c1", "default")
         await asyncio.sleep(1)
-        assert w.bmc.calls == ["system", "set_network_boot", "power_on"]
+        assert w.bmc.calls == ["inventory", "system", "set_network_boot", "power_on"]
         await w.boot_claim()
         await asyncio.sleep(60)
     assert w.bmc.reads() <= 4

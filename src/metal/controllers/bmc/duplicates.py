@@ -3,10 +3,11 @@
 Two objects are the same BMC when they have the same address and port (`hold`, before the BMC is contacted), or when the
 managers that they show have the same UUID, or the same serial number without UUIDs, and one shows a system whose Server
 belongs to the other (`compare`, after the systems were read; some vendors ship managers with equal UUIDs, which show
-different systems). The object with the Servers that have a tenancy is in charge, else the one with Servers, else the
-oldest. The other one has condition DuplicateBMC with the name of the first; it is contacted again every RECHECK
-seconds, if their addresses differ, to find out whether that is still so. One machine gets one Server in any case
-(`servers`); this only saves the BMC the second client.
+different systems). The object with the Servers that have a tenancy is in charge, else the one with Servers, else one
+that was connected, else one whose credentials were not refused, else the oldest: the right to create BMC objects is not
+enough to keep a BMC from its own object. The other one has condition DuplicateBMC with the name of the first; it is
+contacted again every RECHECK seconds, if their addresses differ, to find out whether that is still so. One machine gets
+one Server in any case (`servers`); this only saves the BMC the second client.
 """
 
 import asyncio
@@ -16,8 +17,9 @@ from datetime import UTC, datetime
 from metal.api.bmc import BMC
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.shared.indexes import BY_BMC, BY_IDENTITY
+from metal.controllers.shared.secret_use import NOT_ALLOWED
 from metal.kube.controller.controller import Requeue, Result
-from metal.kube.meta.conditions import find
+from metal.kube.meta.conditions import find, is_true
 from metal.machine.charge import has_tenancy
 from metal.machine.identity import Identity, canonical_uuid, compare, identity_of_system, system_serial
 
@@ -111,12 +113,22 @@ def _same_manager(scope: Scope) -> list[BMC]:
 
 
 def _in_charge(scope: Scope, bmcs: list[BMC]) -> BMC:
-    def rank(bmc: BMC) -> tuple[bool, bool, datetime, str]:
+    def rank(bmc: BMC) -> tuple[bool, bool, bool, bool, datetime, str]:
         servers = scope.deps.servers.by_index(BY_BMC, bmc.metadata.name)
-        meta = bmc.metadata
-        return not any(map(has_tenancy, servers)), not servers, meta.creation_timestamp or _NEVER, meta.uid
+        created = bmc.metadata.creation_timestamp or _NEVER
+        unused = not any(map(has_tenancy, servers)), not servers, not _was_connected(bmc), _is_refused(bmc)
+        return *unused, created, bmc.metadata.uid
 
     return min(bmcs, key=rank)
+
+
+def _was_connected(bmc: BMC) -> bool:
+    return bool(bmc.status.connected_secret) or is_true(bmc.status.conditions, "Ready")
+
+
+def _is_refused(bmc: BMC) -> bool:
+    known = find(bmc.status.conditions, "Ready")
+    return bmc.status.refused is not None or (known is not None and known.reason == NOT_ALLOWED)
 
 
 def _shows_server_of(scope: Scope, other: BMC) -> bool:
