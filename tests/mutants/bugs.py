@@ -23,9 +23,9 @@ from metal.controllers.server.netboot import boot, progress, readiness
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
-from metal.controllers.server.tenancy import recreated, reimage, tenancy
+from metal.controllers.server.tenancy import lost_status, recreated, reimage, tenancy
 from metal.kube.controller.controller import Requeue
-from metal.machine import boot_window
+from metal.machine import boot_window, kept_tenancy
 from metal.machine.boot_window import Refused
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
@@ -120,6 +120,11 @@ def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
     """#1108: a restored server is treated as a new one."""
+
+    async def forget(_: Any) -> bool:
+        return False
+
+    patch.setattr(lost_status, "restore", forget)
     patch.setattr(recreated, "assume_booted", lambda _: None)
 
 
@@ -279,6 +284,13 @@ def forgets_which_boot_was_asked_for(patch: pytest.MonkeyPatch) -> None:
     def forgetful(scope: Scope, claim: Any) -> None:
         take(scope, _asking(claim, 0))
 
+    def rebuilt(value: str, now: Any) -> Tenancy:
+        found = rebuild(value, now)
+        boot = None if found.boot is None else msgspec.structs.replace(found.boot, boot_generation=0)
+        return msgspec.structs.replace(found, boot=boot)
+
+    rebuild = kept_tenancy.rebuilt
+    patch.setattr(kept_tenancy, "rebuilt", rebuilt)
     patch.setattr(reserved, "record_tenant", forgetful)
     patch.setattr(claim_boot, "booted_generation", lambda _, done: done.boot_generation)
 

@@ -129,6 +129,8 @@ def _report(row: Row) -> tuple[str, ...]:
     wait = f"wait `{row.wait}`" if row.wait else ""
     told = ", ".join(filter(None, [wait, *_words(row)])) or "nothing"
     message = f' Message: "{row.message}".' if row.message else ""
+    if row.may_report:
+        message += f" Possibly also Events {', '.join(f'`{word}`' for word in row.may_report.split())}."
     also = " ".join((row.also.__doc__ or "").split()) if row.also is not nothing else ""
     remedy = f" Removal: {row.injected.remedy}" if row.injected.remedy else ""
     return _duration(row), f"Reports {told}.{message}", also, f"*End:* {row.ends.value}.{remedy}"

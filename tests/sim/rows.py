@@ -71,6 +71,8 @@ class Row:
     """Name of the wait in status.wait that stands meanwhile."""
     reports: str = ""
     """`Type=Status Reason` of a condition, `Event Reason`, `Error Reason`; `Kind: ` before it if not a Server's."""
+    may_report: str = ""
+    """Reasons of warning Events that chance decides about."""
     message: str = ""
     """Parts of one message of what `reports` names, with … between them."""
     minutes: float = 16

@@ -138,7 +138,8 @@ ALL_KILLED = Fault(_kill_all, what="`metalctl up` is killed, manager and API, an
 ROWS = (
     *at(EACH, "API away", inject=AWAY, shaky=True, minutes=5),
     *at(BUSY, "watches are cut", inject=CUT, shaky=True, minutes=3, end=End.COMPLETES),
-    *at(BUSY, "API refuses requests", inject=REFUSES, shaky=True, minutes=5, end=End.COMPLETES),
+    *at(BUSY, "API refuses requests", inject=REFUSES, shaky=True, minutes=5, end=End.COMPLETES,
+        may_report="InternalError ServiceUnavailable TooManyRequests"),
     *at(BUSY, "API slow", inject=SLOW, shaky=True, minutes=5, end=End.COMPLETES),
     *at("report", "API away after a report", inject=GONE, shaky=True, minutes=5),
     *at(BUSY, "conflicting writes", inject=WRITER, minutes=3),

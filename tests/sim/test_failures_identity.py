@@ -199,7 +199,7 @@ ROWS = (
     Row("the BMC is replaced", "tenant", "BMC", f"{GONE}, {NOT_ENROLLED}", inject=BMC, also=_untouched, minutes=20,
         message="set spec.bmcRef.name of Server"),
     Row("mainboard and BMC are replaced", "tenant", "MachineIdentity", f"{GONE}, "
-        "IdentityAmbiguous=True PossiblyReplacedMainboard, Event IdentityAmbiguous, DriveOwed=True ClaimExists, "
+        "IdentityAmbiguous=True PossiblyReplacedMainboard, Event IdentityAmbiguous, "
         "DuplicateSystem=True InCharge, Event DuplicateSystem", inject=BOTH, also=_untouched,
         minutes=20, message="If its mainboard was replaced, set spec.bmcRef.name"),
     *at("enrolment claim tenant", "flips_uuid", end=End.COMPLETES),

@@ -44,7 +44,7 @@ async def test_a_claim_is_powered_on_after_one_read() -> None:
         await asyncio.sleep(0.5)
         await w.config_ready("c1", "default")
         await asyncio.sleep(1)
-        assert w.bmc.calls == ["inventory", "system", "set_network_boot", "power_on"]
+        assert w.bmc.calls == ["system", "inventory", "set_network_boot", "power_on"]
         await w.boot_claim()
         await asyncio.sleep(60)
     assert w.bmc.reads() <= 4

@@ -25,10 +25,10 @@ from metal.kube.meta.conditions import find
 from metal.kube.meta.objects import key_of
 
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?")
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds for which an API that is overloaded or away fails the passes of an object before that is reported."""
-SEVERAL = 6
-"""Passes that fail in a row before that is reported; the backoff repeats a pass that often in less than PATIENCE."""
+SEVERAL = 10
+"""Passes that fail in a row before that is reported; the backoff repeats a pass that often in about PATIENCE."""
 _LONGEST = 1000
 """Characters of the API's message; a webhook can answer with any text."""
 

@@ -72,6 +72,7 @@ async def before_claim_boot(scope: Scope) -> Requeue | None:
     window = scope.status.boot_window
     if window is not None and window.purpose == Purpose.CLAIM and window.phase not in (Phase.SUCCEEDED, Phase.CLOSED):
         return None  # it has begun
+    await scope.observe()  # a BMC that does not answer is a failure of its connection, not of its inventory
     busy = await _protect(scope, await _listed(scope))
     owed = _open(scope.status.owed_drives)
     return _wait(scope, owed) if busy is None and owed else busy
