@@ -13,10 +13,10 @@ import msgspec
 from metal.api.sanitization import KnownDrive, OwedDrive
 from metal.api.server import Server
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy.drive_search import drives_of
 from metal.evidence.outstanding import BY_DRIVE
 from metal.kube.meta.objects import Key
 from metal.machine import drive_identity
-from metal.machine.report import drives_in
 
 
 def to_look_up(scope: Scope, drives: Iterable[KnownDrive]) -> list[KnownDrive]:
@@ -57,6 +57,5 @@ def _is_by_serial_only(drive: KnownDrive, server: Server | None) -> bool:
     """Whether a Server lists a drive with this serial number, and no World Wide Name confirms that it is this one."""
     if server is None:
         return False
-    known = server.status.drives or drives_in(server.status.storages)
-    found = drive_identity.find(drive, known)
+    found = drive_identity.find(drive, drives_of(server))
     return found is not None and not drive_identity.are_named_alike(drive, found)
