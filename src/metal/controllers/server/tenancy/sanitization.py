@@ -115,6 +115,8 @@ async def _prepare(scope: Scope) -> Requeue | None:
     if config is None or not probe_boot.is_current(scope, config, text):
         if (busy := await owed_drives.before_erasure(scope)) is not None:
             return busy
+        if scope.status.drives != status.drives:
+            return Requeue(0)  # the text names the drives
         await scope.require_latest()  # a former leader must not overwrite the configuration of a discovery in progress
         await probe_boot.write(scope, text)
     return None
