@@ -11,8 +11,6 @@ from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 
-BY_MAC = "mac-digits"
-"""Index of Endpoints by the digits of their MAC address."""
 BY_ACCESS_MAC = "access-mac"
 """Index of BMCs by the digits of the MAC address in spec.access."""
 
