@@ -23,7 +23,9 @@ pytestmark = pytest.mark.looptime
 HOUR, DAY = 3600.0, 86400.0
 
 
-@pytest.mark.behaviour("BMC", "A clock that is set back during a restart of a BMC does not keep it from being contacted.")
+@pytest.mark.behaviour(
+    "BMC", "A clock that is set back during a restart of a BMC does not keep it from being contacted."
+)
 async def test_a_bmc_that_restarts_is_contacted_although_the_clock_was_set_back() -> None:
     """It answers again after half a minute, and the restart ends then and not an hour later."""
     async with rack() as r:

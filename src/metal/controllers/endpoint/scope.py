@@ -24,7 +24,6 @@ class EndpointScope(StatusScope[Endpoint]):
     moments = Moments(fields=("since", "credentials_refused_at"))
 
 
-
 @dataclass
 class EndpointDeps:
     """What all passes share; created once."""

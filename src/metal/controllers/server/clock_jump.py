@@ -1,4 +1,4 @@
-"""The moments of a Server's status that are corrected when the clock was set back (`metal.controllers.shared.clock_jump`).
+"""The moments of a Server's status that are corrected when the clock was set back (see `shared.clock_jump`).
 
 The record of a failing operation is shifted as a whole, also when it is only a little in the future: only the Server
 controller writes it.

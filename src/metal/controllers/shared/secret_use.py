@@ -4,9 +4,10 @@ to an address of one's choice.
 1. `allowedBMCs` of the BMCSecret, if set, names them; "*" allows all. Enrolment by DHCP sets it.
 2. Otherwise the BMCSecret is bound to its first user, by the annotation `bound-to`, which the controllers write
    (`bind`) before a password is sent. BMCs that were connected before, by an earlier version or the Go operator, are
-   its first users together. Else there must be exactly one user, and its object may not be much older than the
-   BMCSecret: an object that waits for a BMCSecret with a guessed name, or that competes with another one, is bound to
-   nothing. A BMC that is connected with another BMCSecret may change to a new one, if that one exists.
+   its first users together. Else there must be exactly one user, and its object must have been created with the
+   BMCSecret (`_OLDER`, `_YOUNGER`): an object that waits for a BMCSecret with a guessed name, that competes with
+   another one, or that names an unused one later, is bound to nothing. A BMC that is connected with another
+   BMCSecret may change to a new one, which exists and is not older than `_YOUNGER`.
 3. Every other user is refused with the reason SecretNotAllowed; an administrator adds it to `allowedBMCs`.
 
 A user is the name of a BMC, or `server/NAME` for a Server with `spec.bmc`.
@@ -15,6 +16,8 @@ A user is the name of a BMC, or `server/NAME` for a Server with `spec.bmc`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.kinds import Kinds
@@ -34,6 +37,8 @@ NOT_ALLOWED = "SecretNotAllowed"
 _EVERY = "*"
 _OLDER = timedelta(seconds=60)
 """How much older than its BMCSecret an object may be to be bound: objects of one file are created within seconds."""
+_YOUNGER = timedelta(minutes=10)
+"""How much younger it may be: a roll-out that creates BMCSecrets first needs minutes, and later it is another one's."""
 _MOST = 1000
 """Users that the annotation names; of more, those are allowed that were connected before."""
 
@@ -44,6 +49,7 @@ class User:
 
     name: str
     created: datetime | None
+    """When it was created; None if its BMC was connected with another BMCSecret, for it says nothing about this one."""
     connected: bool
     """Whether its BMC has accepted these credentials before."""
     changes: bool = False
@@ -59,7 +65,8 @@ def user_of_bmc(bmc: BMC) -> User:
     seen = status.manufacturer or status.model or status.serial_number or status.firmware_version or status.systems
     is_same = status.connected_secret in ("", bmc.spec.bmc_secret_ref.name)
     changes = not is_same and conditions.is_true(status.conditions, "Ready")
-    return User(bmc.metadata.name, bmc.metadata.creation_timestamp, bool(seen) and is_same, changes)
+    created = bmc.metadata.creation_timestamp if is_same else None
+    return User(bmc.metadata.name, created, bool(seen) and is_same, changes)
 
 
 def user_of_server(server: Server) -> User:
@@ -95,8 +102,8 @@ async def bind(
     first = [user for user in found if user.connected] or found
     if not first:
         return None
-    if not first[0].connected and (len(first) > 1 or _has_waited(first[0], secret.metadata.creation_timestamp)):
-        return _not_allowed(secret.metadata.name, [], ", ".join(user.name for user in first[:10]))
+    if not first[0].connected and (len(first) > 1 or not _belongs(first[0], secret, context.clock())):
+        return _not_allowed(secret.metadata.name, [], *(user.name for user in first))
     names = _EVERY if len(first) > _MOST else ",".join(user.name for user in first)
     meta = {"annotations": {annotation: names}, "resourceVersion": secret.metadata.resource_version}
     kind = context.kinds.bmc_secret
@@ -127,24 +134,31 @@ def server_index(server: Server) -> Iterable[str]:
     return (inline.bmc_secret_ref.name,) if inline is not None else ()
 
 
-def _has_waited(user: User, created: datetime | None) -> bool:
-    is_older = user.created is not None and created is not None and user.created < created - _OLDER
-    return is_older and not user.changes
+def _belongs(user: User, secret: BMCSecret, now: datetime) -> bool:
+    """Whether object and BMCSecret were created together, or a connected BMC changes to a new BMCSecret."""
+    created, since = secret.metadata.creation_timestamp, now if user.changes else user.created
+    return created is not None and since is not None and -_OLDER <= since - created <= _YOUNGER
 
 
 def _bound(meta: ObjectMeta, annotation: str) -> list[str]:
     return [name for name in meta.annotations.get(annotation, "").split(",") if name]
 
 
-def _not_allowed(secret: str, bound: list[str], users: str) -> Problem:
+def _not_allowed(secret: str, bound: list[str], *users: str) -> Problem:
     why = (
         f"BMCSecret {secret} is bound to {', '.join(bound[:10])}" if bound
         else f"BMCSecret {secret} does not say which BMC may use it"
     )  # fmt: skip
-    return Problem(
-        NOT_ALLOWED,
-        f"{why}, so no password is sent for {users}: list all BMCs that may use it in allowedBMCs of the BMCSecret",
-    )
+    todo = f"list all BMCs that may use it in allowedBMCs of the BMCSecret{_command(secret, [*bound, *users])}"
+    return Problem(NOT_ALLOWED, f"{why}, so no password is sent for {', '.join(users[:10])}: {todo}")
+
+
+def _command(secret: str, names: list[str]) -> str:
+    """The command that allows these users; none where it would not name all of them."""
+    if len(names) > 10 or _EVERY in names:
+        return ""
+    body = msgspec.json.encode({"allowedBMCs": names}).decode()
+    return f": kubectl patch bmcsecrets {secret} --type merge -p '{body}'"
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
