@@ -18,7 +18,6 @@ from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps, EndpointScope
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, approval_text
 from metal.controllers.shared.reconciled import reporting
-from metal.controllers.shared.scope import StatusScope
 from metal.controllers.shared.sessions import explain
 from metal.kube.client.backoff import Backoff
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -48,7 +47,7 @@ class EndpointReconciler:
             return Done()
         if endpoint.metadata.annotations.get(self.deps.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
-        scope = StatusScope(
+        scope = EndpointScope(
             self.deps.context, self.deps.context.kinds.endpoint, self.deps.endpoints, endpoint, EndpointStatus()
         )
         async with reporting(scope):
