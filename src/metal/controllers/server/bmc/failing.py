@@ -10,7 +10,7 @@ is as long as the operation has failed so far: at least `bmc_retry` (`power_poll
 at most eight times `bmc_retry`; in state Error between one and four deadlines `bmc_timeout` (`postpone`). So a failing
 operation is requested about ten times until Error, and then about once an hour. `seconds_left` holds the request back
 however often a pass runs; the first failure decides the deadline (`is_overdue`), whatever else the BMC answers. The
-failures of an outage are written at intervals only.
+failures of an outage are counted at intervals only; the record has the message of the last one.
 
 A record ends with the success of its operation, with operation=retry, and when a server that waits for nothing no
 longer requests the operation (`drop_unused`). A failure long after the last attempt was due starts a new record.
@@ -54,6 +54,7 @@ def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
     """Count a failed attempt, and set the time of the next one; what fails again before that time is one attempt."""
     known = find(scope, operation)
     if known is not None and _is_one_attempt(scope, known, reason, exc):
+        _keep(scope, operation, msgspec.structs.replace(known, message=str(exc)))
         return
     if known is None or known.first_failed_at is None or _is_old(scope, known):
         known = FailingOperation(operation=operation, first_failed_at=scope.now)
@@ -70,7 +71,7 @@ def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
 
 
 def _is_one_attempt(scope: Scope, known: FailingOperation, reason: str, exc: BMCError) -> bool:
-    """True when the record stays as it is: the failures of an outage are written at intervals, like one attempt."""
+    """True when only the message is new: the failures of an outage are counted at intervals, like one attempt."""
     if known.reason != reason or known.last_failed_at is None:
         return False
     if known.operation not in CONTACT:
@@ -154,5 +155,9 @@ def _is_old(scope: Scope, known: FailingOperation) -> bool:
 
 
 def _keep(scope: Scope, operation: str, fresh: FailingOperation | None) -> None:
-    others = tuple(known for known in scope.status.failing_operations if known.operation != operation)
-    scope.set(failing_operations=(*others, fresh) if fresh is not None else others)
+    records = {known.operation: known for known in scope.status.failing_operations}
+    if fresh is None:
+        del records[operation]
+    else:
+        records[operation] = fresh  # in its place: the failure that lasts longest stays the first
+    scope.set(failing_operations=tuple(records.values()))
