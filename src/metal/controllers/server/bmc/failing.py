@@ -7,9 +7,10 @@ failure, number of attempts, and the time before which it is not requested again
 
 The pause before the next attempt depends on the operation:
 - reading the system, with which every pass begins (`CONTACT`): `bmc_retry`;
-- any other: the time since its first failure, but at least `bmc_retry` (`power_poll` after 409, which means that another
-  change is in progress) and at most eight times `bmc_retry`; in state Error between one and four times the deadline
-  `bmc_timeout` (`postpone`). A failing operation is requested about ten times before Error, and then about once an hour.
+- any other: the time since its first failure, but at least `bmc_retry` (`power_poll` after 409, which means that
+  another change is in progress) and at most eight times `bmc_retry`; in state Error between one and four times the
+  deadline `bmc_timeout` (`postpone`). A failing operation is requested about ten times before Error, and then about
+  once an hour.
 
 `seconds_left` delays the request, however often a pass runs. The deadline counts from the first failure (`is_overdue`);
 other requests that succeed do not extend it. Failures to reach the BMC are counted at intervals only, to limit writes;
