@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 MICRO = frozenset({"acquireTime", "renewTime", "eventTime", "lastObservedTime"})
 """Fields of built-in kinds that hold a MicroTime; every other time is a Time."""
@@ -27,6 +28,7 @@ _LAYOUTS = {False: "2006-01-02T15:04:05Z07:00", True: "2006-01-02T15:04:05.00000
 _PLACES = (("month", 5, 1, 12), ("day", 8, 1, 31), ("hour", 11, 0, 23), ("minute", 14, 0, 59), ("second", 17, 0, 59))
 
 
+@lru_cache(maxsize=1 << 12)  # most times of an object are those of its last version
 def fault(text: str, *, micro: bool) -> str:
     """Why a text is not such a time, in the words of Go's time.Parse; empty when it is."""
     shown, rest = json.dumps(text), text

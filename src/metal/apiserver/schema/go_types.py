@@ -1,7 +1,7 @@
 """Types as the decoder of Kubernetes checks them before validation, in the words of Go's encoding/json."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from metal.apiserver.machinery.formats import INTEGERS
@@ -21,6 +21,7 @@ _STRUCTS = {
 }
 """Names of Go structs by the field that holds them; `spec` and `status` carry the name of the kind."""
 _NAMED = {"uid": "types.UID"}
+_PYTHON_TYPES: dict[str, Any] = {"boolean": bool, "integer": int | float, "string": str}
 _JSON_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -55,44 +56,50 @@ def _fields(node: Node, value: Mapping[str, Any], struct: str, kind: str, path: 
 
 
 def _value(node: Node, value: Any, struct: str, kind: str, path: tuple[str, ...]) -> None:
-    wanted = go_type(node, path[-1], kind)
     if node.type == "object" or node.fields or node.extra:
-        _expect(isinstance(value, dict), value, struct, path, wanted)
+        if not isinstance(value, dict):
+            raise _wrong(node, value, struct, kind, path)
         if node.fields:
             _fields(node, value, _struct(path[-1], kind), kind, path)
         elif node.extra is not None:
-            for item in value.values():
-                if item is not None:
-                    _value(node.extra, item, struct, kind, path)
+            _items(node.extra, value.values(), struct, kind, path)
     elif node.type == "array":
-        _expect(isinstance(value, list), value, struct, path, wanted)
-        for item in value:
-            if node.items is not None and item is not None:
-                _value(node.items, item, struct, kind, path)
+        if not isinstance(value, list):
+            raise _wrong(node, value, struct, kind, path)
+        if node.items is not None:
+            _items(node.items, value, struct, kind, path)
     elif node.type:
-        _scalar(node, value, struct, path, wanted)
+        _scalar(node, value, struct, kind, path)
 
 
-def _scalar(node: Node, value: Any, struct: str, path: tuple[str, ...], wanted: str) -> None:
-    if node.type == "boolean":
-        _expect(isinstance(value, bool), value, struct, path, wanted)
-    elif node.type == "integer":
+def _items(node: Node, items: Iterable[Any], struct: str, kind: str, path: tuple[str, ...]) -> None:
+    for item in items:
+        if item is not None:
+            _value(node, item, struct, kind, path)
+
+
+def _scalar(node: Node, value: Any, struct: str, kind: str, path: tuple[str, ...]) -> None:
+    python_type = _PYTHON_TYPES.get(node.type)
+    if python_type is None:
+        return
+    if not isinstance(value, python_type) or (node.type == "integer" and isinstance(value, bool)):
+        raise _wrong(node, value, struct, kind, path)
+    if node.type == "integer":
         low, high = INTEGERS.get(node.format, INTEGERS["int64"])
-        _expect(isinstance(value, int | float) and not isinstance(value, bool), value, struct, path, wanted)
-        fits = float(value).is_integer() and low <= value <= high
-        _expect(fits, value, struct, path, wanted, exact=True)
-    elif node.type == "string":
-        _expect(isinstance(value, str), value, struct, path, wanted)
-        if node.format == "date-time" and (why := go_times.fault(value, micro=path[-1] in go_times.MICRO)):
-            raise _RefusedError(why)
+        if not (float(value).is_integer() and low <= value <= high):
+            raise _wrong(node, value, struct, kind, path, exact=True)
+    elif node.format == "date-time" and (why := go_times.fault(value, micro=path[-1] in go_times.MICRO)):
+        raise _RefusedError(why)
 
 
-def _expect(fits: bool, value: Any, struct: str, path: tuple[str, ...], wanted: str, *, exact: bool = False) -> None:
-    if not fits:
-        message = f"{json_name(value)} {json.dumps(value)}" if exact else json_name(value)
-        raise _RefusedError(
-            f"json: cannot unmarshal {message} into Go struct field {struct}.{'.'.join(path)} of type {wanted}"
-        )
+def _wrong(
+    node: Node, value: Any, struct: str, kind: str, path: tuple[str, ...], *, exact: bool = False
+) -> _RefusedError:
+    message = f"{json_name(value)} {json.dumps(value)}" if exact else json_name(value)
+    wanted = go_type(node, path[-1], kind)
+    return _RefusedError(
+        f"json: cannot unmarshal {message} into Go struct field {struct}.{'.'.join(path)} of type {wanted}"
+    )
 
 
 def _struct(name: str, kind: str) -> str:

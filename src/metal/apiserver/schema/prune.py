@@ -41,23 +41,26 @@ def _ignore(path: Path) -> None:
 
 def _is_clean_resource(node: Node, obj: Mapping[str, Any]) -> bool:
     """Whether nothing needs to be pruned, which is the usual case; builds nothing."""
-    return _is_clean(object_meta.NODE, obj.get("metadata")) and all(
-        _is_clean_field(node, key, value) for key, value in obj.items() if key not in IDENTITY
-    )
+    rest = {key: value for key, value in obj.items() if key not in IDENTITY}
+    return _is_clean(object_meta.NODE, obj.get("metadata")) and _are_clean_fields(node, rest)
 
 
-def _is_clean_field(node: Node, key: str, value: Any) -> bool:
-    sub = node.fields.get(key) or node.extra
-    if sub is None:
-        return node.preserve
-    return type(value) not in _CONTAINERS or _is_clean(sub, value)
+def _are_clean_fields(node: Node, obj: Mapping[str, Any]) -> bool:
+    """A loop, since every write runs this for every field of the object."""
+    fields, extra = node.fields, node.extra
+    for key, value in obj.items():
+        sub = fields.get(key) or extra
+        if sub is None:
+            if not node.preserve:
+                return False
+        elif type(value) in _CONTAINERS and not _is_clean(sub, value):
+            return False
+    return True
 
 
 def _is_clean(node: Node, value: Any) -> bool:
     if isinstance(value, dict):
-        if node.embedded:
-            return _is_clean_resource(node, value)
-        return all(_is_clean_field(node, key, item) for key, item in value.items())
+        return _is_clean_resource(node, value) if node.embedded else _are_clean_fields(node, value)
     if isinstance(value, list):
         items = node.items or (_ANYTHING if node.preserve else _NOTHING)
         return all(type(item) not in _CONTAINERS or _is_clean(items, item) for item in value)

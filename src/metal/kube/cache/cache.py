@@ -18,6 +18,8 @@ class Cache(Generic[T]):
         self._objects: dict[Key, T] = {}
         self._functions: dict[str, IndexFn[T]] = {}
         self._indexes: dict[str, dict[str, dict[Key, T]]] = {}
+        self._values: dict[str, dict[Key, tuple[str, ...]]] = {}
+        """What each index function gave for the objects here, so that it runs once for each version of an object."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -45,7 +47,7 @@ class Cache(Generic[T]):
                 raise ValueError(f"index {name!r} exists with another function: choose another name")
             return
         self._functions[name] = function
-        self._indexes[name] = {}
+        self._indexes[name], self._values[name] = {}, {}
         for key, obj in self._objects.items():
             self._index(name, key, obj)
 
@@ -53,8 +55,6 @@ class Cache(Generic[T]):
         """Store an object; returns what it replaces."""
         key = key_of(obj)
         old = self._objects.get(key)
-        if old is not None:
-            self._unindex(key, old)
         self._objects[key] = obj
         for name in self._functions:
             self._index(name, key, obj)
@@ -64,7 +64,8 @@ class Cache(Generic[T]):
         """Forget an object; returns it."""
         old = self._objects.pop(key, None)
         if old is not None:
-            self._unindex(key, old)
+            for name in self._functions:
+                self._unindex(name, key, self._values[name].pop(key, ()))
         return old
 
     def replace(self, fresh: Mapping[Key, T]) -> list[Change[T]]:
@@ -82,18 +83,23 @@ class Cache(Generic[T]):
         return changes
 
     def _index(self, name: str, key: Key, obj: T) -> None:
-        index = self._indexes[name]
-        for value in self._functions[name](obj):
+        index, known = self._indexes[name], self._values[name]
+        values, old = tuple(set(self._functions[name](obj))), known.get(key, ())
+        self._unindex(name, key, (value for value in old if value not in values))
+        for value in values:
             index.setdefault(value, {})[key] = obj
+        if values:
+            known[key] = values
+        else:
+            known.pop(key, None)
 
-    def _unindex(self, key: Key, old: T) -> None:
-        for name, function in self._functions.items():
-            index = self._indexes[name]
-            for value in set(function(old)):
-                members = index[value]
-                members.pop(key, None)
-                if not members:
-                    del index[value]
+    def _unindex(self, name: str, key: Key, values: Iterable[str]) -> None:
+        index = self._indexes[name]
+        for value in values:
+            members = index[value]
+            del members[key]
+            if not members:
+                del index[value]
 
 
 def same(one: Object, other: Object) -> bool:

@@ -2,6 +2,7 @@
 client-go and controller-runtime use, so that dashboards made for Go operators work."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -134,8 +135,14 @@ class ClientMetrics:
             "rest_client_request_duration_seconds", "Time until the Kubernetes API answers; watches until they begin.",
             ["verb", "host"], registry=registry, buckets=_SECONDS,
         )  # fmt: skip
+        self._series = lru_cache(maxsize=256)(self._find)
 
     def observe(self, method: str, host: str, code: str, seconds: float) -> None:
         """Count one request."""
-        self._requests.labels(code, method, host).inc()
-        self._seconds.labels(method, host).observe(seconds)
+        requests, times = self._series(method, host, code)
+        requests.inc()
+        times.observe(seconds)
+
+    def _find(self, method: str, host: str, code: str) -> tuple[Counter, Histogram]:
+        """The series of these labels; finding them costs more than counting."""
+        return self._requests.labels(code, method, host), self._seconds.labels(method, host)
