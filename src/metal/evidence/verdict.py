@@ -24,7 +24,7 @@ from metal.evidence.drives import as_known, describe, identity
 from metal.evidence.volumes import VolumeErasure, erased_with_volume, unlisted
 
 _STRENGTH = {"": 0, "Clear": 1, "Purge": 2}
-_MISSING = "was present at discovery and is missing"
+_MISSING = "was present before and is missing"
 
 
 @dataclass(frozen=True)

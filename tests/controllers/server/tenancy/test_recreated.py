@@ -103,7 +103,7 @@ async def test_a_drive_that_went_with_the_deleted_server_is_owed() -> None:
         await w.erase()
         server = await w.until("Error", within=900)
     assert server.status.failure is not None
-    assert "serial-sda) was present at discovery and is missing" in server.status.failure.message
+    assert "serial-sda) was present before and is missing" in server.status.failure.message
 
 
 async def test_what_was_done_is_not_done_again() -> None:
