@@ -17,7 +17,14 @@ from metal.controllers.maintenance.queue_order import ApprovalRules
 from metal.controllers.server import clock_jump, duplicates, reconciler
 from metal.controllers.server.bmc import failing, reported_interfaces
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import adoption, living_claims, lost_status, owed_drives, sanitization_policy
+from metal.controllers.server.tenancy import (
+    drive_search,
+    living_claims,
+    lost_status,
+    owed_drives,
+    sanitization_policy,
+    unknown_data,
+)
 from metal.controllers.shared import reconciled, secret_use
 from metal.kube.controller.own_writes import OwnWrites
 from metal.machine import charge, identity, tenancy
@@ -30,7 +37,12 @@ from tests.controllers.maintenance import test_queue
 from tests.controllers.server import test_causes, test_failed_operations
 from tests.controllers.server import test_duplicates as of_servers
 from tests.controllers.server.states import test_reported_interfaces
-from tests.controllers.server.tenancy import test_adoption, test_lost_status, test_owed_drives, test_sanitization_policy
+from tests.controllers.server.tenancy import (
+    test_lost_status,
+    test_owed_drives,
+    test_sanitization_policy,
+    test_unknown_data,
+)
 from tests.controllers.shared import test_reconciled, test_secret_use
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -125,13 +137,13 @@ def contacts_a_bmc_twice(patch: pytest.MonkeyPatch) -> None:
 @defect(test_owed_drives.test_a_living_claims_drive_that_its_bmc_shows_is_not_even_booted)
 def forgets_the_drives_of_other_servers(patch: pytest.MonkeyPatch) -> None:
     """A claim's drive in another server was erased or given away."""
-    patch.setattr(owed_drives, "_in_servers", lambda *_: [])
+    patch.setattr(drive_search, "_in_servers", lambda *_: [])
 
 
 @defect(test_owed_drives.test_a_claim_that_outlives_its_server_keeps_its_drive)
 def looks_up_records_by_uuid_only(patch: pytest.MonkeyPatch) -> None:
     """An open record listed the very drive, and was not found in another machine."""
-    patch.setattr(owed_drives, "_records_of", lambda *_: [])
+    patch.setattr(drive_search, "records_of", lambda *_: [])
 
 
 @defect(test_owed_drives.test_an_erasure_does_not_begin_while_a_living_claims_drive_is_in_the_server)
@@ -187,10 +199,10 @@ def taints_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sanitization_policy, "taints", lambda _: {})
 
 
-@defect(test_adoption.test_a_server_waits_for_its_wave)
+@defect(test_unknown_data.test_a_server_waits_for_its_wave)
 def gives_adopted_servers_away(patch: pytest.MonkeyPatch) -> None:
     """Servers that the Go operator left Available were given away without erasure."""
-    patch.setattr(adoption, "settle_data", lambda _: None)
+    patch.setattr(unknown_data, "settle_data", lambda _: None)
 
 
 @defect(test_failed_operations.test_a_bmc_that_reads_and_does_not_switch_on_ends_in_error_with_few_requests)

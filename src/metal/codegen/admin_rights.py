@@ -50,7 +50,8 @@ RIGHTS = (
         _METAL, ("bmcs",), ("create", *CHANGE),
         "have the credentials of a BMCSecret that allows this BMC, or of an unbound one that is new, sent to an "
         "address of one's choice, without verification (`spec.tls`); approve enrolments. `enrolment.networks` and "
-        "`allowedBMCs` limit it",
+        "`allowedBMCs` limit it. `create` alone: of an unbound new BMCSecret, or of one whose `allowedBMCs` has the "
+        "name of a deleted BMC; one that is bound is bound to UIDs",
     ),
     AdminRight(
         _METAL, ("bmcsecrets",), (*READ, *CHANGE),
@@ -59,7 +60,7 @@ RIGHTS = (
     AdminRight(
         _METAL, ("servers",), ("create", *CHANGE),
         "reboot and power machines, bind a server to a claim, release or park it, accept data that was not erased, "
-        "contact a BMC with `spec.bmc`",
+        "contact a BMC with `spec.bmc` (the rules for `bmcs` apply to it, too)",
     ),
     AdminRight(
         _METAL,

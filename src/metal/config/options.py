@@ -14,6 +14,7 @@ from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared.enrolment_policy import EnrolmentPolicy, plain
 from metal.listener.limits import ConnectionLimits
+from metal.machine import placeholders
 
 _SERVER = ServerSettings()
 _BMC = BMCSettings()
@@ -104,6 +105,16 @@ class Registries:
     """Registries that images may come from, as host or host:port. The insecure ones are allowed too."""
     cache_size: int = 20 << 30
     """Maximum size of the image cache in bytes. Images in use are never removed. 20 GiB hold some hundred images."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What identifies a drive."""
+
+    non_unique_drives: tuple[str, ...] = ()
+    """Serial numbers, or models, of drives whose serial number other drives have, too, as some manufacturers report it.
+    Only its World Wide Name identifies such a drive. Without one it is not recognized in another server: erase it
+    before it is moved. Values such as QM00001 or 0123456789 need not be listed."""
 
 
 @dataclass(frozen=True)
@@ -250,6 +261,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    identity: Identity = field(default_factory=Identity)
+    """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)
     """Adoption of servers of another operator."""
     sanitization: Sanitization = field(default_factory=Sanitization)
@@ -326,6 +339,7 @@ class Config:
             probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+            non_unique_drives=frozenset(map(placeholders.plain, self.identity.non_unique_drives)),
             unknown_data=self.adoption.unknown_data, adoption_wave=self.adoption.wave,
             sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,
             sanitization_rate=s.rate, sanitization_firmware=s.firmware,
