@@ -77,7 +77,8 @@ def user_of_bmc(bmc: BMC, secret: BMCSecret | None) -> User:
     same_name = status.connected_secret in ("", bmc.spec.bmc_secret_ref.name)
     is_same = same_name and _is_uid_of(secret, status.connected_secret_uid)
     changes = not is_same and conditions.is_true(status.conditions, "Ready")
-    return _user(bmc.metadata.name, bmc.metadata, seen=bool(seen), is_same=is_same, changes=changes)
+    created = bmc.metadata.creation_timestamp if is_same else None
+    return User(bmc.metadata.name, bmc.metadata.uid, created, bool(seen) and is_same, changes)
 
 
 def user_of_server(server: Server, secret: BMCSecret | None) -> User:
@@ -86,16 +87,13 @@ def user_of_server(server: Server, secret: BMCSecret | None) -> User:
     seen = status.manufacturer or status.model or status.serial_number or status.bios_version
     is_same = _is_uid_of(secret, status.connected_secret_uid)
     changes = not is_same and conditions.is_true(status.conditions, "BMCReachable")
-    return _user(f"server/{server.metadata.name}", server.metadata, seen=bool(seen), is_same=is_same, changes=changes)
+    created = server.metadata.creation_timestamp if is_same else None
+    return User(f"server/{server.metadata.name}", server.metadata.uid, created, bool(seen) and is_same, changes)
 
 
 def _is_uid_of(secret: BMCSecret | None, connected: str) -> bool:
     """Whether a BMC was connected with this BMCSecret; earlier versions did not record its UID."""
     return not connected or (secret is not None and secret.metadata.uid == connected)
-
-
-def _user(name: str, meta: ObjectMeta, *, seen: bool, is_same: bool, changes: bool) -> User:
-    return User(name, meta.uid, meta.creation_timestamp if is_same else None, seen and is_same, changes)
 
 
 def refusal(user: User, secret: BMCSecret, annotation: str) -> Problem | None:
