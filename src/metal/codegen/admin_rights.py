@@ -64,7 +64,7 @@ RIGHTS = (
     ),
     AdminRight(
         _METAL,
-        ("bmcs/status", "bmcsecrets/status", "endpoints/status", "servers/status", "serverclaims/status",
+        ("bmcs/status", "bmcsecrets/status", "endpoints/status", "servers/status",
          "serverbootconfigurations/status", "servermaintenances/status", "sanitizationevidences/status"),
         CHANGE, "boot windows, pins, tenancy, owed data and verdicts are kept in status",
     ),
@@ -86,6 +86,12 @@ RIGHTS = (
     AdminRight(
         _METAL, ("serverclaims",), (*CHANGE, *DELETE),
         "boot another image on its machine, approve maintenances; a deletion erases it", Scope.OTHER,
+    ),
+    AdminRight(
+        _METAL, ("serverclaims/status",), CHANGE,
+        "pretend that a claim had a Server, also in the own namespace: one that is created again without a record of "
+        "its tenant is given to this claim, undiscovered, and one with a record waits (`FormerTenant`) until the claim "
+        "is deleted. `spec.serverRef` alone, which `metal-operator-tenant` can write, does neither",
     ),
     AdminRight(
         _METAL, ("sanitizationevidences",), ("create", *CHANGE, *DELETE),
