@@ -18,7 +18,6 @@ from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps, EndpointScope
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, approval_text
 from metal.controllers.shared.reconciled import refusals, reporting
-from metal.controllers.shared.scope import StatusScope
 from metal.controllers.shared.sessions import explain
 from metal.kube.client.backoff import Backoff
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -42,7 +41,7 @@ class EndpointReconciler:
             self._forget(key)
             return Done()
         context = self.deps.context
-        scope = StatusScope(context, context.kinds.endpoint, self.deps.endpoints, endpoint, EndpointStatus())
+        scope = EndpointScope(context, context.kinds.endpoint, self.deps.endpoints, endpoint, EndpointStatus())
         async with refusals(scope):
             await self.enrolment.remove_owner_references(endpoint)
             if endpoint.metadata.deletion_timestamp is not None:

@@ -8,7 +8,7 @@ written, so that the controller is not woken by it.
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from metal.api.boot_window import Phase
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.bmc import calls
+from metal.controllers.shared import clock_jump
 from metal.controllers.shared.metrics import transitions
 from metal.controllers.shared.metrics.metrics import Metrics, unregistered
 from metal.controllers.shared.volatile import VolatileBudget, is_volatile
@@ -89,6 +90,9 @@ T = TypeVar("T", bound=Reported)
 class StatusScope(Generic[T]):
     """The pending status of one object. Nothing is written before `commit`."""
 
+    moments: ClassVar[clock_jump.Moments] = clock_jump.Moments()
+    """What is corrected when the clock was set back."""
+
     def __init__(self, context: Context, kind: Kind[T], informer: Informer[T], obj: T, empty: msgspec.Struct) -> None:
         self.context, self.kind, self.informer, self.obj = context, kind, informer, obj
         self.now = context.clock().replace(microsecond=0)
@@ -97,13 +101,16 @@ class StatusScope(Generic[T]):
         self._empty = empty
         self.generation_observed = True
         """Whether what is written counts as the result of the object's present generation."""
-        self.status: Any = obj.status or empty
+        self.status: Any = self._read(obj)
         calls.set_reason(self._why)
 
     @property
     def name(self) -> str:
         """Name of the object."""
         return self.obj.metadata.name
+
+    def _read(self, obj: T) -> Any:
+        return clock_jump.corrected(obj.status or self._empty, self.now, self.moments)
 
     def _why(self) -> str:
         """Why this pass writes to a BMC, for the log: the pending state, the boot that starts, and what is awaited."""
@@ -191,7 +198,7 @@ class StatusScope(Generic[T]):
 
     def adopt(self, obj: T) -> None:
         """Continue with a newer version of the object."""
-        self.obj, self.status = obj, obj.status or self._empty
+        self.obj, self.status = obj, self._read(obj)
         self.informer.observe(obj)
 
 
