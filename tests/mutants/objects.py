@@ -17,7 +17,14 @@ from metal.controllers.maintenance.queue_order import ApprovalRules
 from metal.controllers.server import clock_jump, duplicates, reconciler
 from metal.controllers.server.bmc import failing, reported_interfaces
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import adoption, living_claims, lost_status, owed_drives, sanitization_policy
+from metal.controllers.server.tenancy import (
+    adoption,
+    drive_search,
+    living_claims,
+    lost_status,
+    owed_drives,
+    sanitization_policy,
+)
 from metal.controllers.shared import reconciled, secret_use
 from metal.kube.controller.own_writes import OwnWrites
 from metal.machine import charge, identity, tenancy
@@ -125,13 +132,13 @@ def contacts_a_bmc_twice(patch: pytest.MonkeyPatch) -> None:
 @defect(test_owed_drives.test_a_living_claims_drive_that_its_bmc_shows_is_not_even_booted)
 def forgets_the_drives_of_other_servers(patch: pytest.MonkeyPatch) -> None:
     """A claim's drive in another server was erased or given away."""
-    patch.setattr(owed_drives, "_in_servers", lambda *_: [])
+    patch.setattr(drive_search, "_in_servers", lambda *_: [])
 
 
 @defect(test_owed_drives.test_a_claim_that_outlives_its_server_keeps_its_drive)
 def looks_up_records_by_uuid_only(patch: pytest.MonkeyPatch) -> None:
     """An open record listed the very drive, and was not found in another machine."""
-    patch.setattr(owed_drives, "_records_of", lambda *_: [])
+    patch.setattr(drive_search, "records_of", lambda *_: [])
 
 
 @defect(test_owed_drives.test_an_erasure_does_not_begin_while_a_living_claims_drive_is_in_the_server)

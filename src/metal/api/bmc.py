@@ -224,6 +224,8 @@ class BMCStatus(Model, frozen=True, kw_only=True):
     of a system never changes."""
     connected_secret: str = ""
     """Name of the BMCSecret with which the BMC was connected last. Empty when unknown."""
+    connected_secret_uid: str = msgspec.field(name="connectedSecretUID", default="")
+    """UID of that BMCSecret: another one can have its name later. Empty when unknown."""
     refused: Refusal | None = None
     """Credentials that the BMC rejected and that are currently not used."""
     since: datetime | None = None

@@ -37,6 +37,8 @@ APPROVAL = "approval"
 
 BOUND_TO = "bound-to"
 """Annotation of a BMCSecret without allowedBMCs: the BMCs that use it, as the controllers found them first."""
+BOUND_UIDS = "bound-uids"
+"""Annotation of such a BMCSecret: its UID and those of these BMCs, since their names can be given again."""
 
 PINNED_CERTIFICATE, PINNED_HOST_KEY = "pinned-certificate", "pinned-ssh-host-key"
 """Annotations of a BMC: the fingerprints that status.certificate and status.sshHostKey pin. They outlive a lost

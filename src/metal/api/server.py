@@ -284,6 +284,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     ssh_host_key: Pin | None = None
     """SSH host key of the BMC in spec.bmc, pinned by the first console session. The host key of a BMC object is in its
     own status."""
+    connected_secret_uid: str = msgspec.field(name="connectedSecretUID", default="")
+    """UID of the BMCSecret with which the BMC in spec.bmc was connected last. Empty when unknown."""
     old_claim_boot: ClaimBoot | None = msgspec.field(name="claimBoot", default=None)
     """Deprecated: use tenancy.boot. The value of an earlier version is converted once and removed."""
     old_tenant: str = msgspec.field(name="tenant", default="")

@@ -17,8 +17,8 @@ from metal.api.meta import Kind
 from metal.codegen import site_roles
 from metal.codegen.crd_files import to_yaml
 from metal.config.options import Election
-from metal.controllers.bmc import connect, servers, system_present
 from metal.controllers.bmc import reconciler as bmc
+from metal.controllers.bmc import servers, system_present
 from metal.controllers.bmcsecret import reconciler as bmcsecret
 from metal.controllers.bootconfig import reconciler as boot_operator
 from metal.controllers.claim import boot_config
@@ -33,7 +33,7 @@ from metal.controllers.server import reconciler as server
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.states import discovery
 from metal.controllers.server.tenancy import living_claims, tenancy
-from metal.controllers.shared import secret_use
+from metal.controllers.shared import authorities, secret_use
 from metal.evidence import chain, keys, outstanding, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules
@@ -91,7 +91,7 @@ def required_permissions(kinds: Kinds, namespace: str) -> tuple[Permission, ...]
         *manager.required_permissions(namespace),
         *election.required_permissions(cast("Kind[election.Lease]", LEASE), Election().lease),
         *pause.required_permissions(),
-        *connect.required_permissions(),
+        *authorities.required_permissions(),
         *discovery.required_permissions(),
         *registry.required_permissions(),
         *keys.required_permissions(),

@@ -128,7 +128,8 @@ _RIGHTS = (
         "`create`, `patch` on `bmcs`",
         ("have the credentials of a BMCSecret that allows this BMC, or of an unbound one, sent to an "
          "address of one's choice, without verification (`spec.tls`); approve enrolments. "
-         "`enrolment.networks` and `allowedBMCs` limit it"),
+         "`enrolment.networks` and `allowedBMCs` limit it. `create` alone: of an unbound BMCSecret, or of one "
+         "whose `allowedBMCs` has the name of a deleted BMC; one that is bound is bound to UIDs"),
     ),
     (
         "`get`, `list`, `watch`, `patch`, `update` on `bmcsecrets`",
@@ -137,7 +138,7 @@ _RIGHTS = (
     (
         "`create`, `patch` on `servers`",
         ("reboot and power machines, bind a server to a claim, release or park it, accept data that was "
-         "not erased, contact a BMC with `spec.bmc`"),
+         "not erased, contact a BMC with `spec.bmc` (the rules for `bmcs` apply to it, too)"),
     ),
     (
         "`patch` on any `status` of these kinds",

@@ -169,6 +169,13 @@ def ran_tenant(tenancy: Tenancy) -> bool:
     return tenancy.data in (Data.DIRTY, Data.ERASING)
 
 
+def may_hold_data(server: Server) -> bool:
+    """True when data of a tenant may be on the drives, also before anything of its claim was recorded as served."""
+    known = of(server)
+    claimed = server.spec.server_claim_ref is not None
+    return claimed or holds_data(known) or bool(known.uid and not known.sanitization)
+
+
 def _moved(tenancy: Tenancy, target: Data, now: datetime | None, **changes: Any) -> Tenancy:
     if tenancy.data == target:
         return msgspec.structs.replace(tenancy, **changes)

@@ -318,3 +318,45 @@ async def test_a_restored_claim_without_a_status_has_its_data_left() -> None:
         await asyncio.sleep(600)
         server = await w.server()
     assert (server.status.wait and server.status.wait.for_, w.bmc.writes()) == ("FormerTenant", [])
+
+
+@pytest.mark.behaviour(
+    "Cleanup", "Nothing is erased while a claim exists that may own the data, also one restored with its phase only."
+)
+async def test_a_restored_claim_with_nothing_but_its_phase_has_its_data_left() -> None:
+    """It has another UID and names no server: the data stays until a decision, and no other server is bound to it."""
+    async with world(sanitization_policy="Clear") as w:
+        await available(w, 1)
+        await w.add_server()
+        await w.discover()
+        await w.add_claim(serverRef={"name": "s1"})
+        await w.boot_claim()
+        await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.add_claim()
+        await w.client.patch_status(KINDS.claim, "c1", {"status": {"phase": "Bound"}}, "default")
+        w.bmc.calls.clear()
+        await w.restart()
+        await asyncio.sleep(600)
+        server, claim, held, writes = await w.server(), await w.claim(), await holders(w), w.bmc.writes()
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until("Cleanup")
+    assert (server.status.wait and server.status.wait.for_, writes) == ("FormerTenant", [])
+    assert "default/c1" in server.status.waiting_for
+    assert (held, _bound(claim)) == (["c1"], ("False", "ServerLost"))
+
+
+async def test_a_bound_claim_of_another_operator_keeps_the_machine_of_a_server_without_a_status() -> None:
+    """The claim has phase Bound and no condition, the Server was restored without status: nothing is booted."""
+    async with world(sanitization_policy="Clear") as w:
+        await w.runtime.stop(grace=0.0)
+        await w.add_claim(serverRef={"name": "s1"})
+        await w.client.patch_status(KINDS.claim, "c1", {"status": {"phase": "Bound"}}, "default")
+        w.bmc.power = PowerState.ON
+        await w.add_server()
+        await w.restart()
+        server = await w.until("Reserved")
+        await asyncio.sleep(600)
+        claim = await w.claim()
+    assert (w.bmc.writes(), claim.status.phase) == ([], "Bound")
+    assert [c.status for c in server.status.conditions if c.type == "BootAssumed"] == ["True"]

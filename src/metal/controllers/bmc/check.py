@@ -18,7 +18,10 @@ async def check(scope: Scope) -> Result | None:
     except BMCError as exc:
         return report_failure(scope, exc)
     scope.memo.backoff.reset()
-    scope.set(refused=None, connected_secret=scope.obj.spec.bmc_secret_ref.name)
+    secret = scope.secret.metadata.uid if scope.secret is not None else ""
+    scope.set(
+        refused=None, connected_secret=scope.obj.spec.bmc_secret_ref.name, connected_secret_uid=secret,
+    )  # fmt: skip
     scope.report("Ready", True, "Connected", f"the BMC at {scope.require_bmc_endpoint().address} answers")
     restart.complete(scope)
     return None

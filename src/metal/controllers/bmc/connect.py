@@ -1,21 +1,18 @@
 """Resolves the address, credentials and certificate policy of a BMC, and pauses requests that would fail again."""
 
 from metal.api.bmc import Refusal
-from metal.api.core import SECRET
 from metal.api.names import RETRY
 from metal.bmc.errors import BMCAuthError, BMCError
 from metal.controllers.bmc.check import report_failure
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
-from metal.controllers.shared import secret_use
+from metal.controllers.shared import authorities, secret_use
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
 from metal.controllers.shared.condition_types import RESET
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.secret_use import NOT_BOUND
-from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue, Result
-from metal.kube.meta import permissions
 from metal.kube.meta.conditions import find, is_true
 from metal.machine.report import normal_mac
 
@@ -25,7 +22,8 @@ MAC_VALID = "MACAddressValid"
 
 async def resolve_endpoint(scope: Scope) -> Result | None:
     """Resolve the endpoint. What is missing is reported in the condition Ready; its creation causes the next pass."""
-    await _read_ca(scope)
+    settings = scope.deps.settings
+    await authorities.read(scope.context, settings.namespace, scope.obj.spec.tls, scope.deps.defaults)
     not_allowed = await _bind_secret(scope)
     found = endpoint_for_bmc(scope.obj, scope.endpoint, scope.secret, scope.deps.defaults)
     _show_address(scope)
@@ -105,25 +103,5 @@ async def _bind_secret(scope: Scope) -> Problem | None:
     annotation = deps.defaults.policy.bound_to
     if secret is None or secret_use.is_bound(secret, annotation):
         return None
-    users = secret_use.users_of(secret.metadata.name, deps.bmcs, deps.servers)
+    users = secret_use.users_of(secret, deps.bmcs, deps.servers)
     return await secret_use.bind(scope.context, deps.secrets, users, secret, annotation)
-
-
-async def _read_ca(scope: Scope) -> None:
-    """Read the Secret that tls.caSecretRef names; all other readers use `defaults.authorities`."""
-    tls = scope.obj.spec.tls
-    if tls is None or tls.ca_secret_ref is None:
-        return
-    name, authorities = tls.ca_secret_ref.name, scope.deps.defaults.authorities
-    try:
-        secret = await scope.context.client.get(SECRET, name, scope.deps.settings.namespace)
-    except NotFound:
-        authorities.pop(name, None)
-        return
-    authorities[name] = secret.data.get("ca.crt", b"").decode(errors="replace")
-
-
-def required_permissions() -> tuple[permissions.Permission, ...]:
-    """Permissions of this module. tls.caSecretRef of a BMC names the Secret."""
-    why = "reads the CA certificates that tls.caSecretRef of a BMC names"
-    return (permissions.Permission(SECRET, ("get",), why, where=permissions.Where.HOME),)

@@ -5,6 +5,8 @@ They are part of the API: `metalctl claim` and `metalctl why` read them.
 
 from enum import StrEnum
 
+from metal.controllers.shared import condition_types
+
 
 class ClaimReason(StrEnum):
     """Reasons of the conditions Bound and Ready of a ServerClaim."""
@@ -12,4 +14,4 @@ class ClaimReason(StrEnum):
     INVALID_SELECTOR = "InvalidSelector"
     NAMESPACE_RESERVED = "NamespaceReserved"
     SERVER_IN_ERROR = "ServerInError"
-    SERVER_LOST = "ServerLost"
+    SERVER_LOST = condition_types.SERVER_LOST

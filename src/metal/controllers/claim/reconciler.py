@@ -221,20 +221,23 @@ def _is_held_by(claim: ServerClaim, server: Server) -> bool:
 
 
 def _can_never_bind(scope: ClaimScope, named: Server | None) -> bool:
-    """True when the claim can get no server: it lost the one it had, or the server that it names does not exist."""
+    """True when the claim can get no server: it lost the one it had, or the server that it names does not exist.
+
+    A claim that had a server and names none was restored without it: its data may be on any server.
+    """
     ref = scope.claim.spec.server_ref
-    name = ref.name if ref else ""
+    name = f"server {ref.name}" if ref else "its server"
     before = conditions.find(scope.status.conditions, "Bound")
     had = scope.status.phase == "Bound" or (before is not None and before.reason == ClaimReason.SERVER_LOST)
-    if conditions.is_true(scope.status.conditions, BOOTED) or (ref is not None and named is None and had):
-        scope.phase("Unbound", f"its deletion: server {name} was lost")
-        message = f"server {name} was taken from this claim or deleted: create a new claim to get another server"
+    if conditions.is_true(scope.status.conditions, BOOTED) or (named is None and had):
+        scope.phase("Unbound", f"its deletion: {name} was lost")
+        message = f"{name} was taken from this claim or deleted: create a new claim to get another server"
         scope.report("Bound", False, ClaimReason.SERVER_LOST, message)
         scope.report("Ready", False, ClaimReason.SERVER_LOST, message)
         return True
     if ref is not None and named is None:
-        scope.phase("Unbound", f"server {name}")
-        scope.report("Bound", False, "ServerNotFound", f"server {name} does not exist")
+        scope.phase("Unbound", name)
+        scope.report("Bound", False, "ServerNotFound", f"{name} does not exist")
         return True
     return False
 

@@ -12,7 +12,7 @@ from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.server.settings import ServerSettings
-from metal.controllers.server.tenancy import owed_drives
+from metal.controllers.server.tenancy import drive_search
 from metal.controllers.shared import bmc_events, secret_use
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.condition_types import BOOTED, RESET
@@ -77,7 +77,7 @@ def _add_indexes(deps: Deps) -> None:
     deps.servers.add_index(BY_CLAIM, claim_index)
     deps.servers.add_index(BY_IDENTITY, identity_index(deps.context.kinds))
     deps.servers.add_index(secret_use.BY_SECRET, secret_use.server_index)
-    deps.servers.add_index(outstanding.BY_DRIVE, owed_drives.server_index)
+    deps.servers.add_index(outstanding.BY_DRIVE, drive_search.server_index)
     deps.servers.add_index(progress.BY_MAC, progress.mac_index)
     deps.bmcs.add_index(secret_use.BY_SECRET, secret_use.bmc_index)
     deps.claims.add_index(BY_SERVER, server_index)

@@ -31,7 +31,7 @@ class BMCEndpointDefaults:
     policy: EnrolmentPolicy = field(default_factory=EnrolmentPolicy)
     """Where BMCs may be, and which of them wait for an approval."""
     authorities: dict[str, str] = field(default_factory=dict, repr=False)
-    """PEM text by name of the Secret, for tls.caSecretRef. The BMC reconciler fills it; all share this one."""
+    """PEM text by name of the Secret, for tls.caSecretRef. `authorities` fills it; all share this one."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def endpoint_for_bmc(
         return Problem(PENDING_APPROVAL, f"waiting for {approval_text(bmc.metadata.name)}")
     spec, seen = bmc.spec, bmc.status.certificate
     trust = trust_of(spec.tls, defaults)
-    user = secret_use.user_of_bmc(bmc)
+    user = secret_use.user_of_bmc(bmc, secret)
     if isinstance(trust, FirstUse):
         trust = Trust(verify=True, fingerprint=seen.sha256) if seen is not None else _NOT_PINNED
     address = address_of_bmc(bmc, endpoint)
@@ -78,7 +78,7 @@ def endpoint_for_inline(
     if inline is None:
         return Problem("BMCNotSet", "spec.bmcRef and spec.bmc are both empty: set one of them")
     address = _inline_address(inline, endpoint)
-    user = secret_use.user_of_server(server)
+    user = secret_use.user_of_server(server, secret)
     trust = trust_of(inline.tls, defaults)
     if isinstance(trust, FirstUse):
         trust = _without_pin(inline.tls, defaults)

@@ -1,7 +1,11 @@
-"""Types of conditions that one controller reports and another reads."""
+"""Types and reasons of conditions that one controller reports and another reads."""
 
 BOOTED = "Booted"
 """ServerClaim: its image has booted."""
+BOUND = "Bound"
+"""ServerClaim: it has a server."""
+SERVER_LOST = "ServerLost"
+"""Reason of Bound: the server was taken from the claim or deleted; the claim gets no other one."""
 EVENTS = "Events"
 """BMC: its events arrive."""
 RESET = "Reset"

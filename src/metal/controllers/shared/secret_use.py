@@ -9,16 +9,22 @@ to an address of one's choice.
    nothing. A BMC that is connected with another BMCSecret may change to a new one, if that one exists.
 3. Every other user is refused with the reason SecretNotAllowed; an administrator adds it to `allowedBMCs`.
 
-A user is the name of a BMC, or `server/NAME` for a Server with `spec.bmc`.
+A user is the name of a BMC, or `server/NAME` for a Server with `spec.bmc`. A name is not the object: the annotation
+`bound-uids` has the UIDs of the BMCSecret and of its users (`Bound`), so that an object that was created under the name
+of a deleted one is refused. It is void with the UID of another BMCSecret: then the BMCSecret was restored or moved, its
+users probably too, and the objects that have the names now are recorded. A name in `allowedBMCs` is not bound to a UID.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
+
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.kinds import Kinds
-from metal.api.meta import ObjectMeta
+from metal.api.meta import Model, ObjectMeta
+from metal.api.names import BOUND_TO, BOUND_UIDS
 from metal.api.server import Server
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.scope import Context
@@ -43,30 +49,49 @@ class User:
     """An object that refers to a BMCSecret."""
 
     name: str
+    uid: str
     created: datetime | None
     connected: bool
-    """Whether its BMC has accepted these credentials before."""
+    """Whether its BMC has accepted the credentials of this very BMCSecret before."""
     changes: bool = False
     """Whether its BMC is connected with another BMCSecret, and is to use this one from now on."""
 
 
-def user_of_bmc(bmc: BMC) -> User:
-    """A BMC object. What only an authenticated request can read shows that it was connected.
+class Bound(Model, frozen=True, kw_only=True):
+    """The value of the annotation `bound-uids`, in JSON."""
 
-    Earlier versions did not record with which BMCSecret.
-    """
+    secret: str = ""
+    """UID of the BMCSecret."""
+    users: dict[str, str] = msgspec.field(default_factory=dict)
+    """UIDs of the users that `bound-to` names, as far as they are known."""
+
+
+def user_of_bmc(bmc: BMC, secret: BMCSecret | None) -> User:
+    """A BMC object. What only an authenticated request can read shows that it was connected."""
     status = bmc.status
     seen = status.manufacturer or status.model or status.serial_number or status.firmware_version or status.systems
-    is_same = status.connected_secret in ("", bmc.spec.bmc_secret_ref.name)
+    same_name = status.connected_secret in ("", bmc.spec.bmc_secret_ref.name)
+    is_same = same_name and _is_uid_of(secret, status.connected_secret_uid)
     changes = not is_same and conditions.is_true(status.conditions, "Ready")
-    return User(bmc.metadata.name, bmc.metadata.creation_timestamp, bool(seen) and is_same, changes)
+    return _user(bmc.metadata.name, bmc.metadata, connected=bool(seen) and is_same, changes=changes)
 
 
-def user_of_server(server: Server) -> User:
+def user_of_server(server: Server, secret: BMCSecret | None) -> User:
     """A Server with spec.bmc."""
     status = server.status
     seen = status.manufacturer or status.model or status.serial_number or status.bios_version
-    return User(f"server/{server.metadata.name}", server.metadata.creation_timestamp, bool(seen))
+    is_same = _is_uid_of(secret, status.connected_secret_uid)
+    changes = not is_same and conditions.is_true(status.conditions, "BMCReachable")
+    return _user(f"server/{server.metadata.name}", server.metadata, connected=bool(seen) and is_same, changes=changes)
+
+
+def _is_uid_of(secret: BMCSecret | None, connected: str) -> bool:
+    """Whether a BMC was connected with this BMCSecret; earlier versions did not record its UID."""
+    return not connected or (secret is not None and secret.metadata.uid == connected)
+
+
+def _user(name: str, meta: ObjectMeta, *, connected: bool, changes: bool) -> User:
+    return User(name, meta.uid, meta.creation_timestamp, connected, changes)
 
 
 def refusal(user: User, secret: BMCSecret, annotation: str) -> Problem | None:
@@ -78,7 +103,10 @@ def refusal(user: User, secret: BMCSecret, annotation: str) -> Problem | None:
             return None
         text = f"allowedBMCs of BMCSecret {name} does not name {user.name}: add it, or use another BMCSecret"
         return Problem(NOT_ALLOWED, text)
-    if user.name in bound or (user.connected and (not bound or _EVERY in bound)):
+    if user.name in bound:
+        known = _uids(secret.metadata, annotation).get(user.name, user.uid)
+        return None if known == user.uid else _recreated(name, user)
+    if user.connected and (not bound or _EVERY in bound):
         return None
     if not bound:
         return Problem(NOT_BOUND, f"BMCSecret {name} is not bound to {user.name} yet")
@@ -89,31 +117,49 @@ async def bind(
     context: Context, secrets: Informer[BMCSecret], users: Iterable[User], secret: BMCSecret, annotation: str
 ) -> Problem | None:
     """Bind an unbound BMCSecret to its first users; why that is not possible. Raises ApiError."""
-    if secret.allowed_bmcs or _bound(secret.metadata, annotation):
+    if is_bound(secret, annotation):
         return None
-    found = sorted(users, key=lambda user: user.name)
-    first = [user for user in found if user.connected] or found
-    if not first:
-        return None
-    if not first[0].connected and (len(first) > 1 or _has_waited(first[0], secret.metadata.creation_timestamp)):
-        return _not_allowed(secret.metadata.name, [], ", ".join(user.name for user in first[:10]))
-    names = _EVERY if len(first) > _MOST else ",".join(user.name for user in first)
-    meta = {"annotations": {annotation: names}, "resourceVersion": secret.metadata.resource_version}
-    kind = context.kinds.bmc_secret
-    secrets.observe(await context.client.patch(kind, secret.metadata.name, {"metadata": meta}))
+    bound, found = _bound(secret.metadata, annotation), sorted(users, key=lambda user: user.name)
+    first = [user for user in found if user.name in bound or (not bound and user.connected)]
+    if not first and not bound:
+        first = found
+        if first and (len(first) > 1 or _has_waited(first[0], secret.metadata.creation_timestamp)):
+            return _not_allowed(secret.metadata.name, [], ", ".join(user.name for user in first[:10]))
+    if first:
+        await _write(context, secrets, secret, annotation, first)
     return None
 
 
+async def _write(
+    context: Context, secrets: Informer[BMCSecret], secret: BMCSecret, annotation: str, users: list[User]
+) -> None:
+    """Add these users to the annotations, if they are missing there."""
+    meta = secret.metadata
+    names = ",".join(_bound(meta, annotation) or [user.name for user in users])
+    names = _EVERY if len(users) > _MOST else names
+    uids = {} if names == _EVERY else {user.name: user.uid for user in users} | _uids(meta, annotation)
+    value = msgspec.json.encode(Bound(secret=meta.uid, users=uids)).decode()
+    notes = {annotation: names, _uids_key(annotation): value}
+    if all(meta.annotations.get(key) == note for key, note in notes.items()):
+        return
+    body = {"metadata": {"annotations": notes, "resourceVersion": meta.resource_version}}
+    secrets.observe(await context.client.patch(context.kinds.bmc_secret, meta.name, body))
+
+
 def is_bound(secret: BMCSecret, annotation: str) -> bool:
-    """Whether it is decided who may use the BMCSecret."""
-    return bool(secret.allowed_bmcs or _bound(secret.metadata, annotation))
+    """Whether it is decided, and recorded by UID, who may use the BMCSecret."""
+    bound = _bound(secret.metadata, annotation)
+    recorded = _uids(secret.metadata, annotation)
+    return bool(secret.allowed_bmcs or (bound and (_EVERY in bound or all(name in recorded for name in bound))))
 
 
-def users_of(name: str, bmcs: Informer[BMC], servers: Informer[Server]) -> list[User]:
+def users_of(secret: BMCSecret, bmcs: Informer[BMC], servers: Informer[Server]) -> list[User]:
     """All users of a BMCSecret."""
+    name = secret.metadata.name
     return [
-        *map(user_of_bmc, bmcs.by_index(BY_SECRET, name)), *map(user_of_server, servers.by_index(BY_SECRET, name))
-    ]  # fmt: skip
+        *(user_of_bmc(bmc, secret) for bmc in bmcs.by_index(BY_SECRET, name)),
+        *(user_of_server(server, secret) for server in servers.by_index(BY_SECRET, name)),
+    ]
 
 
 def bmc_index(bmc: BMC) -> Iterable[str]:
@@ -134,6 +180,27 @@ def _has_waited(user: User, created: datetime | None) -> bool:
 
 def _bound(meta: ObjectMeta, annotation: str) -> list[str]:
     return [name for name in meta.annotations.get(annotation, "").split(",") if name]
+
+
+def _uids_key(annotation: str) -> str:
+    return annotation.removesuffix(BOUND_TO) + BOUND_UIDS
+
+
+def _uids(meta: ObjectMeta, annotation: str) -> dict[str, str]:
+    """The recorded UIDs of users by name; none when they were recorded for another BMCSecret."""
+    try:
+        bound = msgspec.json.decode(meta.annotations.get(_uids_key(annotation), "{}"), type=Bound)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return {}
+    return bound.users if bound.secret == meta.uid else {}
+
+
+def _recreated(secret: str, user: User) -> Problem:
+    return Problem(
+        NOT_ALLOWED,
+        f"BMCSecret {secret} is bound to an earlier object {user.name}, which was deleted; no password is sent for the "
+        f"one that was created since. If it is the same BMC, list {user.name} in allowedBMCs of the BMCSecret",
+    )
 
 
 def _not_allowed(secret: str, bound: list[str], users: str) -> Problem:

@@ -25,3 +25,21 @@ async def test_a_server_with_the_secret_of_another_one_sends_no_password() -> No
         secret = await w.client.get(KINDS.bmc_secret, "s1-secret")
     assert condition(refused, "BMCReachable") == ("False", "SecretNotAllowed")
     assert secret.metadata.annotations[KINDS.key("bound-to")] == "server/s1"
+
+
+async def test_a_server_does_not_get_the_next_secret_of_the_same_name() -> None:
+    """It was connected with a BMCSecret that was deleted; the new one may be for another BMC."""
+    async with world() as w:
+        await w.add_server()
+        await w.until("Discovery")
+        uid = (await w.client.get(KINDS.bmc_secret, "s1-secret")).metadata.uid
+        connected = await w.until_true(lambda s: s.status.connected_secret_uid == uid)
+        await asyncio.sleep(120)
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.until_true(lambda s: condition(s, "BMCReachable") == ("False", "SecretNotFound"))
+        data = {"username": "Zm9v", "password": "YmFy"}
+        await w.client.create(KINDS.bmc_secret, {"metadata": {"name": "s1-secret"}, "data": data})
+        refused = await w.until_true(lambda s: condition(s, "BMCReachable")[1] == "SecretNotAllowed")
+        await w.client.patch(KINDS.bmc_secret, "s1-secret", {"allowedBMCs": ["server/s1"]})
+        await w.until_true(lambda s: condition(s, "BMCReachable")[0] == "True")
+    assert refused.status.connected_secret_uid == connected.status.connected_secret_uid

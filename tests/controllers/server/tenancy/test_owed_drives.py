@@ -164,6 +164,24 @@ async def test_a_claim_that_outlives_its_server_keeps_its_drive() -> None:
     assert (owed.claim, owed.server, owed.evidence) == ("default/c1", "s1", f"owed-{owed.evidence[5:]}")
 
 
+async def test_a_restored_claim_keeps_its_drive_in_another_server() -> None:
+    """It has the name of the recorded tenant and names its server, under another UID: the drive is not erased."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sda")
+        await claimed_and_booted(w)
+        await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.add_claim(serverRef={"name": "s1"})
+        await w.restart()
+        await other_server(w)
+        await w.boot_probe("s2")
+        server = await w.until_true(is_waiting, "s2")
+        await asyncio.sleep(600)
+        state = (await w.server("s2")).status.state
+    (owed,) = server.status.owed_drives
+    assert (owed.claim, state) == ("default/c1", "Discovery")
+
+
 async def test_an_administrator_accepts_a_moved_drive() -> None:
     """The server continues without an erasure; the status and an Event say when and what was accepted."""
     async with world(**TRUSTED) as w:

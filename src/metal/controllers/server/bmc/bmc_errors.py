@@ -16,6 +16,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.traits import BMCUse, traits_of
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
+from metal.kube.meta.objects import Key
 
 _REFUSALS = (BMCNotSupported, BMCBadRequest, BMCForbidden)
 """The BMC answers, and rejects the request."""
@@ -149,8 +150,18 @@ def bmc_answered(scope: Scope) -> None:
     """The pass succeeded: report the BMC as connected, and forget failures of what is no longer requested."""
     if conditions.is_true(scope.status.conditions, ConditionType.READY):
         failing.drop_unused(scope)
+    if scope.has_contact:
+        _remember_secret(scope)
     scope.has_contact = True
     _reachable(scope)
+
+
+def _remember_secret(scope: Scope) -> None:
+    """Record which BMCSecret the BMC in spec.bmc has accepted; another one can have its name later."""
+    inline = scope.server.spec.bmc if scope.server.spec.bmc_ref is None else None
+    secret = scope.deps.secrets.get(Key(inline.bmc_secret_ref.name)) if inline is not None else None
+    if secret is not None:
+        scope.set(connected_secret_uid=secret.metadata.uid)
 
 
 def _reachable(scope: Scope) -> None:

@@ -24,7 +24,7 @@ from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, Syste
 from metal.controllers.server.bmc.recorded import RecordedOperations
 from metal.controllers.server.reasons import Operation
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared import secret_use
+from metal.controllers.shared import authorities, secret_use
 from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc, endpoint_for_inline
 from metal.controllers.shared.condition_types import RESET
 from metal.controllers.shared.problem import Problem
@@ -38,6 +38,9 @@ async def run(scope: Scope) -> None:
     problem = identity.problem(scope.server)
     if problem:
         raise InvalidSpec(problem)
+    if scope.server.spec.bmc_ref is None and (inline := scope.server.spec.bmc) is not None:
+        deps = scope.deps
+        await authorities.read(scope.context, scope.settings.namespace, inline.tls, deps.endpoint_defaults)
     not_allowed = await _bind_secret(scope)
     access = _endpoint_of(scope)
     if isinstance(access, Problem) and access.reason == secret_use.NOT_BOUND:
@@ -99,7 +102,7 @@ async def _bind_secret(scope: Scope) -> Problem | None:
     annotation = deps.endpoint_defaults.policy.bound_to
     if secret is None or secret_use.is_bound(secret, annotation):
         return None
-    users = secret_use.users_of(secret.metadata.name, deps.bmcs, deps.servers)
+    users = secret_use.users_of(secret, deps.bmcs, deps.servers)
     return await secret_use.bind(scope.context, deps.secrets, users, secret, annotation)
 
 

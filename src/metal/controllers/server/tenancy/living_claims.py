@@ -8,10 +8,9 @@ reference alone never ends a tenancy. The record names the claim by namespace, n
 - `before_switch_off` runs before Cleanup requests the power off of a running machine, and `before_erasure` before the
   boot that erases the drives. They list all claims in the API.
 
-A claim with the UID of the record that does not name another server gets its server back: `spec.serverClaimRef` is
-written again. A claim with another UID may own the data when its `spec.serverRef` names this server, and it has the
-name of the record (a restored claim, whatever its phase), or the record has no UID and it reports to be bound. Nothing
-is erased then; the server waits for an administrator (`FormerTenant`).
+`ownership` says which of them may own the data. One whose UID is recorded gets its server back: `spec.serverClaimRef`
+is written again. While another one is LIKELY the owner, nothing is erased and the server waits for an administrator
+(`FormerTenant`).
 """
 
 from collections.abc import Iterable
@@ -25,16 +24,12 @@ from metal.api.tenancy import TenantRef
 from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared.condition_types import BOOTED
+from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
-from metal.kube.meta import conditions
 from metal.kube.meta.permissions import Permission
 from metal.machine import tenancy
-
-_NO_UID = ("", "unknown")
-"""UIDs of a tenant that nobody recorded."""
 
 
 async def before_release(scope: Scope) -> Requeue | None:
@@ -72,29 +67,15 @@ async def _read(scope: Scope, ref: TenantRef) -> ServerClaim | None:
 
 
 async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | None:
-    existing = [
-        one for one in claims if one.metadata.deletion_timestamp is None and not _has_another_server(scope, one)
-    ]
-    known = scope.tenancy
-    for claim in existing:
-        if known.uid and claim.metadata.uid == known.uid:
-            return await _give_back(scope, claim)
-    owners = [one for one in existing if _may_own(scope, one)] if tenancy.holds_data(known) else []
-    return _wait(scope, owners) if owners else None
-
-
-def _has_another_server(scope: Scope, claim: ServerClaim) -> bool:
-    return claim.spec.server_ref is not None and claim.spec.server_ref.name != scope.name
-
-
-def _may_own(scope: Scope, claim: ServerClaim) -> bool:
-    """True for a claim that names this server, when the record does not show that it is another."""
-    if claim.spec.server_ref is None:
-        return False
-    tenant = scope.tenancy.claim_ref
-    if tenant is None or tenant.uid in _NO_UID:
-        return claim.status.phase == "Bound" or conditions.is_true(claim.status.conditions, BOOTED)
-    return (tenant.namespace, tenant.name) == (claim.metadata.namespace, claim.metadata.name)
+    known = record_of(scope.name, scope.tenancy.claim_ref)
+    owners: dict[Ownership, list[ServerClaim]] = {}
+    for claim in claims:
+        if not names_another(claim, scope.name):
+            owners.setdefault(ownership(claim, known), []).append(claim)
+    if proven := owners.get(Ownership.PROVEN):
+        return await _give_back(scope, proven[0])
+    likely = owners.get(Ownership.LIKELY)
+    return _wait(scope, likely) if likely and tenancy.holds_data(scope.tenancy) else None
 
 
 async def _give_back(scope: Scope, claim: ServerClaim) -> Requeue:
@@ -123,9 +104,10 @@ def _wait(scope: Scope, owners: list[ServerClaim]) -> Requeue:
     former = f"{known.namespace}/{known.name} (UID {known.uid})" if known is not None else "unknown"
     return scope.wait(
         WaitFor.FORMER_TENANT,
-        f"a manual decision: the last tenant is {former}, but spec.serverRef of {names} is this server, so "
-        "the data may be that claim's. Nothing is erased. Delete that claim to have the server erased; or set "
-        "spec.serverClaimRef of the Server to it and status.tenancy.claimRef.uid to its UID to keep its data",
+        f"a manual decision: the last tenant is {former}, but {names} may own the data: it names this server in "
+        "spec.serverRef, or it was restored without that. Nothing is erased. Delete that claim to have the server "
+        "erased; or set spec.serverClaimRef of the Server to it and status.tenancy.claimRef.uid to its UID to keep "
+        "its data",
     )
 
 

@@ -1,9 +1,6 @@
 """Drives with data of another server's tenant: a drive that was moved, or all drives after a mainboard was replaced.
 
-In: the drives that the BMC or the probe found in this server. Each is looked up by its identity
-(`metal.machine.drive_identity`) in two indexes: the drives in the open records of deleted Servers
-(`metal.evidence.outstanding`), and the drives of all Servers whose claim may have data on them. Both are caches; what
-they find is confirmed from the API.
+In: the drives that the BMC or the probe found in this server, and what `drive_search` finds out about each.
 
 - A claim exists that may own the data: nothing is booted, erased or given away (`before_boot`, `before_available`,
   `before_erasure`, `before_claim_boot`). The server waits (`DriveOwed`) until the drive or the claim is gone, or an
@@ -22,23 +19,19 @@ import msgspec
 import structlog
 
 from metal.api.boot_window import Phase, Purpose
-from metal.api.claim import ServerClaim
 from metal.api.names import OPERATION
 from metal.api.sanitization import KnownDrive, OwedDrive, Policy
-from metal.api.server import Server, State
-from metal.controllers.server import identity
+from metal.api.server import State
 from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy import drive_search
 from metal.evidence import outstanding, record
 from metal.evidence.drives import describe
-from metal.evidence.outstanding import BY_DRIVE
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
-from metal.kube.meta.objects import Key
 from metal.machine import drive_identity, tenancy
 from metal.machine.report import drives_in
-from metal.machine.uuids import spellings
 
 ACCEPT = "accept-owed-drives"
 """Operation: the data of former claims on drives of this server is not protected and not erased for them."""
@@ -47,16 +40,6 @@ _MOST = 64
 """Most drives that status.owedDrives lists."""
 _LONGEST = 1500
 """Characters of the drives in a message."""
-
-
-def server_index(server: Server) -> Iterable[str]:
-    """Index of Servers by the keys of their drives."""
-    return {key for drive in drives_of(server) for key in drive_identity.keys(drive)}
-
-
-def drives_of(server: Server) -> tuple[KnownDrive, ...]:
-    """The drives that a Server is known to have; those of its BMC before the first discovery."""
-    return server.status.drives or drives_in(server.status.storages)
 
 
 async def before_boot(scope: Scope) -> Requeue | None:
@@ -101,7 +84,7 @@ async def before_available(scope: Scope) -> Requeue | None:
 async def _protect(scope: Scope, drives: Iterable[KnownDrive], *, complete: bool = False) -> Requeue | None:
     """Record the owed drives; the wait if a claim may own the data on one. `complete`: these are all drives."""
     before = scope.status.owed_drives
-    found = tuple(_with_decision(one, before) for one in await _find(scope, drives))
+    found = tuple(_with_decision(one, before) for one in await drive_search.find(scope, drives))
     settled = () if complete else tuple(one for one in before if one not in _open(before) and one not in found)
     scope.set(owed_drives=(*found, *settled)[:_MOST])
     owned = [one for one in _open(found) if one.claim]
@@ -125,101 +108,6 @@ def _with_decision(found: OwedDrive, before: Iterable[OwedDrive]) -> OwedDrive:
         if same_data and drive_identity.same(one.drive, found.drive):
             return msgspec.structs.replace(found, erased_at=one.erased_at, accepted_at=one.accepted_at)
     return found
-
-
-async def _find(scope: Scope, drives: Iterable[KnownDrive]) -> list[OwedDrive]:
-    """The drives with data of another server's claim; an empty `claim` means that no such claim exists."""
-    unique = {keys: drive for drive in drives if (keys := drive_identity.keys(drive))}
-    found = [one for drive in unique.values() for one in (*await _in_records(scope, drive), *_in_servers(scope, drive))]
-    if not found:
-        return []
-    claims, own = _Claims(scope), scope.tenancy.uid if scope.status.state == State.RESERVED else ""
-    found = [one for one in found if not own or one.claim_uid != own]
-    named = [msgspec.structs.replace(one, claim=await claims.name_of(one)) for one in found]
-    return [one for one in named if one.claim or one.policy != Policy.NONE]
-
-
-async def _in_records(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
-    """The open records that list the drive. Those of this system's UUID are `recreated`'s."""
-    found = []
-    for name in _records_of(scope, (drive,)):
-        evidence = await record.find(scope.context.client, scope.context.kinds, name)
-        if evidence is None or drive_identity.find(drive, outstanding.unsettled(evidence)) is None:
-            continue
-        found.append(
-            OwedDrive(
-                drive=drive, server=evidence.spec.server_ref.name, claim_uid=evidence.spec.claim_uid,
-                evidence=name, policy=evidence.spec.policy or Policy.NONE,
-            )
-        )  # fmt: skip
-    return found
-
-
-def _records_of(scope: Scope, drives: Iterable[KnownDrive]) -> list[str]:
-    """Names of the open records that list one of these drives, without those of this system's UUID."""
-    own = () if identity.problem(scope.server) else spellings(scope.server.uuid)
-    near = (
-        r for drive in drives for key in drive_identity.keys(drive) for r in scope.deps.owed.by_index(BY_DRIVE, key)
-    )
-    return sorted({one.metadata.name for one in near if one.spec.system_uuid not in own})
-
-
-def _in_servers(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
-    """The other Servers that had the drive when a claim may have written to it."""
-    near = {
-        s.metadata.name: s for key in drive_identity.keys(drive) for s in scope.deps.servers.by_index(BY_DRIVE, key)
-    }
-    near.pop(scope.name, None)
-    return [
-        OwedDrive(
-            drive=drive, server=name, claim_uid=tenancy.of(server).uid,
-            policy=tenancy.of(server).policy or scope.settings.sanitization_policy,
-        )
-        for name, server in sorted(near.items())
-        if _may_hold_data(server) and drive_identity.find(drive, drives_of(server)) is not None
-    ]  # fmt: skip
-
-
-def _may_hold_data(server: Server) -> bool:
-    known = tenancy.of(server)
-    return (
-        server.spec.server_claim_ref is not None
-        or tenancy.holds_data(known)
-        or bool(known.uid and not known.sanitization)
-    )
-
-
-class _Claims:
-    """Existing claims: from the cache, and before one is taken to be gone, once from the API."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        self._listed: list[ServerClaim] | None = None
-
-    async def name_of(self, owed: OwedDrive) -> str:
-        """Namespace and name of the claim that may own the data; empty if there is none. Raises ApiError."""
-        former = self._scope.deps.servers.get(Key(owed.server))
-        ref = former.spec.server_claim_ref if former is not None else None
-        known = self._scope.deps.claims.get(Key(ref.name, ref.namespace)) if ref is not None else None
-        if known is not None and _owns(known, owed):
-            return f"{known.metadata.namespace}/{known.metadata.name}"
-        names = (f"{c.metadata.namespace}/{c.metadata.name}" for c in await self._list() if _owns(c, owed))
-        return next(names, "")
-
-    async def _list(self) -> list[ServerClaim]:
-        if self._listed is None:
-            context = self._scope.context
-            self._listed = list((await context.client.list(context.kinds.claim)).items)
-        return self._listed
-
-
-def _owns(claim: ServerClaim, owed: OwedDrive) -> bool:
-    """True for the claim that wrote the data; without its UID, for a claim that names the former server."""
-    if claim.metadata.deletion_timestamp is not None:
-        return False
-    if owed.claim_uid:
-        return claim.metadata.uid == owed.claim_uid
-    return claim.spec.server_ref is not None and claim.spec.server_ref.name == owed.server
 
 
 def _wait(scope: Scope, owed: list[OwedDrive]) -> Requeue:
@@ -264,7 +152,7 @@ async def settle(scope: Scope) -> None:
         _accept(scope, "an administrator accepted the sanitization failure")
     if result not in (Policy.CLEAR, Policy.PURGE):
         return
-    for name in _records_of(scope, status.drives):
+    for name in drive_search.records_of(scope, status.drives):
         await _settle(scope, name, status.drives)
     if status.owed_drives:
         erased = tuple(msgspec.structs.replace(one, erased_at=one.erased_at or scope.now) for one in status.owed_drives)

@@ -20,6 +20,7 @@ from metal.controllers.server import identity
 from metal.controllers.server.reasons import ConditionType, Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
+from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.condition_types import BOOTED
@@ -72,7 +73,7 @@ async def _enter_unclaimed(scope: Scope) -> Requeue:
     owners = await _possible_owners(scope, records)
     if not owners:
         return _clean_up_first(scope, records) if any(one.spec.policy for one in records) else _begin_new(scope)
-    if len(owners) > 1 or not _may_be_owner(scope, owners[0], records):
+    if len(owners) > 1 or not _is_owner(scope, owners[0], records):
         return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, records))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
     await scope.patch({"spec": {"serverClaimRef": ref}})
@@ -99,36 +100,30 @@ async def _open_records(scope: Scope) -> list[SanitizationEvidence]:
 
 
 async def _possible_owners(scope: Scope, records: list[SanitizationEvidence]) -> list[ServerClaim]:
-    """Existing claims that may have this machine: those that were on it, else those that name this Server.
+    """Existing claims that may have this machine: those that were on it, else every possible one.
 
-    When an erasure is outstanding, claims are read from the API, because the cache may be behind.
+    When an erasure is outstanding, claims are read from the API, because the cache may be behind. When none is, only a
+    claim that may have booted can have left data.
     """
+    known = record_of(scope.name, None, (one.spec.claim_uid for one in records))
     if not records:
-        return [
-            one for one in scope.deps.claims.by_index(BY_SERVER, scope.name) if _is_not_deleted(one) and _booted(one)
-        ]
-    uids = {one.spec.claim_uid for one in records}
+        near = scope.deps.claims.by_index(BY_SERVER, scope.name)
+        return [one for one in near if ownership(one, known) >= Ownership.LIKELY and _may_have_booted(one)]
     claims = (await scope.context.client.list(scope.context.kinds.claim)).items
-    existing = [one for one in claims if _is_not_deleted(one)]
-    were = [one for one in existing if one.metadata.uid in uids]
-    return were or [
-        one for one in existing if one.spec.server_ref is not None and one.spec.server_ref.name == scope.name
-    ]
+    found = [(grade, one) for one in claims if (grade := ownership(one, known))]
+    proven = [one for grade, one in found if grade is Ownership.PROVEN]
+    return proven or [one for _, one in found]
 
 
-def _is_not_deleted(claim: ServerClaim) -> bool:
-    return claim.metadata.deletion_timestamp is None
+def _may_have_booted(claim: ServerClaim) -> bool:
+    """False when the condition says that it has not; a claim of the Go operator has no such condition."""
+    booted = conditions.find(claim.status.conditions, BOOTED)
+    return booted is None or booted.status == "True"
 
 
-def _booted(claim: ServerClaim) -> bool:
-    return conditions.is_true(claim.status.conditions, BOOTED)
-
-
-def _may_be_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidence]) -> bool:
-    ref = claim.spec.server_ref
-    return (ref is None or ref.name == scope.name) and (
-        not records or claim.metadata.uid in {one.spec.claim_uid for one in records}
-    )
+def _is_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidence]) -> bool:
+    was_here = not records or claim.metadata.uid in {one.spec.claim_uid for one in records}
+    return was_here and not names_another(claim, scope.name)
 
 
 def _ambiguity(owners: list[ServerClaim], records: list[SanitizationEvidence]) -> str:
