@@ -67,6 +67,10 @@ async def probe(plane: Standalone, path: str, *, metrics: bool = False) -> tuple
     return int(raw.split()[1]), raw.split("\r\n\r\n", 1)[1]
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "Of `metalctl up` and `metalctl manager` on one API one leads; the controllers of the other do not run.",
+)
 async def test_with_a_manager_on_the_same_kubeconfig_only_one_leads(tmp_path: Path) -> None:
     """`up` holds the Lease, so that a candidate over the network stands by; its controllers run, the other's do not."""
     async with up(tmp_path) as plane:
@@ -93,6 +97,10 @@ async def test_a_leader_elsewhere_is_waited_for(tmp_path: Path) -> None:
         assert await probe(plane, "/readyz", metrics=True) == (200, "ok standby")
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "After a crash `metalctl up` leads at once: the Lease of a former process of its data folder is released.",
+)
 async def test_after_a_crash_it_leads_at_once(tmp_path: Path) -> None:
     """A Lease of a former process of this data folder is released before the API listens: that process has ended."""
     async with up(tmp_path) as plane:
@@ -116,6 +124,10 @@ async def test_a_lease_that_is_missing_is_released_in_an_empty_folder_only(tmp_p
         assert await holder(plane) == ""
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "`/readyz?verbose` and `/livez?verbose` name each check: storage, background tasks, caches, manager, certificate.",
+)
 async def test_every_check_is_named_and_both_listeners_have_them(tmp_path: Path) -> None:
     """/readyz?verbose says what was tested, in one line for each check; /livez tests what a restart would end."""
     async with up(tmp_path) as plane:
@@ -129,6 +141,10 @@ async def test_every_check_is_named_and_both_listeners_have_them(tmp_path: Path)
         assert (await probe(plane, "/readyz/none", metrics=True))[0] == 404
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "`metalctl up` has the metrics of a manager for requests to the API and for its election.",
+)
 async def test_the_metrics_of_the_api_client_and_the_election_are_those_of_a_manager(tmp_path: Path) -> None:
     """Requests in process are counted as those over the network are."""
     async with up(tmp_path) as plane:
@@ -138,6 +154,9 @@ async def test_the_metrics_of_the_api_client_and_the_election_are_those_of_a_man
         assert 'rest_client_requests_total{code="200",host="in-process",method="PATCH"}' in text
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "A background task that ends is named in `/readyz` and `/livez`, and ends the process."
+)
 @pytest.mark.parametrize("task", ["api/garbage collector", "api/serving certificate", "background/events",
                                   "informer/servers", "election/elector"])  # fmt: skip
 async def test_a_background_task_that_ends_is_named_and_ends_the_process(tmp_path: Path, task: str) -> None:
@@ -156,6 +175,9 @@ async def test_a_background_task_that_ends_is_named_and_ends_the_process(tmp_pat
             assert f"tasks failed: {task}" in text
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "`/readyz` fails while the data folder cannot be written, without a write of a client."
+)
 async def test_a_store_that_cannot_be_written_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fails is noticed without a write, and so is its recovery."""
     async with up(tmp_path) as plane:
@@ -185,6 +207,10 @@ async def turns(count: int, stop: asyncio.Event) -> None:
     stop.set()
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "`metalctl up` can be interrupted at any moment of its start, and leaves its data folder in order.",
+)
 @pytest.mark.parametrize("count", [0, 1, 3, 10, 30, 60, 100, 200, 400, 800, 1600])
 async def test_it_can_be_interrupted_at_any_moment_of_the_start(tmp_path: Path, count: int) -> None:
     """Wherever a signal finds the start, it ends within two seconds, and the next start finds the folder in order."""

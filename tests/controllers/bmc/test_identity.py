@@ -192,6 +192,9 @@ async def test_an_unstarted_duplicate_of_enrolment_is_removed_again() -> None:
     assert condition(said, "Enrolled").reason == "DuplicateSystem"
 
 
+@pytest.mark.behaviour(
+    "BMC", "A Server of any name says SystemGone when its BMC no longer lists its system, and when the system is back."
+)
 @pytest.mark.parametrize("spelling", [str.lower, str.upper])
 async def test_a_hand_named_server_whose_system_is_gone_says_so(spelling: Callable[[str], str]) -> None:
     """Its name tells nothing about its number, and its UUID may be in upper case; it says when the system is back."""
