@@ -163,7 +163,7 @@ def test_a_running_process_always_has_a_valid_certificate(tmp_path: Path) -> Non
 
 @pytest.mark.behaviour(
     "Embedded API and assembly",
-    "A certificate that cannot be renewed is tried again; `/readyz` fails when the served one has expired.",
+    "A renewal of the serving certificate that fails is repeated; the check fails when it has expired.",
 )
 def test_a_renewal_that_fails_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check says when the certificate that is served has expired; the next renewal that succeeds ends it."""
