@@ -7,6 +7,8 @@ import pytest
 
 from tests.controllers.fakebmc import UUID, FakeBMC
 from tests.controllers.server.steps import condition
+from tests.controllers.server.tenancy.test_owed_drives import erase
+from tests.controllers.server.tenancy.test_sanitization import disks
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -20,16 +22,46 @@ async def left(w: World) -> None:
     await w.client.patch_status(KINDS.server, "s1", {"status": {"state": "Available", "powerState": "Off"}})
 
 
+async def several(w: World, count: int) -> None:
+    """Servers s1, s2, … of machines of their own, as the Go operator leaves them."""
+    await w.runtime.stop(grace=0.0)
+    for number in range(1, count + 1):
+        name, uuid, address = f"s{number}", f"{UUID[:-1]}{number}", f"10.0.1.{number}"
+        w.pool.bmcs[address] = FakeBMC(uuid=uuid, serial=f"S{number}")
+        await w.add_server(name, uuid=uuid, address=address)
+        await w.client.patch_status(KINDS.server, name, {"status": {"state": "Available", "powerState": "Off"}})
+
+
+async def states(w: World) -> dict[str, str]:
+    return {one.metadata.name: one.status.state for one in (await w.client.list(KINDS.server)).items}
+
+
 @pytest.mark.behaviour(
     "Cleanup", "A server that another operator left Available is erased before a claim gets it, a few at a time."
 )
 async def test_adopted_servers_are_erased_in_waves() -> None:
-    """The one that waits says for what, and no claim binds it meanwhile."""
-    async with world(**ERASE, adoption_wave=1) as w:
-        await left(w)
+    """The one that waits says for what; the erased one goes to a claim, and the next wave begins."""
+    async with world(**ERASE, race_window=1.0, adoption_wave=1) as w:
+        disks(w, "sda")
+        await several(w, 2)
         await w.restart()
-        server = await w.until("Cleanup")
-    assert server.status.tenancy.data in ("Unknown", "Erasing")
+        await w.add_claim(power="Off")
+        await asyncio.sleep(60)
+        (first,) = [name for name, state in (await states(w)).items() if state == "Cleanup"]
+        (second,) = {"s1", "s2"} - {first}
+        waiting, claim = await w.server(second), await w.claim()
+        assert (waiting.status.state, waiting.status.tenancy.data) == ("Available", "Unknown")
+        assert waiting.status.wait is not None
+        assert waiting.status.wait.for_ == "ErasureWave"
+        assert "the erasure of 1 other servers (adoption.wave)" in waiting.status.waiting_for
+        assert claim.status.phase == "Unbound"
+        await erase(w, first)
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+        erased = await w.until("Reserved", first)
+        next_wave = await w.until("Cleanup", second)
+    assert (condition(erased, "Sanitized"), erased.status.tenancy.data) == (("True", "Clear"), "Clean")
+    assert erased.spec.server_claim_ref is not None
+    assert next_wave.status.tenancy.data in ("Unknown", "Erasing")
 
 
 async def test_a_server_waits_for_its_wave() -> None:
@@ -62,19 +94,14 @@ async def test_a_wave_is_never_exceeded_in_a_burst() -> None:
     erasing: set[str] = set()
     most: list[int] = []
     async with world(**ERASE, adoption_wave=2) as w:
-        await w.runtime.stop(grace=0.0)
-        for number in range(1, 7):
-            name, uuid, address = f"s{number}", f"{UUID[:-1]}{number}", f"10.0.1.{number}"
-            w.pool.bmcs[address] = FakeBMC(uuid=uuid, serial=f"S{number}")
-            await w.add_server(name, uuid=uuid, address=address)
-            await w.client.patch_status(KINDS.server, name, {"status": {"state": "Available", "powerState": "Off"}})
+        await several(w, 6)
 
         async def slow(what: str, when: str) -> None:
             if what.startswith("status Server"):
                 await asyncio.sleep(1)
-                states = {one.metadata.name: one.status.state for one in (await w.client.list(KINDS.server)).items}
-                erasing.update(name for name, state in states.items() if state == "Cleanup")
-                most.append(sum(state == "Cleanup" for state in states.values()))
+                found = await states(w)
+                erasing.update(name for name, state in found.items() if state == "Cleanup")
+                most.append(sum(state == "Cleanup" for state in found.values()))
 
         w.tap.trap = slow
         await w.restart()
