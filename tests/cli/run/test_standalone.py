@@ -244,9 +244,6 @@ async def test_a_background_task_that_ends_is_named_and_ends_the_process(tmp_pat
             assert f"tasks failed: {task}" in text
 
 
-@pytest.mark.behaviour(
-    "Embedded API and assembly", "`/readyz` fails while the data folder cannot be written, without a write of a client."
-)
 async def acting() -> None:
     """Wait until the controllers of a leader run."""
     async with asyncio.timeout(5):
