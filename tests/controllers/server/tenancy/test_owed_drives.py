@@ -296,6 +296,33 @@ async def test_a_drive_that_came_after_the_discovery_stops_the_boot_of_the_next_
     assert (server.status.state, condition(server, "DriveOwed")) == ("Reserved", ("True", "ClaimExists"))
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "A drive that is put into an Available server is a drive of this server once a claim boots it."
+)
+async def test_a_drive_that_a_claim_used_is_recognized_in_the_server_from_which_it_came() -> None:
+    """Its own Server lists the drives of its discovery only, and gets the drive back after the claim's boot."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sdz")
+        other = await other_server(w)
+        await w.discover("s2")
+        disks(w, "sda")
+        await w.add_server()
+        await w.discover()
+        shows(w.bmc, "serial-sdz")
+        await w.add_claim("c1", serverRef={"name": "s1"})
+        await w.boot_claim("c1")
+        known = (await w.server()).status.drives
+        shows(w.bmc)
+        shows(other, "serial-sdz")
+        await w.add_claim("c2", serverRef={"name": "s2"})
+        await w.until("Reserved", "s2")
+        await w.settle()
+        await w.config_ready("c2", "default")
+        server = await w.until_true(is_waiting, "s2")
+    assert [drive.serial_number for drive in known] == ["serial-sda", "SERIAL-SDZ"]
+    assert [(one.server, one.claim) for one in server.status.owed_drives] == [("s1", "default/c1")]
+
+
 @pytest.mark.parametrize("model", ["SAMSUNG MZ7LH480", ""])
 async def test_a_clean_drive_may_move(model: str) -> None:
     """A drive of an Available server, and another model with the same serial number, hold nothing up."""
