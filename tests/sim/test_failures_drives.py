@@ -2,11 +2,13 @@
 
 import pytest
 
+from metal.controllers.server.tenancy import sanitization
 from metal.sim.machine.machine import Machine
 from tests.sim.failing import FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
-from tests.sim.rows import End, Fault, Row
+from tests.sim.rows import Fault, Row
+from tests.sim.steps import operate
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 
@@ -41,6 +43,12 @@ async def _discard(world: FailingPlane) -> None:
     await _forget(world, first)
     first.swap_drives(second)
     await _forget(world, second)
+
+
+async def _accept(world: FailingPlane) -> None:
+    server = await world.server_of(world.machine)
+    assert server is not None
+    await operate(world, server.metadata.name, sanitization.ACCEPT)
 
 
 async def _forget(world: FailingPlane, machine: Machine) -> None:
@@ -90,7 +98,7 @@ INSERTED = Fault(
     remedy="Return the drives.",
 )  # fmt: skip
 DISCARDED = Fault(
-    _discard, _return, remedy="Return the drives.",
+    _discard, _accept, remedy="Set `operation=accept-owed-sanitization` on the Server whose drives are gone.",
     what="During an erasure the Server is deleted, and the drives are put into another machine.",
 )  # fmt: skip
 
@@ -102,7 +110,7 @@ ROWS = (
         message="may have data of claim … The machine is not changed"),
     Row("drives of a deleted claim are in another machine", "erasure", reports="DriveOwed=True NotErased, "
         "DriveOwed=False Erased, Error SanitizationOwed, Sanitized=False SanitizationOwed",
-        inject=DISCARDED, also=_is_erased, machines=2, minutes=30, end=End.RETRY_SERVER, may_report="Cleanup",
+        inject=DISCARDED, also=_is_erased, machines=2, minutes=30, sanitization="Accepted", may_report="Cleanup IdentityAmbiguous",
         message="may have data of a deleted claim … SanitizationEvidence owed-"),
 )  # fmt: skip
 
