@@ -110,7 +110,8 @@ ROWS = (
         message="may have data of claim … The machine is not changed"),
     Row("drives of a deleted claim are in another machine", "erasure", reports="DriveOwed=True NotErased, "
         "DriveOwed=False Erased, Error SanitizationOwed, Sanitized=False SanitizationOwed",
-        inject=DISCARDED, also=_is_erased, machines=2, minutes=30, sanitization="Accepted", may_report="Cleanup IdentityAmbiguous",
+        inject=DISCARDED, also=_is_erased, machines=2, minutes=30, sanitization="Accepted",
+        may_report="Cleanup IdentityAmbiguous",
         message="may have data of a deleted claim … SanitizationEvidence owed-"),
 )  # fmt: skip
 
