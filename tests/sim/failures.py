@@ -96,7 +96,7 @@ async def _settle(world: FailingPlane) -> None:
     await at_rest(world)
     loop = asyncio.get_running_loop()
     end = loop.time() + PATIENCE
-    while problem := await _ill_bmc(world):
+    while problem := await _ill_bmc(world) or await _unbound(world):
         if loop.time() > end:
             raise Restless(problem)
         await asyncio.sleep(30)
@@ -107,7 +107,15 @@ async def _unrest(world: FailingPlane, row: Row) -> str:
     servers = await world.servers()
     if len(servers) < row.machines:
         return f"{len(servers)} servers of {row.machines}"
-    return await restless(world) or await _ill_bmc(world)
+    return await restless(world) or await _ill_bmc(world) or await _unbound(world)
+
+
+async def _unbound(world: FailingPlane) -> str:
+    """A claim without a server, or nothing."""
+    for claim in (await world.client.list(KINDS.claim)).items:
+        if claim.status.phase != "Bound":
+            return f"claim {claim.metadata.name} is {claim.status.phase}"
+    return ""
 
 
 async def _ill_bmc(world: FailingPlane) -> str:

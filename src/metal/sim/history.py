@@ -17,7 +17,8 @@ class MachineEvent:
     machine: str
     """UUID of the machine."""
     what: str
-    """Type of the event: reset, power, override, bios, lease, fetch, script, report, os, disk, mainboard or drives."""
+    """Type of the event: reset, power, override, bios, lease, fetch, script, report, os, disk, mainboard or drives;
+    manager when one has come back after a long absence."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -34,6 +34,12 @@ _BOOT_VALUES = {
 }
 _ACTIONS = {tree.SYSTEM_RESET: RESETS, tree.MANAGER_RESET: tree.MANAGER_RESETS}
 
+IN_POST = Refusal(
+    400, "UnableToModifyDuringSystemPOST", "The value cannot be changed while the computer system BIOS is in POST.",
+    registry="iLO.2.37",
+)  # fmt: skip
+"""The answer of an iLO while the host is in POST."""
+
 
 class SimBMC:
     """A management controller of one machine. `requests` counts requests by method.
@@ -56,6 +62,8 @@ class SimBMC:
         """Requests answered with 503."""
         self.certificate = hashlib.sha256(self.board.mac.encode()).hexdigest()
         """SHA-256 of the certificate that the in-process transport presents."""
+        self.post = IN_POST
+        """Answer to changes of the boot override with the fault in_post."""
         self._away_until = float("-inf")
 
     def __repr__(self) -> str:
@@ -115,9 +123,8 @@ class SimBMC:
             self.machine.note("rejected", request=f"{method} {path}", status=500)
             raise Refusal(500, "InternalError", "The service failed internally.")
         if self.machine.faults.in_post and method == "PATCH":
-            self.machine.note("rejected", request=f"{method} {path}", status=400)
-            text = "The value cannot be changed while the computer system BIOS is in POST."
-            raise Refusal(400, "UnableToModifyDuringSystemPOST", text, registry="iLO.2.37")
+            self.machine.note("rejected", request=f"{method} {path}", status=self.post.status)
+            raise self.post.with_traceback(None)
 
     def _authenticate(self, headers: Mapping[str, str]) -> None:
         if self.machine.faults.http_401:
