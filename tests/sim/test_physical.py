@@ -7,6 +7,7 @@ import pytest
 from metal.api.claim import ServerClaim, ServerClaimSpec
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.meta import ObjectMeta
+from metal.api.sanitization import SanitizationEvidence, SanitizationEvidenceSpec, SanitizationEvidenceStatus
 from metal.api.server import Server, ServerSpec
 from metal.controllers.server.tenancy import owed_drives
 from metal.sim.history import History
@@ -64,6 +65,15 @@ class Story:
         self.history.changed("Server", "", "s1", Server(metadata=meta, spec=spec))
         return self
 
+    def record_deleted(self, phase: str = "") -> "Story":
+        spec = SanitizationEvidenceSpec(claim_uid="uid-c1", system_uuid=M1)
+        record = SanitizationEvidence(
+            metadata=ObjectMeta(name="e"), spec=spec, status=SanitizationEvidenceStatus(phase=phase)
+        )
+        for obj in (record, None):
+            self.history.changed("SanitizationEvidence", "", "e", obj)
+        return self
+
 
 def tenant() -> Story:
     """The system of claim c1 runs on the first machine, and a second claim exists."""
@@ -88,6 +98,7 @@ GOOD = {
     "another machine": tenant().boots("c2", M2, "d2").reset(NEW),
     "accepted while it runs": tenant().operates(owed_drives.ACCEPT).reset(),
     "accepted by an administrator": tenant().claim(gone=True).operates(owed_drives.ACCEPT).boots("c2"),
+    "the record of its data is deleted": tenant().record_deleted().reset(),
     "new mainboard and other drives": tenant().machine("drives", serials=["d9"]).machine("mainboard", becomes=NEW)
     .boots("c2", NEW, "d9"),
 }  # fmt: skip
@@ -101,6 +112,7 @@ BAD = {
     "On reached a machine of claim c1, which requested it to be off": parked().switches_on(),
     "a probe was booted on a machine of claim c1": parked().runs("probe"),
     "a sanitizer was booted on a machine of claim c1": parked().claim().switches_on().runs("sanitizer"),
+    "GracefulShutdown reached a machine .* of claim c1": tenant().record_deleted("Failed").reset(),
     "drive d1 with data of claim c1, which exists, was erased": tenant().erases(machine=M2),
 }  # fmt: skip
 

@@ -136,7 +136,8 @@ class Sanitization:
     """Policy: None, Clear or Purge (NIST SP 800-88). The claim and the label of the server take precedence."""
     opt_out: bool = _SERVER.sanitization_opt_out
     """If true, a claim can request a weaker policy than this configuration, but not than the label of the server. A
-    server that such a claim leaves without erasure gets the taint metal.ironcore.dev/data-not-erased."""
+    server that such a claim leaves without erasure gets the taint metal.ironcore.dev/data-not-erased, which only claims
+    of the same namespace can tolerate."""
     timeout: float = _SERVER.sanitization_timeout
     """Maximum time of a sanitization, in addition to the time for the largest drive. Starting a server takes
     minutes."""

@@ -71,16 +71,18 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
         for name, (size, entry) in _disks(report).items()
     )
     hidden = (_listed(d) for d in reported if d.serial_number and d.state != "Absent")
-    return (*seen, *not_among(hidden, seen))
+    return with_listed(seen, hidden)
 
 
-def not_among(drives: Iterable[KnownDrive], known: tuple[KnownDrive, ...]) -> tuple[KnownDrive, ...]:
-    """The drives of one server that are not yet known of it; there a placeholder is a serial number as any other."""
+def with_listed(known: tuple[KnownDrive, ...], listed: Iterable[KnownDrive]) -> tuple[KnownDrive, ...]:
+    """The known drives of a server, and those of a BMC's list that are none of them.
+
+    A known drive that is not listed stays: some BMCs list no drive while the machine is off. A BMC may spell a serial
+    number otherwise; within one server a placeholder is a serial number as any other.
+    """
     serials = {same_serial(drive.serial_number) for drive in known}
-    return tuple(
-        one for one in drives
-        if same_serial(one.serial_number) not in serials and drive_identity.find(one, known) is None
-    )  # fmt: skip
+    new = (one for one in listed if same_serial(one.serial_number) not in serials)
+    return (*known, *(one for one in new if drive_identity.find(one, known) is None))
 
 
 def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:

@@ -6,13 +6,14 @@ number. A system belongs to the claim whose Ignition it was booted with: its hos
 what the owner requests: whether the claim exists, and the power and boot generation in its spec.
 
 An administrator's decision ends the protection of the data on a machine: the operations `accept-owed-drives` and
-`accept-owed-sanitization`.
+`accept-owed-sanitization`. That of one claim ends when the open record of its outstanding erasure is deleted.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from metal.api.claim import ServerClaim
+from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server, State
 from metal.controllers.server.tenancy import owed_drives, sanitization
 from metal.sim.history import History, MachineEvent, ObjectChange
@@ -72,11 +73,21 @@ class _Machines:
             self._apply_event(entry, world)
         elif entry.kind == "ServerClaim":
             self._apply_claim(entry, world)
+        elif entry.kind == "SanitizationEvidence" and entry.obj is None:
+            self._forget(world.evidence.get(entry.name))
         elif entry.kind == "Server" and entry.obj is not None and _is_accepted(entry.obj):
             self.held.pop(entry.obj.uuid, None)
             self.running.pop(entry.obj.uuid, None)
             for serial in self.drives.get(entry.obj.uuid, []):
                 self.data.pop(serial, None)
+
+    def _forget(self, record: SanitizationEvidence | None) -> None:
+        """The record that was deleted: open, it is all that connects the machine with the claim."""
+        if record is None or record.status.phase:
+            return
+        for kept in (self.held, self.running, self.data):
+            for key in [key for key, tenant in kept.items() if tenant.uid == record.spec.claim_uid]:
+                del kept[key]
 
     def _apply_claim(self, entry: ObjectChange, world: World) -> None:
         old = world.claims.get((entry.namespace, entry.name))

@@ -31,7 +31,7 @@ from metal.evidence.drives import describe
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.machine import drive_identity, tenancy
-from metal.machine.report import drives_in, not_among
+from metal.machine.report import drives_in, with_listed
 
 ACCEPT = "accept-owed-drives"
 """Operation: the data of former claims on drives of this server is not protected and not erased for them."""
@@ -50,15 +50,19 @@ async def before_boot(scope: Scope) -> Requeue | None:
 async def before_claim_boot(scope: Scope) -> Requeue | None:
     """Before a claim's boot begins: the wait if a drive has data of another claim, else None. Raises BMCError.
 
-    The drives are read from the BMC, because one may have been put into the server since its discovery.
+    The drives are read from the BMC, because one may have been put into the server since its discovery. The claim may
+    write to it, so that it is a drive of this server from then on, also after it was put into another one.
     """
     window = scope.status.boot_window
     if window is not None and window.purpose == Purpose.CLAIM and window.phase not in (Phase.SUCCEEDED, Phase.CLOSED):
         return None  # it has begun
     await scope.observe()  # a BMC that does not answer is a failure of its connection, not of its inventory
-    busy = await _protect(scope, await _listed(scope))
-    owed = _open(scope.status.owed_drives)
-    return _wait(scope, owed) if busy is None and owed else busy
+    listed = await _listed(scope)
+    busy, owed = await _protect(scope, listed), _open(scope.status.owed_drives)
+    if busy is not None or owed:
+        return _wait(scope, owed) if busy is None else busy
+    scope.set(drives=with_listed(scope.status.drives, listed))
+    return None
 
 
 async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
@@ -75,7 +79,7 @@ async def before_erasure(scope: Scope) -> Requeue | None:
     known, listed = scope.status.drives, await _listed(scope)
     busy = await _protect(scope, (*known, *listed))
     if busy is None:
-        scope.set(drives=(*known, *not_among(listed, known)))
+        scope.set(drives=with_listed(known, listed))
     return busy
 
 

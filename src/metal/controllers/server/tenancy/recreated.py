@@ -71,8 +71,18 @@ async def _enter_unclaimed(scope: Scope) -> Requeue:
 
 
 async def before_discovery(scope: Scope) -> Requeue | None:
-    """Repeats the decision of `enter` for a UUID that many machines have: now the serial number is known."""
-    return await _former_tenant(scope) if is_shared(scope.server.uuid) else None
+    """Repeats the decision of `enter` where it was made without the serial number, or before a restored backup.
+
+    A UUID that many machines have identifies none without a serial number. A Server that was restored as it was before
+    its claim has a state, and does not name the claim that has booted.
+    """
+    unclaimed = scope.server.spec.server_claim_ref is None and not identity.problem(scope.server)
+    return await _former_tenant(scope) if is_shared(scope.server.uuid) or (unclaimed and _is_named(scope)) else None
+
+
+def _is_named(scope: Scope) -> bool:
+    near = scope.deps.claims.by_index(BY_SERVER, scope.name)
+    return any(conditions.is_true(one.status.conditions, BOOTED) for one in near)
 
 
 async def _former_tenant(scope: Scope) -> Requeue | None:
