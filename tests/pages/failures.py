@@ -21,6 +21,7 @@ from tests.sim import (
     test_failures_leader,
     test_failures_machine,
     test_failures_services,
+    test_failures_writers,
 )
 from tests.sim.failing import STEPS, nothing
 from tests.sim.rows import End, Row
@@ -75,6 +76,7 @@ PARTS = (
     Part("Machines", test_failures_machine), Part("Drives in another machine", test_failures_drives),
     Part("DHCP, boot server, registry, OCI registry", test_failures_services), Part("Erasure", test_failures_erasure),
     Part("API and manager", test_failures_control_plane), Part("Several managers", test_failures_leader),
+    Part("Other clients of the API", test_failures_writers),
 )  # fmt: skip
 
 
