@@ -38,15 +38,17 @@ def _was_available(old: Server | None) -> bool:
 
 def check_waits(history: History) -> None:
     """Every wait has a name and a deadline, and ends soon after the deadline."""
-    last = None
+    last, ahead = None, timedelta()
     for entry, world in replay(history):
         last = entry.at
+        if isinstance(entry, ObjectChange):
+            ahead = entry.shown - entry.at
         if isinstance(entry, ObjectChange) and entry.kind == "Server":
-            _require_in_time(history, entry, world.servers.get(entry.name), entry.at)
+            _require_in_time(history, entry, world.servers.get(entry.name), entry.shown)
             if entry.obj is not None:
                 _require_named(history, entry, entry.obj)
     if last is not None:
-        _require_end(history, last)
+        _require_end(history, last + ahead)
 
 
 def _require_named(history: History, entry: Entry, server: Server) -> None:
