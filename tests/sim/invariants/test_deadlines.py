@@ -1,4 +1,4 @@
-"""A deadline that moves later because the clock was set back is detected."""
+"""A deadline that moves later is detected, while a wait lasts and when the clock was set back."""
 
 from datetime import timedelta
 
@@ -14,12 +14,12 @@ from metal.sim.invariants import (
 from tests.sim.invariants.story import NOW
 
 
-def _with_clock_set(hours: int, wait: str, later: float) -> History:
-    """A wait of ten minutes; the clock is set, and then the status has a wait that ends later by the clock."""
+def _history(hours: int, wait: str, later: float, began: float) -> History:
+    """A wait of ten minutes; the clock is set, and then the status has a wait that began and ends later by the clock."""
     steady, ahead = [NOW], [timedelta()]
     history = History(lambda: steady[0] + ahead[0], steady=lambda: steady[0])
-    for name, until in (("BootScript", NOW), (wait, NOW + timedelta(seconds=later))):
-        one = Wait(for_=name, since=NOW - timedelta(seconds=600), until=until)
+    for name, seconds, since in (("BootScript", 0.0, 0.0), (wait, later, began)):
+        one = Wait(for_=name, since=NOW + timedelta(seconds=since), until=NOW + timedelta(minutes=10, seconds=seconds))
         status = ServerStatus(state="Discovery", wait=one)
         history.changed("Server", "", "s1", Server(metadata=ObjectMeta(name="s1"), status=status))
         ahead[0] += timedelta(hours=hours)
@@ -27,16 +27,19 @@ def _with_clock_set(hours: int, wait: str, later: float) -> History:
     return history
 
 
-def test_a_deadline_that_moves_later_because_the_clock_was_set_back_is_detected() -> None:
-    """The same wait ends later by the clock than before."""
-    with pytest.raises(InvariantViolation, match="wait BootScript in Discovery of server s1 ends 0:00:01 later"):
-        check_deadlines(_with_clock_set(-1, "BootScript", 1))
+@pytest.mark.parametrize(
+    ("hours", "began", "why"), [(-1, 0, " because"), (-1, 60, " because"), (0, 0, "$"), (1, 0, "$")]
+)
+def test_a_deadline_that_moves_later_is_detected(hours: int, began: float, why: str) -> None:
+    """The wait lasts and its deadline moves, or the clock was set back and it ends later by the clock."""
+    with pytest.raises(InvariantViolation, match=rf"(?m)wait BootScript in Discovery ends 0:00:01 later{why}"):
+        check_deadlines(_history(hours, "BootScript", 1, began))
 
 
 @pytest.mark.parametrize(
-    ("hours", "wait", "later"),
-    [(-1, "BootScript", 0), (-1, "Report", 600), (0, "BootScript", 60), (1, "BootScript", 60)],
+    ("hours", "wait", "later", "began"),
+    [(-1, "BootScript", 0, 60), (-1, "Report", 600, 60), (0, "BootScript", 60, 60), (1, "BootScript", 60, 60)],
 )
-def test_other_deadlines_are_no_violation(hours: int, wait: str, later: float) -> None:
-    """The deadline stayed, it is another wait's, or the clock was not set back."""
-    check_deadlines(_with_clock_set(hours, wait, later))
+def test_other_deadlines_are_no_violation(hours: int, wait: str, later: float, began: float) -> None:
+    """The deadline stayed, it is another wait's, or the wait began again."""
+    check_deadlines(_history(hours, wait, later, began))

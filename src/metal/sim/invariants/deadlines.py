@@ -1,17 +1,28 @@
-"""No deadline moves to a later time because the clock was set back."""
+"""No deadline moves to a later time: neither while a wait lasts, nor because the clock was set back."""
 
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 
-from metal.api.server import Server, ServerStatus
+from metal.api.boot_window import Purpose
+from metal.api.server import ServerStatus
+from metal.controllers.server.reasons import WaitFor
 from metal.sim.history import History, ObjectChange
 from metal.sim.invariants.world import violation
 
 
-def check_deadlines(history: History) -> None:
-    """The same wait, and the same boot window, ends no later by the clock after the clock was set back.
+@dataclass(frozen=True)
+class _Deadline:
+    since: datetime | None
+    until: datetime
+    of_erasure: bool
+    """It is extended when the report of an erasure arrives during an outage, or larger drives become known."""
 
-    A wait that begins again ends later only if the clock was set back by less than the former one lasted: histories
-    with a clock that is set back by seconds or minutes are not judged here.
+
+def check_deadlines(history: History) -> None:
+    """The same wait, and the same boot window, ends no later than it did, also after the clock was set back.
+
+    A wait that begins again after the clock was set back ends later by the clock only if the former one lasted longer
+    than that: histories with a clock that is set back by seconds or minutes are not judged here.
     """
     last: dict[str, ObjectChange] = {}
     for entry in history:
@@ -21,25 +32,27 @@ def check_deadlines(history: History) -> None:
         if entry.obj is None:
             continue
         last[entry.name] = entry
-        if before is None or before.shown - before.at <= entry.shown - entry.at:
-            continue
-        old, new = _deadlines(before.obj.status), _deadlines(entry.obj.status)
-        for what in sorted(old.keys() & new.keys()):
-            if new[what] > old[what]:
-                raise _moved(history, entry, what, new[what] - old[what])
+        if before is not None and (problem := _problem(before, entry)):
+            raise violation(history, entry, f"server {entry.name}: {problem}", server=entry.name)
 
 
-def _deadlines(status: ServerStatus) -> dict[str, datetime]:
+def _problem(before: ObjectChange, entry: ObjectChange) -> str:
+    back = entry.shown - entry.at < before.shown - before.at
+    old, new = _deadlines(before.obj.status), _deadlines(entry.obj.status)
+    for what in sorted(old.keys() & new.keys()):
+        was, now = old[what], new[what]
+        if now.until > was.until and (back or (now.since == was.since and not now.of_erasure)):
+            return f"{what} ends {now.until - was.until} later{' because the clock was set back' if back else ''}"
+    return ""
+
+
+def _deadlines(status: ServerStatus) -> dict[str, _Deadline]:
     """The deadlines of a status by what they end."""
-    found = {}
-    if status.wait is not None and status.wait.until is not None:
-        found[f"the wait {status.wait.for_} in {status.state}"] = status.wait.until
-    if status.boot_window is not None and status.boot_window.expires_at is not None:
-        found[f"the boot window {status.boot_window.id}"] = status.boot_window.expires_at
+    found, wait, window = dict[str, _Deadline](), status.wait, status.boot_window
+    if wait is not None and wait.until is not None:
+        text = f"the wait {wait.for_} in {status.state}"
+        found[text] = _Deadline(wait.since, wait.until, wait.for_ == WaitFor.SANITIZATION)
+    if window is not None and window.expires_at is not None:
+        text = f"the boot window {window.id}"
+        found[text] = _Deadline(window.opened_at, window.expires_at, window.purpose == Purpose.SANITIZATION)
     return found
-
-
-def _moved(history: History, entry: ObjectChange, what: str, later: timedelta) -> Exception:
-    server: Server = entry.obj
-    text = f"the clock was set back, and {what} of server {entry.name} ends {later} later"
-    return violation(history, entry, text, server=entry.name, machine=server.uuid)
