@@ -70,13 +70,15 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
         )
         for name, (size, entry) in _disks(report).items()
     )
-    return with_listed(seen, drives_in(tuple(storage for storage in known if storage.name != _PROBED)))
+    hidden = (_listed(d) for d in reported if d.serial_number and d.state != "Absent")
+    return with_listed(seen, hidden)
 
 
 def with_listed(known: tuple[KnownDrive, ...], listed: Iterable[KnownDrive]) -> tuple[KnownDrive, ...]:
-    """The known drives, and those of a BMC's list that are none of them: the BMC may spell a serial number otherwise.
+    """The known drives of a server, and those of a BMC's list that are none of them.
 
-    A known drive that is not listed stays: some BMCs list no drive while the machine is off.
+    A known drive that is not listed stays: some BMCs list no drive while the machine is off. A BMC may spell a serial
+    number otherwise; within one server a placeholder is a serial number as any other.
     """
     serials = {same_serial(drive.serial_number) for drive in known}
     new = (one for one in listed if same_serial(one.serial_number) not in serials)

@@ -25,7 +25,7 @@ from metal.api.server import State
 from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import drive_search
+from metal.controllers.server.tenancy import drive_search, non_unique
 from metal.evidence import outstanding, record
 from metal.evidence.drives import describe
 from metal.evidence.signing import KeyUnusable
@@ -72,8 +72,15 @@ async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
 
 
 async def before_erasure(scope: Scope) -> Requeue | None:
-    """Before an erasure begins: the wait if a claim of another server may own a drive, else None. Raises BMCError."""
-    return await _protect(scope, (*scope.status.drives, *await _listed(scope)))
+    """Before an erasure begins: the wait if a claim of another server may own a drive, else None. Raises BMCError.
+
+    A drive that was put into the server since its discovery must be erased, too, also if the probe does not see it.
+    """
+    known, listed = scope.status.drives, await _listed(scope)
+    busy = await _protect(scope, (*known, *listed))
+    if busy is None:
+        scope.set(drives=with_listed(known, listed))
+    return busy
 
 
 async def before_available(scope: Scope) -> Requeue | None:
@@ -88,7 +95,8 @@ async def before_available(scope: Scope) -> Requeue | None:
 async def _protect(scope: Scope, drives: Iterable[KnownDrive], *, complete: bool = False) -> Requeue | None:
     """Record the owed drives; the wait if a claim may own the data on one. `complete`: these are all drives."""
     before = scope.status.owed_drives
-    found = tuple(_with_decision(one, before) for one in await drive_search.find(scope, drives))
+    to_look_up = non_unique.to_look_up(scope, drives)
+    found = tuple(_with_decision(one, before) for one in await drive_search.find(scope, to_look_up))
     settled = () if complete else tuple(one for one in before if one not in _open(before) and one not in found)
     scope.set(owed_drives=(*found, *settled)[:_MOST])
     owned = [one for one in _open(found) if one.claim]
@@ -120,7 +128,7 @@ def _wait(scope: Scope, owed: list[OwedDrive]) -> Requeue:
         f"a decision by an administrator: {_sentence(owed)}. The machine is not changed. If the mainboard of server "
         f"{owed[0].server} was replaced, set its spec.systemUUID to {scope.server.uuid} and delete Server "
         f"{scope.name}; else return the drive, or delete the claim to have the drive erased; or continue without "
-        f"protecting that data: kubectl annotate servers {scope.name} {operation}"
+        f"protecting that data: kubectl annotate servers {scope.name} {operation}{non_unique.advice(scope, owed)}"
     )
     scope.condition(ConditionType.DRIVE_OWED, True, "ClaimExists", text)
     return scope.wait(WaitFor.DRIVE_OWED, text)
@@ -156,8 +164,9 @@ async def settle(scope: Scope) -> None:
         _accept(scope, "an administrator accepted the sanitization failure")
     if result not in (Policy.CLEAR, Policy.PURGE):
         return
-    for name in drive_search.records_of(scope, status.drives):
-        await _settle(scope, name, status.drives)
+    erased_here = non_unique.certain(scope, status.drives)
+    for name in drive_search.records_of(scope, erased_here):
+        await _settle(scope, name, erased_here)
     if status.owed_drives:
         erased = tuple(msgspec.structs.replace(one, erased_at=one.erased_at or scope.now) for one in status.owed_drives)
         scope.set(owed_drives=erased)

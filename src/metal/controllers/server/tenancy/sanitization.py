@@ -4,6 +4,8 @@ In: a machine that is off, and the policy in `status.tenancy.policy`. Nothing st
 
 1. The boot configuration with the erasing probe is written, and the BMC is asked to reset firmware settings
    (`tenancy.firmware`), which the boot performs.
+   Before each boot, also after a failed one or a maintenance, the drives that the BMC lists are looked up
+   (`owed_drives.before_erasure`): one with data of another server's claim may have been inserted.
 2. `netboot.boot` boots the probe. The registry stores its reports in a SanitizationEvidence named after the boot
    window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot was interrupted is
    concluded with the verdict that it proves nothing.
@@ -104,6 +106,8 @@ def _is_silent(scope: Scope, window: BootWindow) -> bool:
 async def _prepare(scope: Scope) -> Requeue | None:
     if not scope.status.drives:
         scope.set(drives=drives_in(scope.status.storages))
+    if (busy := await owed_drives.before_erasure(scope)) is not None:
+        return busy
     settings, status = scope.settings, scope.status
     try:
         text = ignition.sanitization(
@@ -113,8 +117,6 @@ async def _prepare(scope: Scope) -> Requeue | None:
         return scope.fail(Reason.INVALID_SPEC, str(exc))
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
-        if (busy := await owed_drives.before_erasure(scope)) is not None:
-            return busy
         await scope.require_latest()  # a former leader must not overwrite the configuration of a discovery in progress
         await probe_boot.write(scope, text)
     return None
