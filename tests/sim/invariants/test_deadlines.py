@@ -15,7 +15,7 @@ from tests.sim.invariants.story import NOW
 
 
 def _history(hours: int, wait: str, later: float, began: float) -> History:
-    """A wait of ten minutes; the clock is set, and then the status has a wait that began and ends later by the clock."""
+    """A wait of ten minutes; the clock is set, and then the status has a wait with another begin and end."""
     steady, ahead = [NOW], [timedelta()]
     history = History(lambda: steady[0] + ahead[0], steady=lambda: steady[0])
     for name, seconds, since in (("BootScript", 0.0, 0.0), (wait, later, began)):
