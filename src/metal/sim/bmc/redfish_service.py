@@ -20,6 +20,7 @@ from metal.sim.bmc import redfish_errors as errors
 from metal.sim.bmc import redfish_tree as tree
 from metal.sim.bmc.events import SimEvents
 from metal.sim.bmc.latency import Latency
+from metal.sim.bmc.load import Load
 from metal.sim.bmc.redfish_errors import Refusal
 from metal.sim.bmc.sessions import Full, Sessions
 from metal.sim.machine.identity import Board
@@ -58,6 +59,7 @@ class SimBMC:
         self.sessions = Sessions(machine.site.options, machine.rng)
         self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
+        self.load = Load()
         self.unavailable = 0
         """Requests answered with 503."""
         self.certificate = hashlib.sha256(self.board.mac.encode()).hexdigest()
@@ -88,6 +90,7 @@ class SimBMC:
     def handle(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         """The response to one request. Header names are in lower case; `path` may have a query."""
         self.requests[method] += 1
+        self.load.count(method, self.machine.site.history.now())
         parts = urlsplit(path)
         place = parts.path.rstrip("/") or "/"
         try:

@@ -37,18 +37,23 @@ def _was_available(old: Server | None) -> bool:
 
 
 def check_waits(history: History) -> None:
-    """Every wait has a name and a deadline, and ends soon after the deadline, or after the manager has come back."""
-    last, back = None, LONG_AGO
+    """Every wait has a name and a deadline, and ends soon after the deadline, or after the manager has come back.
+
+    Deadlines are times of the manager's clock, which may be set ahead or back.
+    """
+    last, back, ahead = None, LONG_AGO, timedelta()
     for entry, world in replay(history):
         last = entry.at
         if isinstance(entry, MachineEvent) and entry.what == "manager":
-            back = entry.at
+            back = entry.at + ahead
+        if isinstance(entry, ObjectChange):
+            ahead = entry.shown - entry.at
         if isinstance(entry, ObjectChange) and entry.kind == "Server":
-            _require_in_time(history, entry, world.servers.get(entry.name), entry.at, back)
+            _require_in_time(history, entry, world.servers.get(entry.name), entry.shown, back)
             if entry.obj is not None:
                 _require_named(history, entry, entry.obj)
     if last is not None:
-        _require_end(history, last, back)
+        _require_end(history, last + ahead, back)
 
 
 def _require_named(history: History, entry: Entry, server: Server) -> None:
