@@ -18,12 +18,12 @@ from metal.controllers.server import clock_jump, duplicates, reconciler
 from metal.controllers.server.bmc import failing, reported_interfaces
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import (
-    adoption,
     drive_search,
     living_claims,
     lost_status,
     owed_drives,
     sanitization_policy,
+    unknown_data,
 )
 from metal.controllers.shared import reconciled, secret_use
 from metal.kube.controller.own_writes import OwnWrites
@@ -37,7 +37,12 @@ from tests.controllers.maintenance import test_queue
 from tests.controllers.server import test_causes, test_failed_operations
 from tests.controllers.server import test_duplicates as of_servers
 from tests.controllers.server.states import test_reported_interfaces
-from tests.controllers.server.tenancy import test_adoption, test_lost_status, test_owed_drives, test_sanitization_policy
+from tests.controllers.server.tenancy import (
+    test_lost_status,
+    test_owed_drives,
+    test_sanitization_policy,
+    test_unknown_data,
+)
 from tests.controllers.shared import test_reconciled, test_secret_use
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -194,10 +199,10 @@ def taints_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sanitization_policy, "taints", lambda _: {})
 
 
-@defect(test_adoption.test_a_server_waits_for_its_wave)
+@defect(test_unknown_data.test_a_server_waits_for_its_wave)
 def gives_adopted_servers_away(patch: pytest.MonkeyPatch) -> None:
     """Servers that the Go operator left Available were given away without erasure."""
-    patch.setattr(adoption, "settle_data", lambda _: None)
+    patch.setattr(unknown_data, "settle_data", lambda _: None)
 
 
 @defect(test_failed_operations.test_a_bmc_that_reads_and_does_not_switch_on_ends_in_error_with_few_requests)

@@ -98,7 +98,7 @@ _RIGHTS_TEXT = """
 ## Rights that amount to administration
 
 An account with one of these rights can take over machines, read secrets of tenants, or hide what happened. Give them to
-administrators only.
+administrators only. `update` allows what `patch` allows.
 
 | right | what it allows |
 |---|---|
@@ -161,6 +161,12 @@ _RIGHTS = (
     (
         "`patch` on `serverclaims` of another namespace",
         "boot another image on its machine, approve maintenances; `delete` erases it",
+    ),
+    (
+        "`patch` on `serverclaims/status`, also of the own namespace",
+        ("pretend that a claim had a Server: one that is created again without a record of its tenant is given to "
+         "this claim, undiscovered, and one with a record waits (`FormerTenant`) until the claim is deleted. "
+         "`spec.serverRef` alone, which `metal-operator-tenant` can write, does neither"),
     ),
     (
         "`delete`, `patch` on `sanitizationevidences`",

@@ -100,6 +100,9 @@ async def test_a_tenant_manages_claims_of_its_namespace_only(admin: Client) -> N
     )  # fmt: skip
     for kind, verb in refused:
         assert not await may(admin, "tenant", verb, kind, "team-a"), (verb, kind.plural)
+    status = Kind[Any](KINDS.claim.group, "v1alpha1", "ServerClaim", "serverclaims/status", object, namespaced=True)
+    for verb in ("patch", "update"):
+        assert not await may(admin, "tenant", verb, status, "team-a"), verb
 
 
 async def test_an_operator_manages_machines_and_neither_claims_nor_evidence(admin: Client) -> None:

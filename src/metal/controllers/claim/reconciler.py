@@ -28,7 +28,7 @@ from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_CLAIM
-from metal.controllers.shared.reconciled import reporting
+from metal.controllers.shared.reconciled import refusals, reporting
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -59,12 +59,13 @@ class ServerClaimReconciler:
         claim = self.deps.claims.get(key)
         if claim is None:
             return Done()
+        scope = ClaimScope(self.deps, claim)
         if claim.metadata.deletion_timestamp is not None:
-            await self._remove_finalizer(claim)
+            async with refusals(scope):
+                await self._remove_finalizer(claim)
             return Done()  # the Server controller sees it; the boot configuration is deleted with its owner
         if claim.metadata.annotations.get(self.deps.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
-        scope = ClaimScope(self.deps, claim)
         if key.namespace == self.deps.settings.namespace:
             _report_reserved_namespace(scope)
             await scope.commit()

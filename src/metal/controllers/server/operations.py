@@ -48,7 +48,7 @@ from metal.controllers.server.netboot.progress import has_booted, is_under_way
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, error, parked
-from metal.controllers.server.tenancy import adoption, owed_drives, sanitization, sanitization_policy
+from metal.controllers.server.tenancy import owed_drives, sanitization, sanitization_policy, takeover
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.client.errors import NotFound
@@ -103,9 +103,9 @@ async def run(scope: Scope) -> Requeue | None:
 
 def _retry(scope: Scope) -> Requeue | None:
     if scope.status.state == State.ERROR:
-        adoption.resume_adopted(scope)
+        takeover.resume_adopted(scope)
         return error.resume_interrupted(scope)
-    return adoption.resume_adopted(scope)
+    return takeover.resume_adopted(scope)
 
 
 async def _accept_owed(scope: Scope) -> Requeue | None:

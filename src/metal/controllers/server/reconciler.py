@@ -23,7 +23,7 @@ from metal.controllers.server.states import (
     released,
     reserved,
 )
-from metal.controllers.server.tenancy import adoption, conversion, outdated_status, recreated
+from metal.controllers.server.tenancy import conversion, outdated_status, recreated, takeover
 from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -58,7 +58,7 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
     duplicates.hold,
     _remove_power,
     recreated.enter,
-    adoption.adopt,
+    takeover.adopt,
     operations.run,
     host_key.report,
     operations.expire_reset,
@@ -73,7 +73,7 @@ The order matters:
 - `conversion.run` comes next: it writes the record of tenancy, which the next steps read and change.
 - `duplicates.hold` comes before any decision: nothing is decided for a Server while another one acts on its machine.
 - `recreated.enter` is the first of the others that reads the state, because every later step relies on there being one.
-- `adoption.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
+- `takeover.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
 - `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server
   whose BMC restarts can be retried, parked or ignored.
 - `operations.expire_reset` comes before the steps that end the pass early: a reset that could not be sent in time is
@@ -82,7 +82,7 @@ The order matters:
 - `connect.pause` is last: it ends the pass, and all later steps send requests to the BMC.
 """
 
-_WITH_THE_BMC = (operations.perform_reset, adoption.hold, parked.park)
+_WITH_THE_BMC = (operations.perform_reset, takeover.hold, parked.park)
 """Steps that come before the step of the state and need the BMC. The first that returns a result ends the pass.
 
 A reset that was accepted is sent before any other step can switch the machine. An undecided server of another operator

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,13 +13,20 @@ from metal.api.server import Server
 from metal.api.tenancy import TenantRef
 from metal.evidence import outstanding
 from metal.machine.uuids import spellings
+from tests.controllers.fakebmc import FakeBMC
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
 from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_erasing, disks, erasing, released
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
+BOOTED: dict[str, Any] = {
+    "status": {"conditions": [{"type": "Booted", "status": "True", "reason": "Booted", "message": "",
+                               "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+}  # fmt: skip
+"""What the operator writes to a claim that has booted."""
 
 OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
+SHARED = "03000200-0400-0500-0006-000700080009"
 
 
 async def recreate(w: World) -> None:
@@ -101,7 +109,7 @@ async def test_a_drive_that_went_with_the_deleted_server_is_owed() -> None:
         await w.erase()
         server = await w.until("Error", within=900)
     assert server.status.failure is not None
-    assert "serial-sda) was present at discovery and is missing" in server.status.failure.message
+    assert "serial-sda) was in the server and is missing" in server.status.failure.message
 
 
 async def test_what_was_done_is_not_done_again() -> None:
@@ -207,17 +215,47 @@ async def test_a_tenants_machine_that_comes_back_under_another_name_is_left_alon
     assert "default/c1" in server.status.waiting_for
 
 
-async def test_a_claim_that_names_the_server_and_never_had_it_gets_nobodys_data() -> None:
-    """Whether its status was lost or it came later is unknown: the machine is not changed until a decision."""
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A claim that only names a Server in `spec.serverRef` does not hold the erasure of its machine up, and gets it "
+    "erased.",
+)
+async def test_a_claim_that_names_the_server_and_never_had_it_gets_it_erased() -> None:
+    """Any tenant can write spec.serverRef; what the operator wrote decides."""
     async with world(**ERASE) as w:
         await in_cleanup(w)
         await gone(w)
         await w.add_claim("c2", serverRef={"name": "s1"})
         await w.add_server()
+        server = await w.until("Cleanup")
+        assert server.spec.server_claim_ref is None
+        assert server.status.tenancy.data == "Dirty"
+
+
+@pytest.mark.parametrize("forged", [False, True])
+async def test_without_a_record_the_status_of_a_claim_decides_and_its_spec_does_not(forged: bool) -> None:
+    """docs/rbac.md: the right to write the status of claims is the right to have such a Server."""
+    async with world(**ERASE) as w:
+        await w.add_claim("c2", serverRef={"name": "s1"})
+        if forged:
+            await w.client.patch_status(KINDS.claim, "c2", BOOTED, "default")
+        await w.add_server()
+        server = await w.until("Reserved" if forged else "Discovery")
+    assert (server.spec.server_claim_ref is not None) is forged
+
+
+async def test_a_claim_that_reports_the_server_holds_its_erasure_up() -> None:
+    """Status is written by the operator: it may be a claim that was restored, so nothing is erased until a decision."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await gone(w)
+        await w.add_claim("c2", serverRef={"name": "s1"})
+        await w.client.patch_status(KINDS.claim, "c2", BOOTED, "default")
+        await w.add_server()
         server = await undisturbed(w, "s1")
         assert (server.status.state, server.status.wait and server.status.wait.for_) == ("", "FormerTenant")
-        await w.client.delete(KINDS.evidence, (await left(w)).metadata.name)
-        await w.until("Discovery")
+        await w.client.delete(KINDS.claim, "c2", "default")
+        await w.until("Cleanup")
 
 
 async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() -> None:
@@ -288,3 +326,45 @@ async def test_a_server_of_another_operator_that_waits_for_a_word_owes_nothing()
         await gone(w)
         evidence = await w.evidence()
     assert evidence == []
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A UUID that many machines have finds no data of a deleted Server: the serial number does, once the BMC shows it.",
+)
+async def test_a_machine_with_the_same_default_uuid_does_not_get_the_record_of_another() -> None:
+    """Its record stays open, and is found by the next Server of the machine with that serial number."""
+    async with world(**ERASE) as w:
+        w.bmc.uuid = SHARED
+        w.pool.bmcs["10.0.0.10"] = FakeBMC(uuid=SHARED, serial="S2")
+        await released(w, uuid=SHARED)
+        await w.until("Cleanup")
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        disks(w, "sdb")
+        await w.add_server("s2", uuid=SHARED, address="10.0.0.10")
+        await w.discover("s2")
+        other = await w.until("Available", "s2")
+        record = await left(w)
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.add_server(uuid=SHARED)
+        again = await w.until("Cleanup")
+    assert (other.status.tenancy.data, record.status.phase) == ("Clean", "")
+    assert [drive.serial_number for drive in again.status.drives] == ["serial-sda"]
+
+
+async def test_a_recreated_server_with_a_default_uuid_returns_to_its_claim_without_a_reboot() -> None:
+    """The serial number is read before anything is sent to the BMC."""
+    async with world() as w:
+        w.bmc.uuid = SHARED
+        await claimed_and_booted(w, uuid=SHARED)
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        writes = len(w.bmc.writes())
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.add_server(uuid=SHARED)
+        server = await w.until("Reserved")
+        await asyncio.sleep(600)
+        after = w.bmc.writes()[writes:]
+    assert server.spec.server_claim_ref is not None
+    assert after == []

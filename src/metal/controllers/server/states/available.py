@@ -11,14 +11,14 @@ from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import adoption, lost_status
+from metal.controllers.server.tenancy import lost_status, unknown_data
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved when a claim holds the server."""
-    if (unsettled := await adoption.settle_data(scope)) is not None:
+    if (unsettled := await unknown_data.settle_data(scope)) is not None:
         return unsettled
     if scope.tenancy.claim_ref is not None or tenancy.holds_data(scope.tenancy):
         return scope.transition(State.CLEANUP, "data of a tenant may be on the drives; the server is being cleaned up")

@@ -18,7 +18,7 @@ from metal.controllers.server.netboot.progress import has_succeeded, record_succ
 from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import adoption
+from metal.controllers.server.tenancy import takeover
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.controllers.server.traits import traits_of
 from metal.kube.controller.controller import Requeue
@@ -67,7 +67,7 @@ async def run(scope: Scope) -> Requeue:
     system = await scope.observe()
     asked = scope.deps.maintenances.get(Key(ref.name, ref.namespace))
     to_end = f"the maintenance {ref.namespace}/{ref.name} to end"
-    if adoption.is_undecided(scope):
+    if takeover.is_undecided(scope):
         retry = f"kubectl annotate servers {scope.name} {scope.context.kinds.key(OPERATION)}=retry"
         return scope.wait(
             WaitFor.MAINTENANCE, f"{to_end}; another operator started it, so nothing is changed; to continue: {retry}"

@@ -22,7 +22,7 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_under_way, is_unfinished
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import adoption
+from metal.controllers.server.tenancy import takeover
 from metal.controllers.server.tenancy.tenancy import assume_booted
 from metal.controllers.server.traits import TRAITS, traits_of
 from metal.kube.controller.controller import Requeue
@@ -120,7 +120,7 @@ async def _unpark(scope: Scope) -> None:
     known = scope.find_condition(_CONDITION)
     if is_marked(scope):
         scope.record_event("Unparking", "operation=unpark was requested")
-        adoption.approve(scope)
+        takeover.approve(scope)
     elif scope.status.state != State.PARKED and known is not None and known.status == "False":
         scope.condition(_CONDITION, False, "NotParked", "parking was cancelled")
     await scope.commit()

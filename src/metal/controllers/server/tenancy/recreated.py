@@ -1,12 +1,13 @@
 """A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be outstanding.
 
 When a Server is deleted with a tenant's data on the machine, `record_outstanding` keeps its claim's UID and the policy
-in a SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `enter` decides its
-first state: Reserved when exactly one existing claim may have it and matches; Cleanup when an erasure is outstanding
-and no claim can have it; Initial when nothing is outstanding. Where several claims may have it, nothing is erased and
-the server waits for an administrator (`FormerTenant`). `before_available` checks again at the end of discovery, for
-Servers that existed before the other one was deleted. `close_records` closes these records, once a cleanup has erased
-the machine.
+in a SanitizationEvidence that is found by what identifies the system (`outstanding.system_of`). When a Server of that
+machine appears, `enter` decides its first state: Reserved when exactly one existing claim may have it and matches;
+Cleanup when an erasure is outstanding and no claim can have it; Initial when nothing is outstanding. Where several
+claims may have it, nothing is erased and the server waits for an administrator (`FormerTenant`). `before_discovery`
+decides again where the UUID identifies no machine and the serial number was not known before. `before_available` checks
+again at the end of discovery, for Servers that existed before the other one was deleted. `close_records` closes these
+records, once a cleanup has erased the machine.
 """
 
 from contextlib import suppress
@@ -20,6 +21,7 @@ from metal.controllers.server import identity
 from metal.controllers.server.reasons import ConditionType, Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
+from metal.controllers.server.tenancy.drive_search import system_of
 from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.server.traits import traits_of
@@ -30,14 +32,9 @@ from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.machine import tenancy
-from metal.machine.uuids import spellings
+from metal.machine.identity import is_shared
 
 _log = structlog.get_logger(__name__)
-
-
-def _system(scope: Scope) -> str:
-    """One form of the system's UUID for both byte orders that firmware may report."""
-    return min(spellings(scope.server.uuid))
 
 
 async def record_outstanding(scope: Scope) -> None:
@@ -49,7 +46,9 @@ async def record_outstanding(scope: Scope) -> None:
     if policy == Policy.NONE and await find_claim(scope) is None:
         return
     policy = "" if policy == Policy.NONE else policy
-    evidence = await outstanding.create(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
+    evidence = await outstanding.create(
+        scope.context.client, scope.context.kinds, scope.server, system_of(scope), policy
+    )
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
 
 
@@ -67,12 +66,31 @@ async def enter(scope: Scope) -> Requeue | None:
 
 
 async def _enter_unclaimed(scope: Scope) -> Requeue:
-    if identity.problem(scope.server):
-        return _begin_new(scope)
+    known = None if identity.problem(scope.server) else await _former_tenant(scope)
+    return _begin_new(scope) if known is None else known
+
+
+async def before_discovery(scope: Scope) -> Requeue | None:
+    """Repeats the decision of `enter` where it was made without the serial number, or before a restored backup.
+
+    A UUID that many machines have identifies none without a serial number. A Server that was restored as it was before
+    its claim has a state, and does not name the claim that has booted.
+    """
+    unclaimed = scope.server.spec.server_claim_ref is None and not identity.problem(scope.server)
+    return await _former_tenant(scope) if is_shared(scope.server.uuid) or (unclaimed and _is_named(scope)) else None
+
+
+def _is_named(scope: Scope) -> bool:
+    near = scope.deps.claims.by_index(BY_SERVER, scope.name)
+    return any(conditions.is_true(one.status.conditions, BOOTED) for one in near)
+
+
+async def _former_tenant(scope: Scope) -> Requeue | None:
+    """Give the machine back to its tenant, or erase it first; None when nothing is known of a former tenant."""
     records = await _open_records(scope)
     owners = await _possible_owners(scope, records)
     if not owners:
-        return _clean_up_first(scope, records) if any(one.spec.policy for one in records) else _begin_new(scope)
+        return _clean_up_first(scope, records) if any(one.spec.policy for one in records) else None
     if len(owners) > 1 or not _is_owner(scope, owners[0], records):
         return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, records))
     ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
@@ -96,7 +114,7 @@ async def before_available(scope: Scope) -> Requeue | None:
 
 
 async def _open_records(scope: Scope) -> list[SanitizationEvidence]:
-    return await outstanding.find(scope.context.client, scope.context.kinds, _system(scope))
+    return await outstanding.find(scope.context.client, scope.context.kinds, system_of(scope))
 
 
 async def _possible_owners(scope: Scope, records: list[SanitizationEvidence]) -> list[ServerClaim]:

@@ -17,8 +17,8 @@ import msgspec
 
 from metal.api.claim import ServerClaim
 from metal.api.names import OPERATION
-from metal.api.server import Server, State
-from metal.api.tenancy import ClaimBoot, Data
+from metal.api.server import State
+from metal.api.tenancy import ClaimBoot
 from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
@@ -27,11 +27,6 @@ from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
-
-TRUST = "Trust"
-"""Value of `adoption.unknownData`: servers that another operator left Available are given away as they are."""
-_WAVE_POLL = 30.0
-"""Seconds until a server that waits for its wave looks again."""
 
 
 async def adopt(scope: Scope) -> Requeue | None:
@@ -115,41 +110,6 @@ def _hold(scope: Scope, power: PowerState, wanted: PowerState | None) -> Requeue
     )
     scope.condition(ConditionType.TAKEN_OVER, False, "Undecided", text)
     return scope.wait(WaitFor.TAKEOVER_GO_AHEAD, text)
-
-
-async def settle_data(scope: Scope) -> Requeue | None:
-    """Decide about the unknown data of an unclaimed server; None when it is not unknown, or is trusted."""
-    known = scope.tenancy
-    if known.data != Data.UNKNOWN or known.claim_ref is not None:
-        return None
-    if scope.settings.unknown_data == TRUST:
-        scope.set(tenancy=tenancy.accepted(known, "Accepted", scope.now))
-        message = "adoption.unknownData is Trust: what another operator left on the drives was not erased"
-        scope.condition(ConditionType.SANITIZED, False, "Trusted", message)
-        return None
-    async with scope.deps.erasure_wave:
-        return await _join_wave(scope)
-
-
-async def _join_wave(scope: Scope) -> Requeue:
-    """Count the wave and write the state that joins it, before another pass counts. Raises Conflict."""
-    wave = scope.settings.adoption_wave
-    others = [one for one in scope.deps.servers.items() if one.metadata.name != scope.name and _is_in_wave(one)]
-    if len(others) >= wave:
-        return scope.wait(
-            WaitFor.ERASURE_WAVE,
-            f"the erasure of {wave} other servers (adoption.wave): what another operator left on the drives is "
-            "unknown, so they are erased before a claim gets the server",
-            poll=_WAVE_POLL,
-        )
-    joined = scope.transition(State.CLEANUP, "what another operator left on the drives is unknown; it is erased first")
-    await scope.commit()
-    return joined
-
-
-def _is_in_wave(server: Server) -> bool:
-    found = tenancy.of(server)
-    return server.status.state == State.CLEANUP and found.claim_ref is None and tenancy.holds_data(found)
 
 
 def is_undecided(scope: Scope) -> bool:
