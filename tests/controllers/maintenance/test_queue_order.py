@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from metal.api.claim import ServerClaim
 from metal.api.common import LocalRef, ObjectRef
 from metal.api.maintenance import ServerMaintenance, ServerMaintenanceSpec
 from metal.api.meta import ObjectMeta
-from metal.api.server import Server, ServerSpec, ServerStatus
+from metal.api.server import Failure, Server, ServerSpec, ServerStatus, Wait
 from metal.controllers.maintenance import queue_order
 from metal.controllers.maintenance.queue_order import ApprovalRules
 
@@ -99,6 +100,32 @@ def test_each_obstacle_has_its_reason(server: Server, reason: str | None) -> Non
     """Assigned to another one, in Cleanup, or Parked. Error and Initial are no obstacles."""
     found = queue_order.obstacle(_one(policy="Enforced"), server, None, [], RULES)
     assert (found.reason if found else None) == reason
+
+
+@pytest.mark.behaviour(
+    "ServerMaintenance",
+    "A server that waits for the decision whose data is on its drives is given to an Enforced maintenance only.",
+)
+@pytest.mark.parametrize(
+    "status",
+    [
+        ServerStatus(state="Discovery", wait=Wait(for_="DriveOwed")),
+        ServerStatus(state="Reserved", wait=Wait(for_="FormerTenant")),
+        ServerStatus(
+            state="Error", failure=Failure(state="Discovery", reason="FormerTenant"), wait=Wait(for_="Repair")
+        ),
+    ],
+)
+def test_a_server_with_data_of_an_undecided_owner_is_not_given_away(status: ServerStatus) -> None:
+    """A claim that does not hold the server cannot approve; one that may not enforce does not delay one that may."""
+    server = msgspec.structs.replace(_server(), status=status)
+    plain, foreign, own = _one("m", priority=9), _one("f", policy="Enforced", namespace="t"), _one(policy="Enforced")
+    rivals = [plain, foreign, own]
+    for one in (plain, foreign):
+        found = queue_order.obstacle(one, server, None, rivals, RULES)
+        assert found is not None
+        assert found.reason == "DataOwnerUndecided"
+    assert queue_order.obstacle(own, server, None, rivals, RULES) is None
 
 
 def test_a_missing_approval_says_how_it_is_given_and_holds_up_nobody() -> None:

@@ -38,6 +38,27 @@ async def test_another_machine_at_the_bmcs_address_is_never_touched() -> None:
     assert OTHER in server.status.failure.message
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "A system without a UUID at the BMC's address is touched only when it shows the known serial number.",
+)
+@pytest.mark.parametrize("serial", ["S9", ""])
+async def test_a_system_without_uuid_must_show_the_known_serial_number(serial: str) -> None:
+    """Another BMC at this address shows no UUID while it starts: its machine is not switched off."""
+    async with world(bmc_timeout=120.0) as w:
+        await w.add_server()
+        await w.discover()
+        w.bmc.uuid, w.bmc.serial, w.bmc.power = "", serial, PowerState.ON
+        w.bmc.calls.clear()
+        server = await w.until("Error", within=600)
+        writes = w.bmc.writes()
+        w.bmc.serial = "S1"
+        await w.until("Available", within=600)
+        await w.until_true(lambda s: s.status.power_state == "Off")
+    assert writes == []
+    assert condition(server, "BMCReachable") == ("False", "WrongSystem")
+
+
 async def test_a_uuid_with_swapped_bytes_is_the_same_machine() -> None:
     """Some firmware shows the first three groups of the UUID reversed (SMBIOS before 2.6)."""
     async with world() as w:

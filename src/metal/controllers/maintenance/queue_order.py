@@ -4,7 +4,8 @@ Maintenances of one server are ordered by priority, Enforced before OwnerApprova
 Enforced counts as OwnerApproval in a namespace that the configuration does not name: otherwise the right to create
 maintenances in any namespace would suffice to boot an image on another tenant's machine. A maintenance that still needs
 the approval of the claim's owner does not block those behind it. A maintenance that holds the server
-keeps it until it is deleted, at any rank. A server in Cleanup or Parked is given to none.
+keeps it until it is deleted, at any rank. A server in Cleanup or Parked is given to none. A server that waits for the
+decision whose data is on its drives is given to an Enforced one only: a claim that does not hold it may own the data.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -14,9 +15,12 @@ from datetime import UTC, datetime
 from metal.api.claim import ServerClaim
 from metal.api.maintenance import Policy, ServerMaintenance
 from metal.api.server import Server
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.traits import traits_of
 from metal.kube.meta.objects import key_of
 
+_UNDECIDED = (WaitFor.DRIVE_OWED, WaitFor.FORMER_TENANT)
+"""Waits of a server with data of which it is not decided whose it is."""
 _LAST = datetime.max.replace(tzinfo=UTC)
 NEEDED, APPROVED, REASON = "maintenance-needed", "maintenance-approved", "maintenance-reason"
 """Two labels of a claim and the annotation with the reason, each without its prefix, the API group."""
@@ -84,9 +88,16 @@ def obstacle(
         return Obstacle("Queued", f"maintenance {held.namespace}/{held.name}, which holds the server, to end")
     if (found := _server_unavailable(server)) is not None:
         return found
+    undecided = _is_owner_undecided(server)
+    if undecided and not rules.enforces(maintenance):
+        return Obstacle(
+            "DataOwnerUndecided",
+            f"the decision for which server {server.metadata.name} waits (metalctl why server/{server.metadata.name}): "
+            "a claim may own data on its drives. Only an Enforced maintenance does not wait for it",
+        )
     if (missing := missing_approval(maintenance, claim, rules)) is not None:
         return missing
-    ahead = first(rivals, claim, rules)
+    ahead = first((one for one in rivals if not undecided or rules.enforces(one)), claim, rules)
     if ahead is not None and ahead.metadata.uid != maintenance.metadata.uid:
         return Obstacle("Queued", f"maintenance {key_of(ahead)}, which is ahead in the queue")
     return None
@@ -115,6 +126,12 @@ def _alternative(maintenance: ServerMaintenance, rules: ApprovalRules) -> str:
         f" (policy Enforced counts as OwnerApproval in namespace {namespace}: create the maintenance in namespace "
         f"{sorted(rules.enforcing)[0]}, or add {namespace} to maintenance.enforcedNamespaces of the configuration)"
     )
+
+
+def _is_owner_undecided(server: Server) -> bool:
+    status = server.status
+    waits = status.wait is not None and status.wait.for_ in _UNDECIDED
+    return waits or (status.failure is not None and status.failure.reason == Reason.FORMER_TENANT)
 
 
 def _server_unavailable(server: Server) -> Obstacle | None:

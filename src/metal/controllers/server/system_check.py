@@ -36,11 +36,24 @@ def matches(server: Server, system: SystemInfo) -> bool:
 
 
 def require(server: Server, system: SystemInfo) -> SystemInfo:
-    """The system, if it is this Server's; a system without a UUID is accepted. Raises WrongSystem."""
-    if matches(server, system) or (not system.uuid and not is_shared(server.uuid)):
+    """The system, if it is this Server's. Raises WrongSystem."""
+    if matches(server, system) or _matches_without_uuid(server, system):
         return system
+    if not system.uuid and not is_shared(server.uuid):
+        raise WrongSystem(
+            f"the BMC's system {system.uri} has no UUID and the serial number {system.serial_number!r}, not "
+            f"{server.status.serial_number}: the BMC is starting, or the address belongs to another BMC"
+        )
     found = system.uuid if not is_shared(server.uuid) else f"{system.uuid} and serial number {system.serial_number}"
     raise WrongSystem(
         f"the BMC's system {system.uri} has the UUID {found}, not {server.uuid}: the machine was replaced, or "
         "the address belongs to another BMC; correct the BMC's address or spec.systemUUID"
     )
+
+
+def _matches_without_uuid(server: Server, system: SystemInfo) -> bool:
+    """A BMC that shows no UUID must show the serial number that is known of this Server's system."""
+    if system.uuid or is_shared(server.uuid):
+        return False
+    known = system_serial(server.status.manufacturer, server.status.serial_number)
+    return not known or known == system_serial(system.manufacturer, system.serial_number)

@@ -1,6 +1,7 @@
 """Parts of a Server are restored from an older backup while its claim's machine runs: the machine is not changed."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -146,3 +147,49 @@ async def test_the_record_of_a_former_tenant_does_not_release_the_next_one(
             if wait is None:
                 assert server.spec.server_claim_ref is not None
                 assert server.spec.server_claim_ref.name == "c2"
+
+
+async def _by_the_former_version(w: World, _: Backup) -> None:
+    """The status is that of the former version, which recorded the same in other fields."""
+    known = (await w.server()).status.tenancy
+    old = {"tenancy": None, "tenant": known.uid, "claimBoot": msgspec.to_builtins(known.boot), "tenantServed": True}
+    await w.client.patch_status(KINDS.server, "s1", {"status": old})
+
+
+async def _by_a_backup(w: World, backup: Backup) -> None:
+    """Reference, annotation and status are those from before the claim."""
+    now = await _backup(w)
+    await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
+    change = _change(now["annotations"], backup["annotations"])
+    await w.client.patch(KINDS.server, "s1", {"metadata": {"annotations": change}})
+    await w.client.patch_status(KINDS.server, "s1", {"status": _change(now["status"], backup["status"])})
+
+
+async def _by_hand(w: World, _: Backup) -> None:
+    """A record without a tenant is written over the present one."""
+    none = {"data": "Clean", "claimRef": None, "boot": None, "policy": ""}
+    await w.client.patch_status(KINDS.server, "s1", {"status": {"tenancy": none}})
+
+
+@pytest.mark.parametrize("write", [_by_the_former_version, _by_a_backup, _by_hand])
+async def test_two_managers_at_once_correct_a_record_and_change_no_machine(
+    write: Callable[[World, Backup], Awaitable[None]],
+) -> None:
+    """Each of their writes is guarded; the record names the claim afterwards, whose end erases the data."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            backups = await _claimed(w)
+            requests, second = len(w.bmc.writes()), w._runtime(9)
+            await second.start()
+            await write(w, backups["Available"])
+            await asyncio.sleep(1000)
+            server, claim = await w.server(), await w.claim()
+            assert _is_untouched(w, requests)
+            assert (server.status.state, server.status.tenancy.uid) == ("Reserved", claim.metadata.uid)
+            assert (server.spec.server_claim_ref is not None, claim.status.phase) == (True, "Bound")
+            await second.stop(grace=0.0)
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.until("Available", within=900)
+            assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]

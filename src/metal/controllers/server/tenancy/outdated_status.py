@@ -135,7 +135,7 @@ def _from_annotation(scope: Scope) -> Requeue | None:
     kept = kept_tenancy.rebuilt(value, scope.now)
     is_unclaimed = scope.status.state in _UNCLAIMED and not kept_tenancy.is_dangerous(known)
     has_boot_more = kept.uid == known.uid != "" and known.boot is None and not known.sanitization
-    if not (kept_tenancy.is_dangerous(kept) if is_unclaimed else has_boot_more and kept.boot is not None):
+    if not (tenancy.holds_data(kept) if is_unclaimed else has_boot_more and kept.boot is not None):
         return None
     scope.status = tenancy.without_old_fields(scope.status, kept)
     scope.set(drives=_drives(scope), boot_window=None, power_request=None, operation_request=None)
