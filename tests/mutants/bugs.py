@@ -23,7 +23,8 @@ from metal.controllers.server.netboot import boot, progress, readiness
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
-from metal.controllers.server.tenancy import lost_status, recreated, reimage, tenancy
+from metal.controllers.server.tenancy import adoption, reimage, tenancy
+from metal.controllers.server.tenancy.adoption_table import Annotation
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window, kept_tenancy
 from metal.machine.boot_window import Refused
@@ -120,12 +121,8 @@ def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
     """#1108: a restored server is treated as a new one."""
-
-    async def forget(_: Any) -> bool:
-        return False
-
-    patch.setattr(lost_status, "restore", forget)
-    patch.setattr(recreated, "assume_booted", lambda _: None)
+    patch.setattr(adoption, "_annotation", lambda _: Annotation.NONE)
+    patch.setattr(adoption, "assume_booted", lambda _: None)
 
 
 @bug(stories.same_name_again, "without being cleaned up")
