@@ -278,18 +278,20 @@ async def test_one_event_that_cannot_be_read_back_does_not_end_the_others() -> N
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_caller_that_retries_conflicts_at_once_lets_the_conflicting_write_become_durable() -> None:
+async def test_a_caller_that_retries_conflicts_at_once_lets_the_conflicting_write_become_durable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Reads show what is durable: a loop that reads and writes again must not keep the journal from answering."""
     async with running() as api:
         client = of(api)
         held: list[Callable[[BaseException | None], None]] = []
         await client.create(WIDGET, {"metadata": META})
-        api.backend.store._journal.append = lambda done, *changes: held.append(done)  # type: ignore[method-assign]
+        monkeypatch.setattr(api.backend.store._journal, "append", lambda done, *changes: held.append(done))
         other = asyncio.ensure_future(client.patch(WIDGET, "a", {"spec": {"size": 2}}, "default"))
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(lambda: asyncio.get_running_loop().call_soon(held[0], None))
         conflicts = 0
-        del api.backend.store._journal.append
+        monkeypatch.undo()
         while True:
             seen = await client.get(WIDGET, "a", "default")
             body = {"metadata": {"resourceVersion": seen.metadata.resource_version}, "spec": {"size": 3}}

@@ -1,7 +1,7 @@
 """Every write to a BMC is one log line, and every request has its operation as a label."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -13,6 +13,7 @@ from metal.bmc.calls import READS, WRITES
 from metal.bmc.errors import BMCError, BMCServerError
 from metal.bmc.metrics import vendor_label
 from metal.bmc.pool import BMC, BMCEndpoint
+from metal.bmc.redfish.client import RedfishBMC
 from metal.bmc.redfish.pool import RedfishPool
 from tests.bmc.redfish.machine import fake, system
 from tests.redfish.fakes import PASSWORD, SYSTEM, USER, FakeBMC, answer
@@ -95,8 +96,9 @@ async def test_secrets_are_not_logged() -> None:
     with structlog.testing.capture_logs() as logs:
         for step in (
             bmc.subscribe("https://10.0.0.5/events/bmc-1/hunter2", "bmc-1"),
-            # The implementation has this argument, and the protocol of the capability has not.
-            bmc.set_network_boot(SYSTEM, BootTarget.UEFI_HTTP, http_boot_uri="http://10.0.0.5/hunter2"),  # type: ignore[call-arg]
+            cast("RedfishBMC", bmc).set_network_boot(  # the protocol of the capability has no such argument
+                SYSTEM, BootTarget.UEFI_HTTP, http_boot_uri="http://10.0.0.5/hunter2"
+            ),
         ):
             try:
                 await step

@@ -29,10 +29,12 @@ class Cable:
         self.url = f"https://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
+        """Every connection is ended when this returns, also one that was just being accepted."""
         if self._server is not None:
             self._server.close()
-        self._drop()
+        self.unplug()
         await asyncio.gather(*self._pipes, return_exceptions=True)
+        await asyncio.sleep(0)  # an aborted transport ends with the next turn of the loop
 
     def freeze(self) -> None:
         """Nothing passes any more, and nobody is told."""
@@ -53,18 +55,19 @@ class Cable:
             pipe.cancel()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self._plugged:
-            writer.transport.abort()
-            return
-        task = asyncio.ensure_future(self._connect(reader, writer))
+        task = asyncio.current_task()
+        assert task is not None
         self._pipes.add(task)
-        task.add_done_callback(self._pipes.discard)
+        with contextlib.suppress(asyncio.CancelledError):  # `_drop`; Python 3.11 reports a cancelled task as a failure
+            if self._plugged:
+                await self._connect(reader, writer)
+        self._pipes.discard(task)
+        writer.transport.abort()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._to)
         except OSError:
-            writer.transport.abort()
             return
         ways = [
             asyncio.ensure_future(self._pump(reader, far_writer)),
@@ -73,11 +76,10 @@ class Cable:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            far_writer.transport.abort()
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            for end in (writer, far_writer):
-                end.transport.abort()
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

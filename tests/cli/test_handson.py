@@ -26,7 +26,7 @@ async def test_a_machine_is_claimed_switched_and_released_without_kubectl(tmp_pa
         here = Live(client, up.data / "kubeconfig")
         code, out, err = await here.metalctl("claim", "web", "--image", up.image, "--ignition", str(file), "--wait")
         assert (code, out.splitlines()[1]) == (0, f"serverclaim/web runs on server {name}"), err
-        assert "waiting for the boot configuration default/web" in err  # texts are written every five seconds at most
+        assert "waiting for the machine to fetch" in err
         for power in ("off", "on"):
             code, out, err = await here.subcommand("power", power, name, "--wait")
             assert (code, out.startswith(f"server/{name} is {power.capitalize()} ")) == (0, True), err

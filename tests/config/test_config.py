@@ -64,6 +64,13 @@ bmc:
     assert config.bmc.verify is False
 
 
+def test_drives_that_are_not_unique_are_listed_in_any_spelling() -> None:
+    """By serial number or by model; the form is that in which drives are compared."""
+    config = parse('identity:\n  nonUniqueDrives: ["AB-00 1", Cheap SSD 128G]\n', "f")
+    assert config.server_settings(b"").non_unique_drives == {"ab001", "cheapssd128g"}
+    assert Config().server_settings(b"").non_unique_drives == frozenset()
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -77,6 +84,7 @@ bmc:
         ("registries:\n  insecure: a\n", "f line 2: insecure must be a list"),
         ("registries:\n  cacheSize: lots\n", "f line 2: cacheSize is 'lots'"),
         ("advertise:\n  boot: boot.example\n", "f line 2: boot is 'boot.example': write a base URL"),
+        ("identity:\n  nonUniqueDrives: [--]\n", "nonUniqueDrives has an entry without letters and digits"),
         ("namespace: A_B\n", "f line 1: namespace is 'A_B'"),
         ("bootAttempts: 0\n", "f line 1: bootAttempts is 0"),
         ("probeImage: http://x/y\n", "f line 1: probeImage is 'http://x/y': write an OCI reference"),

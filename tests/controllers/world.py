@@ -71,7 +71,7 @@ class World:
         recorder = Recorder(self.client, EVENT, clock=self.clock, component="test")
         runtime.background("events", recorder.run)
         metrics = Metrics(runtime.metrics.registry)
-        context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder, metrics)
+        self.context = context = Context(self.tap, KINDS, self.clock, random.Random(seed), recorder, metrics)
         setup_servers(context, runtime, self.pool, self.settings, workers=8)
         setup_claims(context, runtime, ClaimSettings(), workers=8)
         setup_maintenances(context, runtime, MaintenanceSettings(enforced_namespaces=("default",)))

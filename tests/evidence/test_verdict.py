@@ -48,7 +48,7 @@ def test_the_weakest_drive_counts() -> None:
         ({"result": "Failed", "message": "broken"}, "is not erased (Failed): broken"),
         ({"result": "Locked"}, "is not erased (Locked)"),
         ({"result": "ReadOnly"}, "is not erased (ReadOnly)"),
-        ({"result": "Missing"}, "was present at discovery and is missing"),
+        ({"result": "Missing"}, "was in the server and is missing"),
         ({"result": "Running", "percent": 40}, "is not erased, at 40 %: the report ended before completion"),
         ({"result": "Pending", "percent": 0}, "is not erased, at 0 %"),
         ({"samples_differ": 3}, "3 of 8 samples are not"),
@@ -66,7 +66,7 @@ def test_a_drive_that_is_not_erased_is_owed_by_name_serial_and_slot(change: dict
 def test_a_drive_that_nobody_mentions_is_missing() -> None:
     """A known drive must be in the report."""
     assert judge("Clear", [known("S1"), known("S2", name="sdb")], [erased("S1")]).owed == (
-        "drive sdb (serial S2) was present at discovery and is missing",
+        "drive sdb (serial S2) was in the server and is missing",
     )
 
 

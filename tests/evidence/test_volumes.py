@@ -99,7 +99,7 @@ def test_a_spare_and_a_drive_in_no_volume_stay_owed() -> None:
     """A spare may contain data from before it became one."""
     spare = known("P3", name="", wwn="", slot="Bay 3")
     assert judge("Clear", [*BASELINE, spare], [seen()], volumes=[volume()]).owed == (
-        "drive serial P3, slot Bay 3 was present at discovery and is missing",
+        "drive serial P3, slot Bay 3 was in the server and is missing",
     )
 
 
@@ -107,7 +107,7 @@ def test_a_drive_that_took_the_place_of_another_is_judged_with_its_volume() -> N
     """It was present while the tenant was, and is known from then on."""
     swapped = volume("P1", "P9")
     verdict = judge("Clear", BASELINE, [seen()], volumes=[swapped])
-    assert verdict.owed == ("drive serial P2, slot Bay 2 was present at discovery and is missing",)
+    assert verdict.owed == ("drive serial P2, slot Bay 2 was in the server and is missing",)
     assert {drive.serial_number for drive in verdict.drives} == {"V1", "P1", "P9"}
     ill = msgspec.structs.replace(swapped, drives=(member("P1"), member("P9", health="Warning")))
     assert "drive serial P9 belongs to volume" in judge("Clear", BASELINE, [seen()], volumes=[ill]).owed[1]

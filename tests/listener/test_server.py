@@ -16,6 +16,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from metal.apiserver.auth import tls
+from metal.listener.connection import Connection
 from metal.listener.limits import ConnectionLimits, cap_by_descriptors
 from metal.listener.metrics import Metrics
 from metal.listener.report import Reason
@@ -43,8 +44,8 @@ class Site:
     def open(self) -> int:
         return int(self.registry.get_sample_value("metal_http_connections", {"listener": "test"}) or 0)
 
-    async def connect(self, source: str = ATTACKER, sent: bytes = b"") -> Stream:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.running.port, local_addr=(source, 0))
+    async def connect(self, source: str = ATTACKER, sent: bytes = b"", tls: ssl.SSLContext | None = None) -> Stream:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.running.port, local_addr=(source, 0), ssl=tls)
         self.streams.append(writer)
         writer.write(sent)
         return reader, writer
@@ -307,6 +308,41 @@ async def test_a_stopped_listener_has_no_connection() -> None:
         assert s.open == 0
         again = socket.create_server(("127.0.0.1", s.running.port))
         again.close()
+
+
+UNFINISHED = (b"", b"GET /", b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /flood HTTP/1.1\r\nHost: x\r\n\r\n")
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_no_transport_is_left_when_a_listener_has_closed(
+    identity: tuple[ssl.SSLContext, ssl.SSLContext], run: Callable[[Awaitable[None]], None],
+    monkeypatch: pytest.MonkeyPatch, encrypted: bool,
+) -> None:  # fmt: skip
+    """Connections that are idle, sent half a request, stream or are stalled have ended when `aclose` returns."""
+    held: set[Connection] = set()
+    made, lost = Connection.connection_made, Connection.connection_lost
+
+    def connection_made(self: Connection, transport: asyncio.BaseTransport) -> None:
+        held.add(self)
+        made(self, transport)
+
+    def connection_lost(self: Connection, exc: BaseException | None) -> None:
+        held.discard(self)
+        lost(self, exc)
+
+    monkeypatch.setattr(Connection, "connection_made", connection_made)
+    monkeypatch.setattr(Connection, "connection_lost", connection_lost)
+
+    async def story() -> None:
+        async with site(ConnectionLimits(), *(identity if encrypted else ())) as s:
+            for sent in UNFINISHED:
+                await s.connect(sent=sent, tls=s.tls)
+            await _until(lambda: len(held) == len(UNFINISHED))
+            await asyncio.sleep(0.1)  # the flood fills the socket of its client
+            await s.running.aclose()
+            assert held == set()
+
+    run(story())
 
 
 def test_the_process_keeps_files_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

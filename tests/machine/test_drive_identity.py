@@ -6,6 +6,7 @@ import pytest
 
 from metal.machine import drive_identity
 from metal.machine.drive_identity import keys, same, serial, wwn
+from metal.machine.placeholders import plain
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def test_what_is_no_world_wide_name_identifies_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "   ", "0000000000", "N/A", "Unknown", "To Be Filled By O.E.M.", "QM00001", "QM00003", "Default string",
-     "drive-scsi0-0-0", "123456789", "S1"],
+     "drive-scsi0-0-0", "123456789", "S1", "0123456789", "VB00000000-00000000", "System Serial Number"],
 )  # fmt: skip
 def test_placeholder_serial_numbers_identify_nothing(text: str) -> None:
     """Firmware and emulators give them to drives of many machines."""
@@ -78,6 +79,39 @@ def test_a_world_wide_name_counts_unless_the_serial_numbers_contradict() -> None
     assert same(Disk("ZC1A2B3C", name), Disk("ZC1A2B3C0000C8151234", name))
     assert not same(Disk("ZC1A2B3C", name), Disk("ZC1A2B3D", name))
     assert not same(Disk("ZC1A2B3C"), Disk("ZC1A2B3C0000C8151234"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("WD-WCC4E5HJ1234", "DWW-CCE4H51J32 4"), ("WD-WCC4E5HJ123", "DWW-CCE4H51J32"), ("ZC1A2B3C", "CZA1B2C3"),
+     ("  ZC1A2B3C", "CZA1B2C3  ")],
+)  # fmt: skip
+def test_a_serial_number_with_exchanged_bytes_is_that_of_the_drive_with_the_same_wwn(one: str, other: str) -> None:
+    """ATA transfers it in 16-bit words, whose bytes some controllers report in the wrong order, padding included."""
+    name = "naa.5000c500a1b2c3d4"
+    assert same(Disk(one, name), Disk(other, name))
+    assert same(Disk(other, name), Disk(one, name))
+    assert not same(Disk(one), Disk(other))
+
+
+def test_serial_numbers_that_differ_by_exchanged_bytes_are_two_drives() -> None:
+    """Consecutive serial numbers may differ so: the erasure of one must not count for the other."""
+    assert not same(Disk("0000000012", model="X1000"), Disk("0000000021", model="X1000"))
+
+
+@pytest.mark.parametrize("text", ["  s4ynne0n801309", "S4YNNE0N801309\t", "S4YN NE0N 801309", "s4ynNE0N801309"])
+def test_padding_case_and_blanks_do_not_make_another_drive(text: str) -> None:
+    """As BMC and kernel report one drive."""
+    assert same(Disk(text), Disk("S4YNNE0N801309"))
+    assert keys(Disk(text)) == keys(Disk("S4YNNE0N801309"))
+
+
+@pytest.mark.parametrize("listed", ["abc-0001", "CHEAP SSD 128G"])
+def test_a_serial_number_that_a_site_lists_identifies_nothing(listed: str) -> None:
+    """By serial number or by model; the world-wide name still does."""
+    drive = Disk("ABC0001", "naa.5000c500a1b2c3d4", "Cheap SSD 128G")
+    assert keys(drive, {plain(listed)}) == ("wwn:5000c500a1b2c3d4",)
+    assert keys(drive, {"other"}) == keys(drive)
 
 
 def test_drives_that_are_the_same_share_a_key() -> None:

@@ -77,7 +77,7 @@ def one(uuid: str = A, serial: str = "contoso/s1", **more: Any) -> Identity:
     return Identity(uuid=uuid, serial=serial, **more)
 
 
-PARTS = frozenset({"drive:d1"})
+PARTS = frozenset({"drive-serial:d1"})
 ROWS = [
     ("the same UUID and serial number", one(), one(), Relation.SAME, True),
     ("the same UUID, no serial number", one(), one(serial=""), Relation.SAME, True),
@@ -124,14 +124,14 @@ def test_a_server_has_the_keys_of_what_its_bmc_shows() -> None:
     found = identity_of(
         server(
             manufacturer="Contoso", serialNumber="S-1",
-            storages=[{"name": "1", "drives": [{"name": "a", "serialNumber": "D 1"}]}],
+            storages=[{"name": "1", "drives": [{"name": "a", "serialNumber": "D 1234", "wwn": "5002538E40B3F8A1"}]}],
             networkInterfaces=[{"name": "a", "macAddress": "A0:36:9F:00:00:01", "source": "OutOfBand"},
                                {"name": "b", "macAddress": "02:05:e0:00:00:01"}],
         ), KINDS,
     )  # fmt: skip
     assert found.uuid == identity_of_system(A, "", "").uuid
     assert found.serial == "contoso/s1"
-    assert found.parts == {"drive:d1", "mac:a0:36:9f:00:00:01"}
+    assert found.parts == {"drive-serial:d1234", "drive-wwn:5002538e40b3f8a1", "mac:a0:36:9f:00:00:01"}
     assert not found.shown
 
 

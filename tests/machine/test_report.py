@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from metal.api.network import LLDPNeighbor
 from metal.api.sanitization import KnownDrive
 from metal.api.storage import Storage, StorageDrive
-from metal.machine.report import known_drives, memory, network_interfaces, normal_mac, storages
+from metal.machine.report import known_drives, memory, network_interfaces, normal_mac, storages, with_listed
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -138,6 +138,17 @@ def test_known_drives_are_those_of_the_probe_and_those_that_only_the_bmc_sees() 
         KnownDrive(name="sda", size=1 << 30),
         KnownDrive(serial_number="S2", slot="Bay 2"),
     )
+
+
+def test_a_drive_that_the_bmc_lists_later_is_added_to_the_known_ones() -> None:
+    """A drive of which the BMC spells the serial number otherwise is known; one that is not listed stays known."""
+    known = (KnownDrive(name="sda", serial_number="S 1"), KnownDrive(name="sdb", wwn="0x5000c500a1b2c3d4"))
+    listed = (
+        KnownDrive(serial_number="s1", slot="Bay 1"),
+        KnownDrive(serial_number="S2", wwn="5000C500A1B2C3D4"), KnownDrive(serial_number="S3", slot="Bay 3"),
+    )  # fmt: skip
+    assert with_listed(known, listed) == (*known, listed[-1])
+    assert with_listed(known, ()) == known
 
 
 def test_what_the_probe_told_before_is_no_word_of_the_bmc() -> None:

@@ -1,7 +1,9 @@
 """Defects that lie between objects are detected when they are put back, by the test that shows the right behavior."""
 
+import msgspec
 import pytest
 
+from tests.mutants import site_bugs
 from tests.mutants.objects import PREVENTED, Defect
 
 pytestmark = [pytest.mark.looptime(noop_cycles=0), pytest.mark.life, pytest.mark.timeout(60)]
@@ -11,11 +13,12 @@ pytestmark = [pytest.mark.looptime(noop_cycles=0), pytest.mark.life, pytest.mark
 async def test_a_defect_that_is_put_back_is_detected(defect: Defect, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test passes without the defect (in the fast lane), and fails with it."""
     defect.switch(monkeypatch)
-    with pytest.raises((AssertionError, TimeoutError, ValueError)):
+    with pytest.raises((AssertionError, TimeoutError, ValueError, msgspec.ValidationError)):
         await defect.test()
 
 
 def test_each_defect_says_what_it_did() -> None:
-    """Twenty at least, each with a sentence about its consequence."""
-    assert len({defect.name for defect in PREVENTED}) >= 20
+    """Forty at least, each with a sentence about its consequence."""
+    assert len({defect.name for defect in PREVENTED}) >= 40
+    assert any(defect.switch.__module__ == site_bugs.__name__ for defect in PREVENTED)
     assert all(defect.switch.__doc__ for defect in PREVENTED)

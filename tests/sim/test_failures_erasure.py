@@ -53,7 +53,7 @@ ROWS = (
     *at("erasure", "dying_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
         message=f"drive nvme0n1 {DRIVE} is not erased (Failed) … input/output error"),
     *at("release", "missing_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data, config=ERASED,
-        message=f"drive nvme0n1 {DRIVE} … at discovery and is missing"),
+        message=f"drive nvme0n1 {DRIVE} … before and is missing"),
     *at("erasure", "slow_drives", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
         config=HURRIED, minutes=30, message=f"drive nvme0n1 {DRIVE} is not erased, at 25 %: 0.2 h were not sufficient"),
     *at("erasure", "power_loss_in_sanitization", wait="Sanitization", reports=AGAIN, minutes=1.5, message=OFF),

@@ -26,6 +26,8 @@ PARKED = "parked"
 BMC_LABELS = "bmc-labels"
 """Annotation of a Server: digest of the labels that were copied from its BMC last."""
 
+NOT_ERASED = "data-not-erased"
+"""Taint of a Server: the data of a claim of the namespace that is its value was left on the drives."""
 TENANCY = "tenancy"
 """Annotation of a Server: copy of what its record of tenancy must not forget. It outlives a lost status."""
 

@@ -272,7 +272,8 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     boot_attempts: int = 0
     """Number of consecutive failed network boots."""
     drives: tuple[KnownDrive, ...] = ()
-    """Drives that the last Discovery or sanitization found. After a claim, each of them must be erased."""
+    """Drives that the last Discovery or sanitization found, and those that the BMC listed before a later claim's boot.
+    After a claim, each of them must be erased."""
     owed_drives: tuple[OwedDrive, ...] = ()
     """Drives with data of a claim of another Server. The server is not Available until they are erased or accepted."""
     sanitization_progress: SanitizationProgress | None = None

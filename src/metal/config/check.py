@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from metal.api.sanitization import Firmware, Policy
 from metal.config.options import Config
+from metal.machine.placeholders import plain
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/\[\]-]*")
@@ -20,8 +21,8 @@ def problem(section: str, name: str, value: object) -> str:
     if section == "Listen":
         return "" if name in ("metrics", "events") and not text else _listen(text)
     if section == "Advertise":
-        plain = name == "api" and text.startswith("http:")
-        return f"is {text!r}: the API serves https only" if plain else _url(text)
+        is_plain_http = name == "api" and text.startswith("http:")
+        return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
     if section == "Enrolment":
         return _enrolment(name, value)
     if section in ("Election", "Sanitization", "Adoption"):
@@ -86,6 +87,8 @@ def _sanitization(name: str, text: str) -> str:
 def _list(name: str, values: tuple[str, ...]) -> str:
     if name in ("insecure", "allowed"):
         return _registries(values)
+    if name == "non_unique_drives" and not all(map(plain, values)):
+        return "has an entry without letters and digits: write serial numbers or models of drives"
     return _namespaces(values) if name == "enforced_namespaces" else ""
 
 

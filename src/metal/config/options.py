@@ -14,6 +14,7 @@ from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.shared.enrolment_policy import EnrolmentPolicy, plain
 from metal.listener.limits import ConnectionLimits
+from metal.machine import placeholders
 
 _SERVER = ServerSettings()
 _BMC = BMCSettings()
@@ -107,6 +108,16 @@ class Registries:
 
 
 @dataclass(frozen=True)
+class Identity:
+    """What identifies a drive."""
+
+    non_unique_drives: tuple[str, ...] = ()
+    """Serial numbers, or models, of drives whose serial number other drives have, too, as some manufacturers report it.
+    Only its World Wide Name identifies such a drive. Without one it is not recognized in another server: erase it
+    before it is moved. Values such as QM00001 or 0123456789 need not be listed."""
+
+
+@dataclass(frozen=True)
 class Adoption:
     """Servers that another operator managed."""
 
@@ -125,7 +136,8 @@ class Sanitization:
     """Policy: None, Clear or Purge (NIST SP 800-88). The claim and the label of the server take precedence."""
     opt_out: bool = _SERVER.sanitization_opt_out
     """If true, a claim can request a weaker policy than this configuration, but not than the label of the server. A
-    server that such a claim leaves without erasure gets the taint metal.ironcore.dev/data-not-erased."""
+    server that such a claim leaves without erasure gets the taint metal.ironcore.dev/data-not-erased, which only claims
+    of the same namespace can tolerate."""
     timeout: float = _SERVER.sanitization_timeout
     """Maximum time of a sanitization, in addition to the time for the largest drive. Starting a server takes
     minutes."""
@@ -249,6 +261,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    identity: Identity = field(default_factory=Identity)
+    """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)
     """Adoption of servers of another operator."""
     sanitization: Sanitization = field(default_factory=Sanitization)
@@ -325,6 +339,7 @@ class Config:
             probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+            non_unique_drives=frozenset(map(placeholders.plain, self.identity.non_unique_drives)),
             unknown_data=self.adoption.unknown_data, adoption_wave=self.adoption.wave,
             sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,
             sanitization_rate=s.rate, sanitization_firmware=s.firmware,

@@ -1,9 +1,9 @@
 """Outstanding sanitization: remembers that the drives of a deleted Server still have to be erased.
 
 A Server's status is deleted with it, but its machine keeps the tenant's data and may get a Server again. So before a
-Server is deleted, a SanitizationEvidence `owed-<system UUID>-<Server UID>` without a phase is created, with the
-policy and the known drives, labelled with the system's UUID. A new Server finds it by that label and begins with the
-cleanup; the result of that cleanup closes the record: it gets a phase and a signature, and loses the label.
+Server is deleted, a SanitizationEvidence `owed-<system>-<Server UID>` without a phase is created, with the policy and
+the known drives, labelled with what identifies the system (`system_of`). A new Server finds it by that label and begins
+with the cleanup; the result of that cleanup closes the record: it gets a phase and a signature, and loses the label.
 
 A drive may be moved to another machine before its erasure. So open records are indexed by the identity of their drives
 too (`drive_index`); when another server has erased one of them, `settle` records it; the last one closes the record.
@@ -31,13 +31,23 @@ from metal.kube.client.errors import AlreadyExists
 from metal.kube.client.protocol import Client
 from metal.kube.meta.permissions import Permission, follows
 from metal.machine import drive_identity, tenancy
+from metal.machine.identity import Identity, lease_name
 from metal.machine.report import drives_in
+from metal.machine.uuids import spellings
 
 LABEL = "owed-by"
-"""Label (under the API group) of such a record until it is closed: the system's UUID."""
+"""Label (under the API group) of such a record until it is closed: `system_of`."""
 BY_DRIVE = "drive"
 """Index of open records, and of Servers, by the identity of their drives."""
 _ERASED = (Policy.CLEAR, Policy.PURGE)
+
+
+def system_of(identity: Identity, server: str) -> str:
+    """What identifies a machine, as a label: its UUID, else a digest of its serial number or declared identifier.
+
+    A UUID that many machines have identifies none. Where nothing identifies the machine, the Server's name is taken.
+    """
+    return identity.uuid or lease_name(identity.key or f"name:{server}").removeprefix("system-")
 
 
 async def create(client: Client, kinds: Kinds, server: Server, system: str, policy: str) -> SanitizationEvidence:
@@ -47,8 +57,8 @@ async def create(client: Client, kinds: Kinds, server: Server, system: str, poli
     """
     name = f"owed-{system}-{server.metadata.uid}"
     spec = {
-        "serverRef": {"name": server.metadata.name}, "systemUUID": system, "claimUID": tenancy.of(server).uid,
-        "policy": policy,
+        "serverRef": {"name": server.metadata.name}, "systemUUID": min(spellings(server.uuid)),
+        "claimUID": tenancy.of(server).uid, "policy": policy,
     }  # fmt: skip
     meta = {"name": name, "labels": {kinds.key(LABEL): system, kinds.key(MACHINE): machine(system)}}
     try:

@@ -1,9 +1,9 @@
 """Decides whether a server's drives are erased: compares the final report with the drives that the server has.
 
-Every drive that was present at discovery must be in the report, erased to the policy, and read back without a
-difference; everything else is owed, one sentence a drive. A drive that no system sees counts as erased when a RAID
-volume that covers it was overwritten (`volumes`). A drive that is new since discovery must be erased as well, and is
-a remark. Nothing owed means that the server may be given to another tenant.
+Every drive that discovery found, or the BMC lists before the erasure, must be in the report, erased to the policy, and
+read back without a difference; everything else is owed, one sentence a drive. A drive that no system
+sees counts as erased when a RAID volume that covers it was overwritten (`volumes`). A drive that only the report shows
+must be erased as well, and is a remark. Nothing owed means that the server may be given to another tenant.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from metal.evidence.drives import as_known, describe, identity
 from metal.evidence.volumes import VolumeErasure, erased_with_volume, unlisted
 
 _STRENGTH = {"": 0, "Clear": 1, "Purge": 2}
-_MISSING = "was present at discovery and is missing"
+_MISSING = "was in the server and is missing"
 
 
 @dataclass(frozen=True)

@@ -28,24 +28,27 @@ _TOO_LARGE = (
 class Connection(RequestHandler):
     """The protocol of one accepted connection."""
 
-    __slots__ = ("_entry", "_head", "_limits", "_payload", "_table")
+    __slots__ = ("_connected", "_entry", "_head", "_limits", "_payload", "_table")
 
     def __init__(
-        self, manager: web.Server, entry: Entry, table: Table, limits: ConnectionLimits, **options: Any
-    ) -> None:
+        self, manager: web.Server, entry: Entry, table: Table, limits: ConnectionLimits, connected: set[Entry],
+        **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(manager, **options)
-        self._entry, self._table, self._limits = entry, table, limits
+        self._entry, self._table, self._limits, self._connected = entry, table, limits, connected
         self._head = 0
         self._payload: StreamReader | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open; with TLS, after the handshake."""
+        self._connected.add(self._entry)
         self._entry.close = cast("asyncio.Transport", transport).abort
         self._entry.enter(Phase.NEW, self._loop.time())
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection ended."""
+        self._connected.discard(self._entry)
         self._table.remove(self._entry)
         super().connection_lost(exc)
 

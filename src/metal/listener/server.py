@@ -31,6 +31,8 @@ _BATCH = 64
 """Connections accepted before other work gets its turn."""
 _PAUSE = 0.2
 """Seconds without accepting after the process ran out of descriptors or memory."""
+_TURNS = 20
+"""Turns of the loop in which an aborted transport ends; with TLS it needs three."""
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RESET = struct.pack("ii", 1, 0)
 
@@ -45,10 +47,13 @@ class RunningServer:
         return f"<RunningServer {self.port} {self._acceptor.table!r}>"
 
     async def aclose(self) -> None:
-        """Stop listening; requests in progress are cancelled after the runner's shutdown_timeout."""
+        """Stop listening; requests in progress are cancelled after the runner's shutdown_timeout.
+
+        Every transport has ended when this returns.
+        """
         await self._acceptor.stop()
         await self._runner.cleanup()
-        self._acceptor.table.close_all()
+        await self._acceptor.abort()
 
 
 async def listen(
@@ -68,9 +73,11 @@ async def listen(
     loop = asyncio.get_running_loop()
     table = Table(limits, cap_by_descriptors(limits.connections), Report(name, loop.time, metrics), loop.time)
     options = {"loop": loop, "access_log": None, "lingering_time": 2.0, "keepalive_timeout": 2 * limits.idle_seconds}
+    connected: set[Entry] = set()
     acceptor = _Acceptor(
-        listening, table, limits, tls, lambda entry: Connection(server, entry, table, limits, **options)
-    )
+        listening, table, limits, tls, connected,
+        lambda entry: Connection(server, entry, table, limits, connected, **options),
+    )  # fmt: skip
     acceptor.start()
     return RunningServer(runner, acceptor, int(listening.getsockname()[1]))
 
@@ -91,9 +98,10 @@ class _Acceptor:
 
     def __init__(
         self, listening: socket.socket, table: Table, limits: ConnectionLimits, tls: ssl.SSLContext | None,
-        protocol: Callable[[Entry], Connection],
+        connected: set[Entry], protocol: Callable[[Entry], Connection],
     ) -> None:  # fmt: skip
-        self._socket, self.table, self._limits, self._tls, self._protocol = listening, table, limits, tls, protocol
+        self._socket, self.table, self._limits, self._tls = listening, table, limits, tls
+        self._connected, self._protocol = connected, protocol
         self._loop = asyncio.get_running_loop()
         self._opening: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -119,6 +127,16 @@ class _Acceptor:
         self.table.close_waiting()
         if self._opening:
             await asyncio.wait(self._opening)
+
+    async def abort(self) -> None:
+        """End every connection."""
+        for entry in list(self._connected):
+            self.table.remove(entry)
+            entry.close()
+        for _ in range(_TURNS):
+            if not self._connected:
+                return
+            await asyncio.sleep(0)
 
     def _later(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         self._timers[name] = self._loop.call_later(seconds, call)

@@ -131,14 +131,7 @@ class Table:
 
     def close_waiting(self) -> None:
         """Close every connection on which no request is being answered."""
-        self._close([entry for entry in self._entries() if entry.phase is not Phase.BUSY])
-
-    def close_all(self) -> None:
-        """Close every connection."""
-        self._close(list(self._entries()))
-
-    def _close(self, entries: list[Entry]) -> None:
-        for entry in entries:
+        for entry in [entry for entry in self._entries() if entry.phase is not Phase.BUSY]:
             self.remove(entry)
             entry.close()
 

@@ -6,24 +6,21 @@ firmware or of an emulator, a single repeated character, or a name that the kern
 
 Serial numbers are unique only within a manufacturer, world-wide names only where the manufacturer set one. So two
 drives are `same` when their serial numbers agree and their models can be one model, or when their world-wide names
-agree and their serial numbers do not contradict. `keys` are what an index holds: two drives that are `same` share at
-least one key, and sharing one is not sufficient.
+agree and their serial numbers do not contradict: one may be shortened, or have the bytes of each 16-bit word exchanged,
+as some controllers report the serial number of an ATA drive. Without a world-wide name such serial numbers are two
+drives, because serial numbers that differ in that way exist. `keys` are what an index holds: two drives that are
+`same` share at least one key, and sharing one is not sufficient.
+
+`non_unique` is a list of a site (option `identity.nonUniqueDrives`): the serial numbers and models of drives whose
+serial number is not unique. Only the world-wide name identifies such a drive in another server.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Protocol
 
-_PLACEHOLDERS = frozenset(
-    (
-        "unknown", "none", "null", "notavailable", "notapplicable", "notspecified", "notpresent", "empty", "default",
-        "defaultstring", "serial", "serialnumber", "systemserialnumber", "tobefilledbyo.e.m.", "tobefilledbyoem",
-        "drive", "disk", "0123456789", "1234567890", "123456789", "12345678", "0123456789abcdef",
-    )
-)  # fmt: skip
-"""Serial numbers that firmware reports for any drive, as `serial` compares them."""
-_EMULATED = re.compile(r"qm0000\d|drive-[a-z]+\d(-\d)*|vb0{8}-0{8}")
-"""Serial numbers that emulators give the first drives of every machine."""
+from metal.machine.placeholders import is_placeholder, plain
+
 _PREFIX = re.compile(r"^(wwn-|nvme-|scsi-3(?=[0-9a-f]{16}))?((naa|eui|nguid|uuid|wwn)[.:-]?)?(0x)?")
 _SEPARATORS = re.compile(r"[\s:._-]")
 _WORLD_WIDE = re.compile(r"[0-9a-f]{16}([0-9a-f]{16})?")
@@ -56,10 +53,8 @@ class Drive(Protocol):
 
 def serial(text: str) -> str:
     """The serial number without blanks, in lower case; empty if it identifies nothing."""
-    plain = "".join(text.split()).casefold()
-    if len(plain) < _SHORTEST or len(set(plain)) < 2 or plain in _PLACEHOLDERS or _EMULATED.fullmatch(plain):
-        return ""
-    return plain
+    found = "".join(text.split()).casefold()
+    return "" if len(found) < _SHORTEST or is_placeholder(found) else found
 
 
 def wwn(text: str) -> str:
@@ -68,27 +63,48 @@ def wwn(text: str) -> str:
     The kernel names a drive without one after its model and serial number (`t10.`, `nvme.`), which is no identity of
     its own.
     """
-    plain = _SEPARATORS.sub("", _PREFIX.sub("", text.strip().casefold(), count=1))
-    return plain if _WORLD_WIDE.fullmatch(plain) and len(set(plain)) > 2 else ""
+    digits = _SEPARATORS.sub("", _PREFIX.sub("", text.strip().casefold(), count=1))
+    return digits if _WORLD_WIDE.fullmatch(digits) and len(set(digits)) > 2 else ""
 
 
-def keys(drive: Drive) -> tuple[str, ...]:
+def keys(drive: Drive, non_unique: Container[str] = ()) -> tuple[str, ...]:
     """What the drive is indexed by; empty for a drive that nothing identifies."""
-    by_serial, by_wwn = serial(drive.serial_number), wwn(drive.wwn)
+    by_serial = "" if is_non_unique(drive, non_unique) else serial(drive.serial_number)
+    by_wwn = wwn(drive.wwn)
     return tuple(key for key in (by_serial and f"serial:{by_serial}", by_wwn and f"wwn:{by_wwn}") if key)
 
 
 def same(one: Drive, other: Drive) -> bool:
     """True when both are reports of one drive. Drives that nothing identifies are never the same."""
     serials = serial(one.serial_number), serial(other.serial_number)
-    names = wwn(one.wwn), wwn(other.wwn)
-    named_alike = all(names) and names[0] == names[1]
+    named_alike = are_named_alike(one, other)
     if not all(serials):
         return named_alike
     if serials[0] == serials[1]:
         return named_alike or _may_be_one_model(one.model, other.model)
-    shorter, longer = sorted(serials, key=len)
-    return named_alike and len(shorter) >= _SHORTENED and longer.startswith(shorter)
+    return named_alike and (_is_shortened(*serials) or _is_swapped(one.serial_number, other.serial_number))
+
+
+def is_non_unique(drive: Drive, listed: Container[str]) -> bool:
+    """True when serial number or model is in this list of a site, in the form of `placeholders.plain`."""
+    return plain(drive.serial_number) in listed or plain(drive.model) in listed
+
+
+def are_named_alike(one: Drive, other: Drive) -> bool:
+    """True when the world-wide names agree, so that no serial number is needed."""
+    return bool(wwn(one.wwn)) and wwn(one.wwn) == wwn(other.wwn)
+
+
+def _is_shortened(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    return len(shorter) >= _SHORTENED and longer.startswith(shorter)
+
+
+def _is_swapped(one: str, other: str) -> bool:
+    """True when one is the other with the bytes of each 16-bit word exchanged, as ATA transfers them."""
+    padded = one.strip() + " " * (len(one.strip()) % 2)
+    exchanged = "".join(padded[place + 1] + padded[place] for place in range(0, len(padded), 2))
+    return serial(exchanged) == serial(other)
 
 
 def find(drive: Drive, among: Iterable[Drive]) -> Drive | None:

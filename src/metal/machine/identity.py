@@ -7,8 +7,9 @@ A machine is identified by what its BMC shows of it. `identity_of` makes typed k
   identify no machine and give no key;
 - manufacturer and serial number of the system. Placeholders such as "To be filled by O.E.M." give no key;
 - an identifier that an administrator gave (annotation `machine-id`), for machines that have neither;
-- serial numbers of drives, and the MAC addresses that the BMC shows, as far as they are globally unique. Parts move
-  between machines, so they never make two machines one; they only raise the question whether a mainboard was replaced.
+- serial numbers and WWNs of drives (`drive_identity`), and the MAC addresses that the BMC shows, as far as they are
+  globally unique. Parts move between machines, so they never make two machines one; they only raise the question
+  whether a mainboard was replaced.
 
 `compare` judges two identities: SAME, DIFFERENT or AMBIGUOUS, each with the reason.
 
@@ -41,6 +42,8 @@ from metal.api.sanitization import KnownDrive
 from metal.api.server import Server, ServerStatus, State
 from metal.api.storage import Storage
 from metal.kube.meta.conditions import find
+from metal.machine import drive_identity
+from metal.machine.placeholders import is_placeholder, plain
 from metal.machine.uuids import spellings
 
 _SHARED_UUIDS = frozenset(
@@ -60,23 +63,11 @@ _SHARED_UUIDS = frozenset(
 )
 """UUIDs of whole series of boards, beside those of which all bytes are equal. Each stands for both byte orders."""
 
-_NO_SERIALS = frozenset(
-    (
-        "tobefilledbyoem", "tobefilledbyomf", "defaultstring", "systemserialnumber", "chassisserialnumber",
-        "baseboardserialnumber", "serialnumber", "serial", "notspecified", "notapplicable", "notavailable", "notset",
-        "notpresent", "noserial", "unspecified", "unknown", "undefined", "none", "null", "nil", "na", "oem", "invalid",
-        "empty", "default", "filledbyoem", "sysserialnumber", "0123456789", "123456789", "1234567890", "012345678",
-        "01234567890", "12345678", "1234567", "0123456789abcdef", "123456789012", "xxxxxxxxxx",
-    )
-)  # fmt: skip
-"""Serial numbers that no machine has, in lower case, letters and digits only."""
-
 _COMPANIES = {"hewlettpackardenterprise": "hpe", "hewlettpackard": "hpe", "hp": "hpe", "emc": "dell"}
 """Other names of manufacturers, in lower case without the words of `_LEGAL`."""
 _LEGAL = re.compile(
     r"[\s,.]+(inc|incorporated|corp|corporation|co|ltd|limited|gmbh|ag|llc|company|computer)\b\.?", re.I
 )
-_REST = re.compile(r"[^a-z0-9]+")
 _NOT_WATCHED = (State.PARKED, State.MAINTENANCE)
 """States in which the BMC is not read regularly, so that the conditions do not tell what it shows."""
 
@@ -109,20 +100,19 @@ def is_shared(text: str) -> bool:
 @lru_cache(maxsize=1 << 16)
 def serial_key(serial: str) -> str:
     """A serial number in lower case, letters and digits only; empty for a placeholder."""
-    plain = _REST.sub("", serial.casefold())
-    return "" if len(set(plain)) < 2 or plain in _NO_SERIALS else plain
+    return "" if is_placeholder(serial) else plain(serial)
 
 
 @lru_cache(maxsize=1 << 12)
 def _manufacturer(name: str) -> str:
-    plain = _REST.sub("", _LEGAL.sub("", f" {name.casefold()}"))
-    return _COMPANIES.get(plain, "" if plain in _NO_SERIALS else plain)
+    short = plain(_LEGAL.sub("", f" {name.casefold()}"))
+    return _COMPANIES.get(short, "" if is_placeholder(short) else short)
 
 
 def system_serial(manufacturer: str, serial: str) -> str:
     """The key of manufacturer and serial number of a system; empty for a placeholder."""
-    plain = serial_key(serial)
-    return f"{_manufacturer(manufacturer)}/{plain}" if plain else ""
+    key = serial_key(serial)
+    return f"{_manufacturer(manufacturer)}/{key}" if key else ""
 
 
 class Relation(StrEnum):
@@ -153,7 +143,7 @@ class Identity:
     declared: str = ""
     """Identifier that an administrator gave."""
     parts: frozenset[str] = field(default=frozenset())
-    """Serial numbers of drives (`drive:…`) and globally unique MAC addresses (`mac:…`)."""
+    """Keys of drives (`drive-serial:…`, `drive-wwn:…`) and globally unique MAC addresses (`mac:…`)."""
     shown: bool = False
     """True when the BMC shows this machine, as far as the last pass knows."""
 
@@ -174,14 +164,16 @@ class Identity:
         return (*filter(None, (*systems, declared)), *sorted(self.parts))
 
 
-def identity_of(server: Server, kinds: Kinds, status: ServerStatus | None = None) -> Identity:
-    """The identity of a Server's machine; `status` is a pending one."""
+def identity_of(
+    server: Server, kinds: Kinds, status: ServerStatus | None = None, non_unique: frozenset[str] = frozenset()
+) -> Identity:
+    """The identity of a Server's machine; `status` is a pending one, `non_unique` see `drive_identity`."""
     status = server.status if status is None else status
     return Identity(
         uuid=canonical_uuid(server.uuid),
         serial=system_serial(status.manufacturer, status.serial_number),
         declared=server.metadata.annotations.get(kinds.key(MACHINE_ID), "").strip(),
-        parts=_parts(status.storages, status.drives, status.network_interfaces),
+        parts=_parts(status.storages, status.drives, status.network_interfaces, non_unique),
         shown=_is_shown(status),
     )
 
@@ -237,14 +229,17 @@ def lease_name(key: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _parts(
-    storages: tuple[Storage, ...], known: tuple[KnownDrive, ...], interfaces: tuple[NetworkInterface, ...]
+    storages: tuple[Storage, ...],
+    known: tuple[KnownDrive, ...],
+    interfaces: tuple[NetworkInterface, ...],
+    non_unique: frozenset[str],
 ) -> frozenset[str]:
     """Cached, because indexes ask for every version of a Server, and its parts seldom change."""
-    serials = [drive.serial_number for storage in storages for drive in storage.drives]
-    serials += [drive.serial_number for drive in known]
+    drives: list[drive_identity.Drive] = [drive for storage in storages for drive in storage.drives]
+    drives += known
     macs = (nic.mac_address.lower() for nic in interfaces if nic.source == MACSource.OUT_OF_BAND)
-    drives = (f"drive:{key}" for serial in serials if (key := serial_key(serial)))
-    return frozenset((*drives, *(f"mac:{mac}" for mac in macs if _is_global(mac))))
+    keys = (f"drive-{key}" for drive in drives for key in drive_identity.keys(drive, non_unique))
+    return frozenset((*keys, *(f"mac:{mac}" for mac in macs if _is_global(mac))))
 
 
 def _is_global(mac: str) -> bool:

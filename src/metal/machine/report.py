@@ -1,7 +1,7 @@
 """Converts a report of metalprobe, which is untrusted, to fields of a Server. No function raises on its content."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_interface
 from typing import Any
 
@@ -70,11 +70,19 @@ def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tu
         )
         for name, (size, entry) in _disks(report).items()
     )
-    listed = {same_serial(drive.serial_number) for drive in seen}
-    hidden = (
-        d for d in reported if d.serial_number and d.state != "Absent" and same_serial(d.serial_number) not in listed
-    )
-    return (*seen, *(_listed(d) for d in hidden if drive_identity.find(d, seen) is None))
+    hidden = (_listed(d) for d in reported if d.serial_number and d.state != "Absent")
+    return with_listed(seen, hidden)
+
+
+def with_listed(known: tuple[KnownDrive, ...], listed: Iterable[KnownDrive]) -> tuple[KnownDrive, ...]:
+    """The known drives of a server, and those of a BMC's list that are none of them.
+
+    A known drive that is not listed stays: some BMCs list no drive while the machine is off. A BMC may spell a serial
+    number otherwise; within one server a placeholder is a serial number as any other.
+    """
+    serials = {same_serial(drive.serial_number) for drive in known}
+    new = (one for one in listed if same_serial(one.serial_number) not in serials)
+    return (*known, *(one for one in new if drive_identity.find(one, known) is None))
 
 
 def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:

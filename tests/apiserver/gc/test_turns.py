@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from metal.apiserver.gc.collector import BATCH
-from metal.apiserver.machinery.records import ResourceKey
-from metal.apiserver.storage.index import STEP
+from metal.apiserver.machinery.records import Event, Record, ResourceKey
+from metal.apiserver.storage import backup
+from metal.apiserver.storage.index import STEP, Index
+from metal.apiserver.storage.sqlite import SqliteJournal
 from tests.apiserver.widgets import Api, Obj, crd, running, widget
 
 pytestmark = pytest.mark.looptime
@@ -69,3 +72,28 @@ async def test_a_changed_crd_gives_its_objects_their_defaults_in_steps() -> None
         changing = asyncio.ensure_future(api.backend.install_crds([coloured(crd())]))
         assert 0 < await largest_step(red, changing.done) <= STEP
         assert red() == MANY
+
+
+async def test_a_restore_changes_objects_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bounded number of objects enters the index, and is shown to listeners, in one turn of the loop."""
+    put, entered = Index.put, list[Record]()
+    shown: list[Event] = []
+
+    def counting(index: Index, record: Record) -> None:
+        entered.append(record)
+        put(index, record)
+
+    async with running(SqliteJournal(tmp_path / "api.db")) as api:
+        await filled(api, "many")
+        store = api.backend.store
+        backup.save(tmp_path / "copy", store.version, list(store.records()))
+        loaded = backup.load(tmp_path / "copy")
+        for record in store.collection(WIDGETS):
+            await store.remove(record.key)
+        monkeypatch.setattr(Index, "put", counting)
+        store.listen(shown.append)
+        restoring = asyncio.ensure_future(backup.Restoration(store, loaded).run())
+        entering = asyncio.ensure_future(largest_step(lambda: len(entered), restoring.done))
+        assert 0 < await largest_step(lambda: len(shown), restoring.done) <= STEP
+        assert 0 < await entering <= STEP
+        assert (await restoring).written == len(entered) == MANY

@@ -18,7 +18,7 @@ from metal.boot.errors import ImageError
 from metal.boot.images import Image
 from metal.controllers.bootconfig.watches import setup_boot_configs
 from metal.controllers.shared.scope import Context
-from metal.kube.client.errors import NotFound
+from metal.kube.client.errors import Forbidden, NotFound
 from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
@@ -442,3 +442,44 @@ async def test_a_new_leader_with_an_empty_cache_takes_no_readiness_back(silent: 
     assert before.status.state == "Ready"
     assert (await site.config()).metadata.resource_version == before.metadata.resource_version
     assert (await site.child()).status.state == "Ready"
+
+
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "A request that the API refuses is reported in the condition Reconciled, beside what the pass found.",
+)
+async def test_a_refused_ipxe_boot_config_is_reported(site: Site) -> None:
+    """Image and Ignition are reported, the state is Pending, and both go on when the API accepts the request."""
+    site.api.faults.before = _refuse_apply
+    await site.server()
+    await site.secret()
+    await site.configure()
+    config = await site.config()
+    said = await site.condition("Reconciled")
+    assert (config.status.state, config.status.observed_generation) == ("Pending", 0)
+    assert (said[:2], "exceeded quota" in said[2]) == (("False", "Forbidden"), True)
+    assert (await site.condition("ImageValidation"))[:2] == ("True", "Resolved")
+    site.api.faults.before = lambda verb, plural, name: 0.0
+    await asyncio.sleep(60)
+    config = await site.config()
+    assert (config.status.state, config.status.observed_generation, config.status.waiting_for) == ("Ready", 1, "")
+    assert (await site.condition("Reconciled"))[0] == "True"
+
+
+async def test_a_refusal_takes_no_readiness_back(site: Site) -> None:
+    """The addresses of a Ready machine change and cannot be written: Ready as before, with Reconciled=False."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    assert (await site.config()).status.state == "Ready"
+    site.api.faults.before = _refuse_apply
+    await site.api.patch_status(site.kinds.server, "s1", {"status": {"networkInterfaces": []}})
+    config = await site.config()
+    assert (config.status.state, config.status.waiting_for) == ("Ready", "")
+    assert (await site.condition("Reconciled"))[0] == "False"
+
+
+def _refuse_apply(verb: str, plural: str, name: str) -> float:
+    if verb in {"create", "patch"} and plural == "ipxebootconfigs":
+        raise Forbidden("exceeded quota: ipxebootconfigs=1")
+    return 0.0

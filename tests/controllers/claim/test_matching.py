@@ -39,6 +39,7 @@ def choose(claim: ServerClaim, servers: Iterable[Server]) -> Choice:
 
 
 K = Taint(key="k", value="v")
+LEFT = "metal.example.org/data-not-erased"
 X1 = LabelSelector(match_labels={"x": "1"})
 
 
@@ -60,12 +61,18 @@ X1 = LabelSelector(match_labels={"x": "1"})
         ([Taint(key="k", effect="Evict")], [], False),
         ([Taint(key="k", effect="")], [], True),
         ([K, Taint(key="b")], [Toleration(key="k", operator="Exists")], True),
+        ([Taint(key=LEFT, value="default")], [Toleration(key=LEFT, operator="Exists")], False),
+        ([Taint(key=LEFT, value="default")], [Toleration(key=LEFT, value="default")], False),
+        ([Taint(key=LEFT, value="default")], [], True),
+        ([Taint(key=LEFT, value="team-b")], [Toleration(key=LEFT, operator="Exists")], True),
+        ([Taint(key=LEFT, value="team-b")], [Toleration(key=LEFT, value="team-b")], True),
+        ([Taint(key=LEFT)], [Toleration(key=LEFT, operator="Exists")], True),
         ([K, Taint(key="b")], [Toleration(key="k", operator="Exists"), Toleration(key="b", operator="Exists")], False),
     ],
 )
 def test_taints_block_unless_tolerated(taints: list[Taint], tolerations: list[Toleration], blocked: bool) -> None:
     """NoBind taints keep a claim away unless one of its tolerations covers each."""
-    assert bool(blocking_taints(taints, tolerations)) is blocked
+    assert bool(blocking_taints(taints, _claim(tolerations=tuple(tolerations)))) is blocked
 
 
 @pytest.mark.behaviour(

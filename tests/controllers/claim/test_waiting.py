@@ -2,15 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from metal.api.claim import ServerClaim, ServerClaimSpec
-from metal.api.common import LocalRef
+from metal.api.common import LocalRef, Taint, Toleration
 from metal.api.meta import ObjectMeta
-from metal.api.server import Server, ServerStatus
+from metal.api.server import Server, ServerSpec, ServerStatus
 from metal.controllers.claim.waiting import WaitingClaims
-from metal.kube.meta.objects import key_of
+from metal.kube.meta.objects import Key, key_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EVENTS = st.tuples(st.sampled_from(["create", "again", "delete", "offer", "withdraw", "take"]), st.integers(0, 3))
@@ -71,3 +72,16 @@ def test_a_claim_that_is_listed_again_has_one_place() -> None:
     waiting.update(None, claim(1))
     waiting.update(claim(1), None)
     assert waiting.offer(server(1)) is None
+
+
+def test_the_namespace_decides_where_a_claim_tolerates_data_that_was_not_erased() -> None:
+    """Claims of two namespaces with the same tolerations need different servers, and are not one group."""
+    left = "metal.ironcore.dev/data-not-erased"
+    waiting = WaitingClaims(lambda one: True)
+    spec = ServerClaimSpec(tolerations=(Toleration(key=left, operator="Exists"),))
+    for number, namespace in enumerate(("team-a", "team-b")):
+        meta = ObjectMeta(name="c", namespace=namespace, uid=namespace, creation_timestamp=START)
+        waiting.update(None, ServerClaim(metadata=meta, spec=spec))
+        assert len(waiting) == number + 1
+    tainted = msgspec.structs.replace(server(1), spec=ServerSpec(taints=(Taint(key=left, value="team-b"),)))
+    assert waiting.offer(tainted) == Key("c", "team-b")

@@ -6,12 +6,13 @@ from typing import Any
 
 from metal.api.server import Server
 from metal.kube.client.errors import AlreadyExists, NotFound
+from tests.controllers.fakebmc import UUID
 from tests.controllers.world import KINDS, World
 
 
-async def claimed_and_booted(w: World, **claim: Any) -> Server:
+async def claimed_and_booted(w: World, *, uuid: str = UUID, **claim: Any) -> Server:
     """A server whose claim c1 has booted and is at rest."""
-    await w.add_server()
+    await w.add_server(uuid=uuid)
     await w.discover()
     await w.add_claim(**claim)
     await w.boot_claim()

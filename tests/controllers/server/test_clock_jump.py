@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from metal.api.boot_window import BootWindow
 from metal.api.common import ObjectRef
 from metal.api.server import ServerStatus, Wait
-from metal.controllers.server.clock_jump import TOLERANCE, corrected
+from metal.controllers.server.clock_jump import corrected
+from metal.controllers.shared.clock_jump import TOLERANCE
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -39,6 +39,8 @@ class Frozen:
     def by_index(self, _name: str, _value: str) -> list[Server]:
         return [self.server]
 
+    def add_handler(self, _handler: object) -> None: ...
+
 
 def _old_leader(w: World, server: Server) -> ServerReconciler:
     """Another process whose view of the server is this one; of everything else it knows as much as the leader."""

@@ -9,6 +9,7 @@ from metal.api.meta import Condition
 from metal.bmc.errors import BMCServerError
 from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, ServerError
 from metal.kube.meta.conditions import find
+from metal.kube.meta.objects import Key
 from tests.controllers.maintenance.test_queue import until
 from tests.controllers.rack import rack
 from tests.controllers.server.steps import maintain
@@ -17,6 +18,13 @@ from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
 QUOTA = Forbidden('secrets "s1" is forbidden: exceeded quota: secrets=10')
+
+RULE = {
+    "conditions": [{"type": "NetworkReady", "requiredStatus": "True"}],
+    "enforcementMode": "Continuous",
+    "taint": {"key": "example.com/network", "effect": "NoBind"},
+    "serverSelector": {"matchLabels": {"rack": "9"}},
+}
 
 
 def _refuse(what: str, error: ApiError) -> Callable[[str, str], Awaitable[None]]:
@@ -192,3 +200,76 @@ async def test_a_maintenance_says_what_the_api_refused() -> None:
         await until(w, "InMaintenance", "InMaintenance")
     assert failing is not None
     assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
+
+
+async def test_a_maintenance_that_is_being_deleted_says_what_the_api_refused() -> None:
+    """The server cannot be released: the maintenance shows the API's words until it can."""
+    async with world() as w:
+        await w.add_server()
+        await w.discover()
+        await maintain(w)
+        await until(w, "InMaintenance", "InMaintenance")
+        w.tap.trap = _refuse("patch Server s1", QUOTA)
+        await maintain(w, on=False)
+        await asyncio.sleep(30)
+        failing = _reconciled((await w.client.get(KINDS.maintenance, "m1", "default")).status.conditions)
+        w.tap.trap = None
+        await w.until("Available", within=120)
+    assert failing is not None
+    assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
+
+
+async def test_a_bmc_secret_says_what_the_api_refused() -> None:
+    """stringData cannot be moved: the BMCSecret shows the API's words beside the state of its credentials."""
+    async with rack(started=False) as r:
+        r.client = tap = Tap(r.client)
+        tap.trap = _refuse("patch BMCSecret", QUOTA)
+        await r.start()
+        await r.user.create(KINDS.bmc_secret, {"metadata": {"name": "s"}, "stringData": {"username": "root"}})
+        await asyncio.sleep(30)
+        secret = await r.secret("s")
+        tap.trap = None
+        await asyncio.sleep(70)
+        after = await r.secret("s")
+    assert secret.status is not None
+    assert after.status is not None
+    said, ended = _reconciled(secret.status.conditions), _reconciled(after.status.conditions)
+    assert said is not None
+    assert (said.status, "exceeded quota" in said.message) == ("False", True)
+    assert "has no password" in secret.status.waiting_for
+    assert ended is not None
+    assert (ended.status, after.string_data) == ("True", {})
+
+
+async def test_a_readiness_rule_says_what_the_api_refused() -> None:
+    """Its finalizer cannot be written: the rule shows the API's words."""
+    async with world() as w:
+        w.tap.trap = _refuse("patch ServerReadinessRule", QUOTA)
+        await w.client.create(KINDS.readiness_rule, {"metadata": {"name": "network"}, "spec": RULE})
+        await asyncio.sleep(30)
+        failing = _reconciled((await w.client.get(KINDS.readiness_rule, "network")).status.conditions)
+        w.tap.trap = None
+        await asyncio.sleep(70)
+        after = _reconciled((await w.client.get(KINDS.readiness_rule, "network")).status.conditions)
+    assert failing is not None
+    assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
+    assert after is not None
+    assert after.status == "True"
+
+
+async def test_nothing_is_remembered_of_an_object_that_was_deleted() -> None:
+    """The failures of a claim and the own writes of a readiness rule are dropped with the objects."""
+    async with world() as w:
+        await w.client.create(KINDS.readiness_rule, {"metadata": {"name": "network"}, "spec": RULE})
+        await w.add_server()
+        await w.discover()
+        w.tap.trap = _refuse("apply ServerBootConfiguration", ServerError("etcd is full"))
+        await w.add_claim()
+        await asyncio.sleep(5)
+        before = list(w.context.failing), repr(w.context.own_writes(KINDS.readiness_rule))
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.client.delete(KINDS.readiness_rule, "network")
+        await asyncio.sleep(60)
+        after = list(w.context.failing), repr(w.context.own_writes(KINDS.readiness_rule))
+    assert before == ([("ServerClaim", Key("c1", "default"))], "<OwnWrites objects=1>")
+    assert after == ([], "<OwnWrites objects=0>")

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from metal.api.bmc import BMC
-from tests.controllers.rack import KINDS, Rack, rack, ready, soon
+from tests.controllers.rack import KINDS, Rack, condition, rack, ready, soon
 
 pytestmark = pytest.mark.looptime
 BOUND = KINDS.key("bound-to")
+DECIDED = 660.0
+"""After so many seconds a new object is not bound to a BMCSecret any more."""
 
 
 async def refer(r: Rack, name: str, number: int, secret: str, **spec: Any) -> None:
@@ -62,6 +64,67 @@ async def test_the_rogue_object_may_wait_for_the_secret() -> None:
         annotations = (await r.secret("b1")).metadata.annotations
     assert rogue.calls == []
     assert BOUND not in annotations
+
+
+@pytest.mark.behaviour(
+    "BMCSecret",
+    "A BMCSecret without `allowedBMCs` is bound only to an object that was created within ten minutes of it.",
+)
+async def test_an_old_secret_is_not_bound_to_the_first_bmc_that_names_it() -> None:
+    """The right to create BMCs discloses no password of an unused BMCSecret; the condition has the command."""
+    async with rack() as r:
+        await r.add_secret("spare", "pw-factory")
+        await asyncio.sleep(DECIDED)
+        rogue = r.plug(9)
+        await refer(r, "rogue", 9, "spare")
+        refused = await until(r, "rogue", "SecretNotAllowed")
+        await asyncio.sleep(600)
+        annotations = (await r.secret("spare")).metadata.annotations
+        before = list(rogue.calls)
+        await r.user.patch(KINDS.bmc_secret, "spare", {"allowedBMCs": ["rogue"]})
+        await until(r, "rogue", "Connected")
+    assert (before, BOUND in annotations) == ([], False)
+    command = 'kubectl patch bmcsecrets spare --type merge -p \'{"allowedBMCs":["rogue"]}\''
+    assert command in refused.status.waiting_for
+    assert command in condition(refused).message
+
+
+async def test_a_secret_that_is_a_little_older_than_its_bmc_is_bound() -> None:
+    """Objects of one roll-out are created within minutes, and bound also if no manager ran then."""
+    async with rack(started=False) as r:
+        r.plug(1)
+        await r.add_secret("b1", "pw-factory")
+        await asyncio.sleep(300)
+        await refer(r, "b1", 1, "b1")
+        await asyncio.sleep(DECIDED)
+        await r.start()
+        await until(r, "b1", "Connected")
+
+
+async def test_an_old_bmc_that_is_connected_changes_to_no_old_secret() -> None:
+    """The right to patch BMCs discloses no password of an unused BMCSecret either."""
+    async with rack() as r:
+        rogue = r.plug(9)
+        await r.add_bmc(9)
+        await until(r, "b9", "Connected")
+        await r.add_secret("spare", "pw-spare")
+        await asyncio.sleep(DECIDED)
+        await r.user.patch(KINDS.bmc, "b9", {"spec": {"bmcSecretRef": {"name": "spare"}}})
+        await until(r, "b9", "SecretNotAllowed")
+        await asyncio.sleep(600)
+    assert rogue.offered == "pw-factory"
+
+
+async def test_a_bmc_that_was_connected_before_an_upgrade_keeps_a_secret_that_is_much_older() -> None:
+    """The earlier version bound nothing, and its BMCs go on."""
+    async with rack(started=False) as r:
+        r.plug(1)
+        await r.add_secret("b1", "pw-factory")
+        await asyncio.sleep(DECIDED)
+        await refer(r, "b1", 1, "b1")
+        await r.user.patch_status(KINDS.bmc, "b1", {"status": {"manufacturer": "Contoso", "state": "Enabled"}})
+        await r.start()
+        await until(r, "b1", "Connected")
 
 
 async def test_two_new_bmcs_with_one_secret_wait_for_a_decision() -> None:

@@ -78,6 +78,8 @@ class Administrator(Identities):
 
     async def _decide(self, server: Server) -> None:
         status, operation, waits = server.status, "", server.status.wait
+        if _is_former_tenant(server) and await self._release_all():
+            return
         if waits is not None and waits.for_ == "DriveOwed":
             operation = owed_drives.ACCEPT
         elif waits is not None and waits.for_ == "TakeoverGoAhead":
@@ -91,8 +93,6 @@ class Administrator(Identities):
             await self.world.client.patch(KINDS.server, server.metadata.name, body)
         elif status.state == "Released":
             await self.world.client.patch(KINDS.server, server.metadata.name, {"spec": {"serverClaimRef": None}})
-        elif (waits is not None and waits.for_ == "FormerTenant") or _is_former_tenant(server):
-            await self._release_all()
 
     async def _boot_again(self, claim: ServerClaim) -> None:
         """As its owner would: the machine of a claim has no system on its drive, so it is booted from the network."""
@@ -103,10 +103,12 @@ class Administrator(Identities):
                 spec = {"bootGeneration": claim.spec.boot_generation + 1}
                 await self.world.client.patch(KINDS.claim, claim.metadata.name, {"spec": spec}, "default")
 
-    async def _release_all(self) -> None:
-        """Whose machine it is cannot be decided here: all claims are given up."""
-        for claim in (await self.world.client.list(KINDS.claim)).items:
+    async def _release_all(self) -> bool:
+        """Whose machine it is cannot be decided here: all claims are given up. False when there are none."""
+        claims = (await self.world.client.list(KINDS.claim)).items
+        for claim in claims:
             await self.try_(self.world.client.delete(KINDS.claim, claim.metadata.name, claim.metadata.namespace))
+        return bool(claims)
 
 
 def _is_settled(server: Server, claim: ServerClaim) -> bool:
@@ -116,4 +118,5 @@ def _is_settled(server: Server, claim: ServerClaim) -> bool:
 
 
 def _is_former_tenant(server: Server) -> bool:
-    return server.status.failure is not None and server.status.failure.reason == "FormerTenant"
+    waits, failure = server.status.wait, server.status.failure
+    return "FormerTenant" in (waits.for_ if waits is not None else "", failure.reason if failure is not None else "")

@@ -1,11 +1,11 @@
-"""Searches text for a regular expression (RE2 syntax) in time that grows with the text, whatever the expression.
+"""Searches text for a regular expression (RE2 syntax) in time proportional to the length of the text.
 
-CEL's `find` and `findAll` need the match and not only whether there is one, which the engine of CEL can tell
-(`matches`, linear too). `re` of Python backtracks: a pattern such as `(a+)+$` takes twice as long for each character.
-Here a pattern is compiled to instructions (`pattern_syntax`) and run as Thompson and Pike do: all alternatives advance
-together, one character at a time, and each instruction is visited at most once for a character. The order of the
-alternatives is their priority, so the match is the one that a backtracking engine finds first. What one search may cost
-is limited.
+CEL's `find` and `findAll` return the matching text. The CEL engine only returns whether there is a match (`matches`, in
+linear time), and `re` of Python backtracks: with a pattern such as `(a+)+$` each further character doubles its time.
+Here a pattern is compiled to instructions (`pattern_syntax`), which are run as a Pike virtual machine: all alternatives
+are followed at the same time, one character after the other, and each instruction runs at most once for a character.
+Alternatives are tried in their order, so the match is the one that a backtracking engine finds first. The number of
+instructions of one search is limited.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from metal.apiserver.cel.pattern_syntax import Assert, Char, Jump, Match, Patter
 __all__ = ["STEPS", "PatternError", "SearchTooLong", "find", "find_all"]
 
 STEPS = 500_000
-"""Instructions of one call: some tenths of a second, during which no other request is served."""
+"""Most instructions of one call. They take some tenths of a second, during which no other request is served."""
 Instruction = Assert | Char | Jump | Match | Split
 
 

@@ -16,6 +16,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -118,7 +119,7 @@ class SqliteJournal:
                 batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
                 changes = [change for appended, _ in batch for change in appended]
                 try:
-                    await self._run(lambda changes=changes: self._commit(changes))  # type: ignore[misc]
+                    await self._run(partial(self._commit, changes))
                 except Exception as error:
                     # Later changes build on the lost ones, so they are lost with them.
                     batch, self._waiting = batch + self._waiting, []

@@ -38,7 +38,7 @@ from metal.controllers.bmc import (
 from metal.controllers.bmc.dns import ensure_record
 from metal.controllers.bmc.scope import Deps, Scope
 from metal.controllers.shared.bmc_events import received_recently
-from metal.controllers.shared.reconciled import reporting
+from metal.controllers.shared.reconciled import refusals, reporting
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
@@ -63,8 +63,9 @@ class BMCReconciler:
             self.deps.memos.pop(key, None)
             return Done()
         scope = Scope(self.deps, bmc)
-        if result := await finalize.finalize(scope):
-            return result
+        async with refusals(scope):
+            if result := await finalize.finalize(scope):
+                return result
         if scope.operation == IGNORE:
             return Done()
         async with reporting(scope):

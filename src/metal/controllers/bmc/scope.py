@@ -19,6 +19,8 @@ from metal.bmc.systems import SystemInfo
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.clock_jump import Moments, Record
+from metal.controllers.shared.condition_types import RESET
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.client.backoff import Backoff
@@ -82,6 +84,12 @@ class Deps:
 
 class Scope(StatusScope[BMC]):
     """One pass over one BMC."""
+
+    moments = Moments(
+        fields=("since",),
+        records={"restart": Record("at", "until"), "refused": Record("at")},
+        conditions=(RESET, "Ready"),
+    )
 
     def __init__(self, deps: Deps, bmc: BMC) -> None:
         super().__init__(deps.context, deps.context.kinds.bmc, deps.bmcs, bmc, BMCStatus())

@@ -7,6 +7,7 @@ from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION
 from metal.controllers.shared.bmc_endpoint import credentials
 from metal.controllers.shared.problem import Problem
+from metal.controllers.shared.reconciled import reporting
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Done, Result
@@ -29,10 +30,12 @@ class BMCSecretReconciler:
             return Done()
         kind = self.context.kinds.bmc_secret
         scope = StatusScope(self.context, kind, self.secrets, secret, BMCSecretStatus())
-        if secret.string_data and not secret.immutable:
-            await scope.patch(_move_string_data(secret))
-        self._report(scope)
-        await scope.commit()
+        async with reporting(scope):
+            try:
+                if secret.string_data and not secret.immutable:
+                    await scope.patch(_move_string_data(secret))
+            finally:
+                self._report(scope)
         return Done()
 
     @staticmethod

@@ -41,7 +41,7 @@ def status_of(
         state=state,
         since=old.since if old.state == state and old.since else now.replace(microsecond=0),
         waiting_for="; ".join(finding.message for finding in found if finding.state != READY),
-        observed_generation=config.metadata.generation,
+        observed_generation=old.observed_generation,
         conditions=conditions,
     )
 

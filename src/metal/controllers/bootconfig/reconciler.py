@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import msgspec
-
 from metal.api.claim import ServerBootConfiguration, ServerBootConfigurationStatus
 from metal.api.core import SECRET
 from metal.api.ipxe import IPXEBootConfig
@@ -35,12 +33,13 @@ from metal.controllers.bootconfig.findings import (
     with_condition,
 )
 from metal.controllers.bootconfig.image_lookup import Lookups
-from metal.controllers.bootconfig.scope import Deps, Memo
+from metal.controllers.bootconfig.scope import ConfigScope, Deps, Memo
 from metal.controllers.shared.metrics import transitions
+from metal.controllers.shared.reconciled import reporting
+from metal.controllers.shared.scope import StatusScope
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
-from metal.kube.meta import mergepatch
-from metal.kube.meta.objects import Key
+from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.ownership import is_controlled_by
 from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns, follows
 from metal.machineapi.bootserver.bootable import ignition_of, plan_of
@@ -67,21 +66,33 @@ class BootConfigurationReconciler:
         if config is None or config.metadata.deletion_timestamp is not None:
             self._forget(key)
             return Done()
-        findings = await self._findings(key, config)
-        await self._write(config, findings)
+        context = self.deps.context
+        empty = ServerBootConfigurationStatus()
+        scope = StatusScope(context, context.kinds.boot_config, self.deps.configs, config, empty)
+        findings = [_unfinished(config)]
+        async with reporting(scope):
+            try:
+                await self._find(key, config, findings)
+            finally:
+                self._report(scope, findings)
+            await self._report_child(config, scope.status)
+        self._record_event(config, scope.status, findings)
         pause = requeue_after(findings)
-        return Requeue(pause * self.deps.rng.uniform(0.8, 1.2)) if pause else Done()
+        return Requeue(context.jitter(pause)) if pause else Done()
 
-    async def _findings(self, key: Key, config: ServerBootConfiguration) -> list[Finding]:
-        server = self.deps.servers.get(Key(config.spec.server_ref.name))
+    async def _find(self, key: Key, config: ServerBootConfiguration, findings: list[Finding]) -> None:
+        """Add what is found, aspect by aspect; the first finding stands until all of them were added."""
+        name = config.spec.server_ref.name
+        server = self.deps.servers.get(Key(name))
         if server is None or not server.uuid:
-            name = config.spec.server_ref.name
-            return [Finding(PENDING, "ServerMissing", f"the Server {name} to exist, with a systemUUID")]
+            findings[:] = [Finding(PENDING, "ServerMissing", f"the Server {name} to exist, with a systemUUID")]
+            return
         image, plan = await self._image(key, config)
-        findings = [image, await self._ignition(key, config)]
-        if plan is not None and all(finding.state == READY for finding in findings):
+        findings.append(image)
+        findings.append(await self._ignition(key, config))
+        if plan is not None and all(finding.state == READY for finding in findings[1:]):
             findings.append(await self._apply(config, server, plan))
-        return findings
+        del findings[0]
 
     async def _image(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
         memo, now = self._memos.setdefault(key, Memo()), asyncio.get_running_loop().time()
@@ -129,8 +140,7 @@ class BootConfigurationReconciler:
         self, config: ServerBootConfiguration, pinned: Plan | None, finding: Finding
     ) -> tuple[Finding, Plan | None]:
         """The finding; or Ready as before, if this generation is: a machine may be booting the pinned image."""
-        current = config.status.observed_generation == config.metadata.generation
-        if pinned is None or config.status.state != READY or not current:
+        if pinned is None or not _is_ready(config):
             return finding, None
         return replace(_ready(pinned), recheck_after=finding.recheck_after), pinned
 
@@ -144,10 +154,10 @@ class BootConfigurationReconciler:
 
     def _pinned(self, key: Key, config: ServerBootConfiguration) -> Plan | None:
         found = self.deps.children.get(key)
-        if found is None or not ipxe_boot_config.pins(found, config, self.deps.kinds):
+        if found is None or not ipxe_boot_config.pins(found, config, self.deps.context.kinds):
             return None
         try:
-            return plan_of(found, self.deps.kinds)
+            return plan_of(found, self.deps.context.kinds)
         except ValueError:  # it was edited: resolve the image and apply it again
             return None
 
@@ -167,7 +177,7 @@ class BootConfigurationReconciler:
         if ref is None:
             return Finding(READY, "NoIgnition", "the boot configuration has no Ignition", _IGNITION)
         try:
-            secret = await self.deps.client.get(SECRET, ref.name, config.metadata.namespace)
+            secret = await self.deps.context.client.get(SECRET, ref.name, config.metadata.namespace)
             memo, version = (
                 self._memos.setdefault(key, Memo()),
                 (secret.metadata.uid, secret.metadata.resource_version),
@@ -185,14 +195,14 @@ class BootConfigurationReconciler:
         return Finding(READY, "Valid", f"the Ignition in Secret {ref.name} is valid", _IGNITION, settings.secret_poll)
 
     async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan) -> Finding:
-        deps = self.deps
-        wanted = ipxe_boot_config.desired(config, server, plan, deps.settings.base_url, deps.kinds)
+        deps, kinds = self.deps, self.deps.context.kinds
+        wanted = ipxe_boot_config.desired(config, server, plan, deps.settings.base_url, kinds)
         found = deps.children.get(Key(config.metadata.name, config.metadata.namespace))
         if ipxe_boot_config.differs(found, config, wanted):
             if found is None:
                 await self._require_owner(config)
-            manager = f"{deps.kinds.boot_group}/controller-manager"
-            found = await deps.client.apply(deps.kinds.ipxe, wanted, manager=manager)
+            manager = f"{kinds.boot_group}/controller-manager"
+            found = await deps.context.client.apply(kinds.ipxe, wanted, manager=manager)
             deps.children.observe(found)
         await self._child_state(found, READY)
         return Finding(READY, "BootConfigReady", "the IPXEBootConfig is ready")
@@ -202,36 +212,31 @@ class BootConfigurationReconciler:
 
         Raises NotFound and Conflict; the next pass follows after the cache was updated.
         """
-        meta, kind = config.metadata, self.deps.kinds.boot_config
-        there = await self.deps.client.get(kind, meta.name, meta.namespace)
+        meta, kind = config.metadata, self.deps.context.kinds.boot_config
+        there = await self.deps.context.client.get(kind, meta.name, meta.namespace)
         if there.metadata.uid != meta.uid:
             raise Conflict(f"{kind.kind} {meta.namespace}/{meta.name} was deleted and created again")
 
     async def _child_state(self, found: IPXEBootConfig | None, state: str) -> None:
         if found is None or found.status.state == state:
             return
-        meta, deps = found.metadata, self.deps
-        fresh = await deps.client.patch_status(deps.kinds.ipxe, meta.name, {"status": {"state": state}}, meta.namespace)
-        deps.children.observe(fresh)
-        transitions.record(deps.metrics, deps.kinds.ipxe, fresh, found.status, fresh.status)
+        meta, context = found.metadata, self.deps.context
+        kind, body = context.kinds.ipxe, {"status": {"state": state}}
+        fresh = await context.client.patch_status(kind, meta.name, body, meta.namespace)
+        self.deps.children.observe(fresh)
+        transitions.record(context.metrics, kind, fresh, found.status, fresh.status)
 
-    async def _write(self, config: ServerBootConfiguration, findings: list[Finding]) -> None:
-        deps, meta = self.deps, config.metadata
-        status = self._with_fetches(config, status_of(config, findings, deps.clock()))
-        if status.state != READY:
-            found = deps.children.get(Key(meta.name, meta.namespace))
-            if found is not None and is_controlled_by(found, config):
-                await self._child_state(found, status.state)
-        patch = mergepatch.diff(msgspec.to_builtins(config.status), msgspec.to_builtins(status))
-        if not patch:
-            return
-        body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
-        fresh = await deps.client.patch_status(deps.kinds.boot_config, meta.name, body, meta.namespace)
-        deps.own_writes.note(fresh)
-        deps.configs.observe(fresh)
-        transitions.record(deps.metrics, deps.kinds.boot_config, fresh, config.status, status)
-        if status.state != config.status.state:
-            self._record_event(config, status, findings)
+    def _report(self, scope: ConfigScope, findings: list[Finding]) -> None:
+        """Set the status that the findings amount to."""
+        config = scope.obj
+        status = self._with_fetches(config, status_of(config, findings, scope.now))
+        scope.set(**{name: getattr(status, name) for name in status.__struct_fields__})
+
+    async def _report_child(self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus) -> None:
+        """The IPXEBootConfig of a configuration that is not Ready has the same state, and is not served."""
+        found = self.deps.children.get(key_of(config))
+        if status.state != READY and found is not None and is_controlled_by(found, config):
+            await self._child_state(found, status.state)
 
     def _with_fetches(
         self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus
@@ -255,7 +260,9 @@ class BootConfigurationReconciler:
         self, config: ServerBootConfiguration, status: ServerBootConfigurationStatus, findings: list[Finding]
     ) -> None:
         """Record an Event for an error and for its end; the usual way to Ready causes none."""
-        event, kind = self.deps.recorder.event, self.deps.kinds.boot_config
+        if status.state == config.status.state:
+            return
+        event, kind = self.deps.context.recorder.event, self.deps.context.kinds.boot_config
         if status.state == ERROR:
             worst = next(finding for finding in findings if finding.state == ERROR)
             event(config, kind, "Warning", worst.reason, worst.message)
@@ -270,6 +277,17 @@ class BootConfigurationReconciler:
 
 def _ready(plan: Plan) -> Finding:
     return Finding(READY, "Resolved", f"{plan.kernel.image} is verified and local", _IMAGE)
+
+
+def _is_ready(config: ServerBootConfiguration) -> bool:
+    """Whether it was reported as Ready in its present generation, so that a machine may be booting."""
+    return config.status.state == READY and config.status.observed_generation == config.metadata.generation
+
+
+def _unfinished(config: ServerBootConfiguration) -> Finding:
+    """What is reported of a pass that the API refused to let end."""
+    state = READY if _is_ready(config) else PENDING
+    return Finding(state, "Refused", "the API to accept the requests of the controller (see the condition Reconciled)")
 
 
 def _secret_forbidden(name: str, config: ServerBootConfiguration) -> str:

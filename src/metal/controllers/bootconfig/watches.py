@@ -20,9 +20,8 @@ def setup_boot_configs(
     """Add the ServerBootConfiguration controller."""
     kinds = context.kinds
     deps = Deps(
-        client=runtime.client, kinds=kinds, configs=runtime.informer(kinds.boot_config),
-        servers=runtime.informer(kinds.server), children=runtime.informer(kinds.ipxe), images=images,
-        settings=settings, clock=context.clock, rng=context.rng, recorder=context.recorder, metrics=context.metrics,
+        context, configs=runtime.informer(kinds.boot_config), servers=runtime.informer(kinds.server),
+        children=runtime.informer(kinds.ipxe), images=images, settings=settings,
     )  # fmt: skip
     deps.configs.add_index(BY_SERVER, _server_of)
     reconciler = BootConfigurationReconciler(deps)
@@ -32,7 +31,7 @@ def setup_boot_configs(
     def of_server(server: Server) -> Iterable[Key]:
         return map(key_of, deps.configs.by_index(BY_SERVER, server.metadata.name))
 
-    controller.watches_own(deps.configs, deps.own_writes)
+    controller.watches_own(deps.configs, context.own_writes(kinds.boot_config))
     controller.watches(deps.servers, of_server, _boot_parameters_changed)
     controller.watches(deps.children, owner_keys(kinds.boot_config))
     return reconciler

@@ -2,7 +2,8 @@
 
 A server matches when name and labels are those that the claim asks for, no other claim holds it, the operator manages
 it (no operation=ignore), it is Available and powered off, it is schedulable (not `unclaimable`), its BMC is reachable,
-and the claim tolerates its NoBind taints.
+and the claim tolerates its NoBind taints. The taint `data-not-erased` is tolerated by claims of the namespace that left
+the data, and by no other.
 The checks run in this order, and the first that fails names the reason. When no server matches, the reasons are
 counted, and the condition Bound reports the counts.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from metal.api.boot_window import Phase
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint, Toleration
-from metal.api.names import IGNORING, OPERATION
+from metal.api.names import IGNORING, NOT_ERASED, OPERATION
 from metal.api.server import Server
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.traits import traits_of
@@ -31,10 +32,20 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
-def blocking_taints(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:
-    """The NoBind taints that no toleration covers. An empty effect means NoBind; Evict never blocks."""
-    allowed = list(tolerations)
-    return [t for t in taints if t.effect in ("", "NoBind") and not any(tolerates(a, t) for a in allowed)]
+def blocking_taints(taints: Iterable[Taint], claim: ServerClaim) -> list[Taint]:
+    """The NoBind taints that the claim does not tolerate. An empty effect means NoBind; Evict never blocks."""
+    return [t for t in taints if t.effect in ("", "NoBind") and not _accepts(claim, t)]
+
+
+def _accepts(claim: ServerClaim, taint: Taint) -> bool:
+    if is_not_erased(taint.key) and taint.value != claim.metadata.namespace:
+        return False
+    return any(tolerates(one, taint) for one in claim.spec.tolerations)
+
+
+def is_not_erased(key: str) -> bool:
+    """True for the key of the taint `data-not-erased`. The API group before the name is configurable."""
+    return key.rpartition("/")[2] == NOT_ERASED
 
 
 def selects(claim: ServerClaim, server: Server) -> bool:
@@ -125,9 +136,11 @@ def _unready(claim: ServerClaim, server: Server) -> Mismatch | None:
 
 
 def _tainted(claim: ServerClaim, server: Server) -> Mismatch | None:
-    blocking = blocking_taints(server.spec.taints, claim.spec.tolerations)
+    blocking = blocking_taints(server.spec.taints, claim)
     if not blocking:
         return None
+    if any(is_not_erased(t.key) and t.value != claim.metadata.namespace for t in blocking):
+        return Mismatch("NotErased", "drives with data of another namespace (taint data-not-erased)")
     keys = ", ".join(sorted(t.key for t in blocking))
     return Mismatch("Tainted", f"taint {keys} is not tolerated")
 

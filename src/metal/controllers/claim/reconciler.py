@@ -28,7 +28,7 @@ from metal.controllers.claim.scope import ClaimDeps, ClaimScope
 from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_CLAIM
-from metal.controllers.shared.reconciled import reporting
+from metal.controllers.shared.reconciled import refusals, reporting
 from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -59,12 +59,13 @@ class ServerClaimReconciler:
         claim = self.deps.claims.get(key)
         if claim is None:
             return Done()
+        scope = ClaimScope(self.deps, claim)
         if claim.metadata.deletion_timestamp is not None:
-            await self._remove_finalizer(claim)
+            async with refusals(scope):
+                await self._remove_finalizer(claim)
             return Done()  # the Server controller sees it; the boot configuration is deleted with its owner
         if claim.metadata.annotations.get(self.deps.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
-        scope = ClaimScope(self.deps, claim)
         if key.namespace == self.deps.settings.namespace:
             _report_reserved_namespace(scope)
             await scope.commit()
@@ -171,7 +172,7 @@ class ServerClaimReconciler:
         if server.status.state == State.PARKED or self._is_parking(server):
             _report_parked(scope, server)
             return
-        if traits_of(server.status.state).claim_boots:
+        if traits_of(server.status.state).claim_boots and not _is_outdated(scope, server):
             await boot_config.reconcile(scope, server)
         scope.phase("Bound", _waiting_for(scope.claim, server))
         scope.report("Bound", True, "Bound", f"bound to server {server.metadata.name}")
@@ -256,6 +257,8 @@ def _waiting_for(claim: ServerClaim, server: Server) -> str:
 def _report_boot(scope: ClaimScope, server: Server) -> None:
     claim, boot = scope.claim, tenancy.of(server).boot
     if boot is None or not has_booted(boot, claim):
+        if _is_outdated(scope, server):
+            return
         scope.report(BOOTED, False, "NotBooted", "the claim's image has not booted yet")
         if not _report_error(scope, server):
             text = _waiting_for(claim, server) or "the claim's image has not booted yet"
@@ -269,6 +272,13 @@ def _report_boot(scope: ClaimScope, server: Server) -> None:
         scope.report("Ready", True, "Running", f"power is {server.status.power_state}")
     elif not _report_error(scope, server):
         scope.report("Ready", False, "PowerPending", f"power is {server.status.power_state or 'unknown'}")
+
+
+def _is_outdated(scope: ClaimScope, server: Server) -> bool:
+    """True when the claim has booted and its server does not know: a backup of the server was restored, or this copy
+    of it is old. The condition Booted stays, because the Server controller corrects the server's record by it."""
+    booted = conditions.is_true(scope.status.conditions, BOOTED)
+    return booted and not has_booted(tenancy.of(server).boot, scope.claim)
 
 
 def _report_error(scope: ClaimScope, server: Server) -> bool:

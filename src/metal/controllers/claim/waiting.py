@@ -1,6 +1,7 @@
 """The ServerClaims that wait for a server, by what they need and by age: a free server goes to the oldest that it fits.
 
-Claims that need the same (the same named server, selector and tolerations) are one group, ordered by age. A server is
+Claims that need the same (the same named server, selector and tolerations, and the same namespace where it decides
+what they tolerate) are one group, ordered by age. A server is
 compared with one claim of each group, not with all claims, and groups whose selector requires a label with one value
 are found by the labels of the server. So an event of a free server costs as much with ten waiting claims as with ten
 thousand that need the same.
@@ -149,7 +150,8 @@ class WaitingClaims:
 def _needs(claim: ServerClaim) -> bytes:
     """The same bytes for claims that the same free servers fit."""
     spec = claim.spec
-    return msgspec.json.encode((spec.server_ref, spec.server_selector, spec.tolerations), order="deterministic")
+    own = claim.metadata.namespace if any(matching.is_not_erased(one.key) for one in spec.tolerations) else ""
+    return msgspec.json.encode((spec.server_ref, spec.server_selector, spec.tolerations, own), order="deterministic")
 
 
 def _places(claim: ServerClaim) -> Iterable[str]:

@@ -17,8 +17,7 @@ from metal.controllers.endpoint.enrolment import CredentialsRefused, Enrolment, 
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps, EndpointScope
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, approval_text
-from metal.controllers.shared.reconciled import reporting
-from metal.controllers.shared.scope import StatusScope
+from metal.controllers.shared.reconciled import refusals, reporting
 from metal.controllers.shared.sessions import explain
 from metal.kube.client.backoff import Backoff
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -41,16 +40,15 @@ class EndpointReconciler:
         if endpoint is None:
             self._forget(key)
             return Done()
-        await self.enrolment.remove_owner_references(endpoint)
-        if endpoint.metadata.deletion_timestamp is not None:
-            finalizer = self.deps.context.kinds.key("endpoint")
-            await remove_finalizer(self.deps.context.client, self.deps.context.kinds.endpoint, endpoint, finalizer)
+        context = self.deps.context
+        scope = EndpointScope(context, context.kinds.endpoint, self.deps.endpoints, endpoint, EndpointStatus())
+        async with refusals(scope):
+            await self.enrolment.remove_owner_references(endpoint)
+            if endpoint.metadata.deletion_timestamp is not None:
+                await remove_finalizer(context.client, scope.kind, endpoint, context.kinds.key("endpoint"))
+                return Done()
+        if endpoint.metadata.annotations.get(context.kinds.key(OPERATION)) == IGNORE:
             return Done()
-        if endpoint.metadata.annotations.get(self.deps.context.kinds.key(OPERATION)) == IGNORE:
-            return Done()
-        scope = StatusScope(
-            self.deps.context, self.deps.context.kinds.endpoint, self.deps.endpoints, endpoint, EndpointStatus()
-        )
         async with reporting(scope):
             return await self._step(scope)
 

@@ -8,6 +8,7 @@ from metal.bmc.pool import Pool
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.clock_jump import Moments
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 
@@ -16,7 +17,11 @@ BY_MAC = "mac-digits"
 BY_ACCESS_MAC = "access-mac"
 """Index of BMCs by the digits of the MAC address in spec.access."""
 
-EndpointScope = StatusScope[Endpoint]
+
+class EndpointScope(StatusScope[Endpoint]):
+    """One pass over one Endpoint."""
+
+    moments = Moments(fields=("since", "credentials_refused_at"))
 
 
 @dataclass

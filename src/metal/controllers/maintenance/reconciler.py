@@ -20,7 +20,7 @@ from metal.controllers.maintenance import assignment, boot_config, claim_labels,
 from metal.controllers.maintenance.queue_order import Obstacle
 from metal.controllers.maintenance.scope import BY_MAINTENANCE, MaintenanceDeps, MaintenanceScope
 from metal.controllers.server.reasons import ConditionType, WaitFor
-from metal.controllers.shared.reconciled import reporting
+from metal.controllers.shared.reconciled import refusals, reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
@@ -40,13 +40,15 @@ class ServerMaintenanceReconciler:
         if maintenance is None:
             await self._release_all(key)
             return Done()
+        scope = MaintenanceScope(self.deps, maintenance)
         if maintenance.metadata.deletion_timestamp is not None:
-            await self._finalize(maintenance)
+            async with refusals(scope):
+                await self._finalize(maintenance)
             return Done()
         kinds = self.deps.context.kinds
         if maintenance.metadata.annotations.get(kinds.key(OPERATION)) == IGNORE:
             return Done()
-        scope, finalizer = MaintenanceScope(self.deps, maintenance), kinds.key("servermaintenance")
+        finalizer = kinds.key("servermaintenance")
         finalizers = list(maintenance.metadata.finalizers)
         async with reporting(scope):
             if finalizer not in finalizers:

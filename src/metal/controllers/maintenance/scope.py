@@ -7,6 +7,7 @@ from metal.api.maintenance import MaintenanceState, ServerMaintenance, ServerMai
 from metal.api.server import Server
 from metal.controllers.maintenance.queue_order import ApprovalRules, Obstacle
 from metal.controllers.maintenance.settings import MaintenanceSettings
+from metal.controllers.shared.clock_jump import Moments
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
@@ -48,6 +49,7 @@ class MaintenanceScope(StatusScope[ServerMaintenance]):
     """Collects the status of a maintenance during one pass, and writes it once."""
 
     status: ServerMaintenanceStatus
+    moments = Moments(fields=("since", "started_at"))
 
     def __init__(self, deps: MaintenanceDeps, maintenance: ServerMaintenance) -> None:
         kind = deps.context.kinds.maintenance

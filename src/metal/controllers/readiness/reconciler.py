@@ -9,6 +9,7 @@ from metal.api.kinds import Kinds
 from metal.api.readiness import ServerReadinessRule, ServerReadinessRuleStatus
 from metal.api.server import Server
 from metal.controllers.readiness import rules
+from metal.controllers.shared.reconciled import refusals, reporting
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Done, Result
@@ -53,20 +54,24 @@ class ServerReadinessReconciler:
         rule = self.rules.get(key)
         if rule is None:
             return Done()
-        if rule.metadata.deletion_timestamp is not None:
-            await self._finalize(rule)
-            return Done()
         scope = StatusScope(
             self.context, self.context.kinds.readiness_rule, self.rules, rule, ServerReadinessRuleStatus()
         )
-        finalizers = list(rule.metadata.finalizers)
+        if rule.metadata.deletion_timestamp is not None:
+            async with refusals(scope):
+                await self._finalize(rule)
+            return Done()
+        async with reporting(scope):
+            await self._validate(scope)
+        return Done()
+
+    async def _validate(self, scope: StatusScope[ServerReadinessRule]) -> None:
+        finalizers = list(scope.obj.metadata.finalizers)
         if self._keys.finalizer not in finalizers:
             await scope.patch({"metadata": {"finalizers": [*finalizers, self._keys.finalizer]}})
-        problem = rules.problem(rule)
+        problem = rules.problem(scope.obj)
         scope.state("Error" if problem else "Active", problem)
         scope.report("Valid", not problem, "Invalid" if problem else "Valid", problem or "the rule is applied")
-        await scope.commit()
-        return Done()
 
     async def _finalize(self, rule: ServerReadinessRule) -> None:
         if self._keys.finalizer not in rule.metadata.finalizers:

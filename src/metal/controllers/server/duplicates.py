@@ -72,7 +72,7 @@ def unidentified(scope: Scope) -> Requeue:
 
 
 def _identity(scope: Scope) -> Identity:
-    return identity_of(scope.server, scope.context.kinds, scope.status)
+    return identity_of(scope.server, scope.context.kinds, scope.status, scope.settings.non_unique_drives)
 
 
 def _rivals(scope: Scope, mine: Identity) -> list[Rival]:

@@ -23,7 +23,7 @@ from metal.controllers.server.states import (
     released,
     reserved,
 )
-from metal.controllers.server.tenancy import adoption, takeover
+from metal.controllers.server.tenancy import adoption, outdated_status, takeover
 from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -53,6 +53,7 @@ async def _remove_power(scope: Scope) -> None:
 
 
 _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
+    outdated_status.run,
     adoption.read_status,
     duplicates.hold,
     _remove_power,
@@ -67,7 +68,8 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
 """Steps that need no BMC, so they work while the BMC does not answer. The first that returns a result ends the pass.
 
 The order matters:
-- `adoption.read_status` is first: it writes the record of tenancy, which the next steps read and change.
+- `outdated_status.run` is first: the next step copies the record, and must not copy one that a backup brought back.
+- `adoption.read_status` comes next: it writes the record of tenancy, which the next steps read and change.
 - `duplicates.hold` comes before any decision: nothing is decided for a Server while another one acts on its machine.
 - `adoption.enter` is the first of the others that reads the state, because every later step relies on there being one.
   It comes before operations, so that operation=retry finds the condition that it resolves.

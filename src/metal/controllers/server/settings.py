@@ -47,6 +47,8 @@ class ServerSettings:
     sanitization_policy: str = "Clear"
     """How a tenant's data is erased when neither claim nor label sets it: None, Clear or Purge. None, which leaves the
     data, must be chosen, so it is not the default."""
+    non_unique_drives: frozenset[str] = frozenset()
+    """Serial numbers and models of drives whose serial number is not unique, in the form of `placeholders.plain`."""
     unknown_data: str = "Erase"
     """What happens to an unclaimed server that another operator left Available: Erase or Trust. What is on its
     drives is not recorded, so that it is trusted must be chosen."""

@@ -10,7 +10,9 @@ from metal.kube.meta.conditions import is_true
 def received_recently(status: BMCStatus, now: datetime, max_age: float) -> bool:
     """Whether the BMC sent an event within the last `max_age` seconds through the manager's subscription."""
     last = status.last_event_time
-    return bool(status.events_subscription_link) and last is not None and now - last < timedelta(seconds=max_age)
+    if last is None or not status.events_subscription_link:
+        return False
+    return abs(now - last) < timedelta(seconds=max_age)  # in the future after the clock was set back
 
 
 def event_received(old: BMC | None, new: BMC | None) -> bool:

@@ -6,9 +6,10 @@ and the controller repeats it with a backoff. Without a commit, no condition wou
 
 `reporting` wraps the body of a pass. At its end it commits; after a refusal it commits what may be kept
 (`StatusScope.keep_learned`) with the condition, records one Event when the condition changes, and raises the error
-again. A Conflict is no refusal: the object was written meanwhile, and the next pass sees it. An API that is overloaded
-or away (429, 5xx, no answer) is reported only when it has failed SEVERAL passes in a row, for PATIENCE: the report is
-another request to it. The first pass that succeeds sets Reconciled=True.
+again. `refusals` does the same for steps after which nothing is to be committed, such as those of a deletion. A
+Conflict is no refusal: the object was written meanwhile, and the next pass sees it. An API that is overloaded or away
+(429, 5xx, no answer) is reported only when it has failed SEVERAL passes in a row, for PATIENCE: the report is another
+request to it. The first pass that succeeds sets Reconciled=True.
 """
 
 import asyncio
@@ -36,10 +37,17 @@ _LONGEST = 1000
 @asynccontextmanager
 async def reporting(scope: StatusScope[Any]) -> AsyncIterator[None]:
     """Commit at the end of the pass, also when the API refused a request. Raises the ApiError of the refusal."""
-    try:
+    async with refusals(scope):
         yield
         _succeeded(scope)
         await scope.commit()
+
+
+@asynccontextmanager
+async def refusals(scope: StatusScope[Any]) -> AsyncIterator[None]:
+    """Commit only when the API refused a request. Raises the ApiError of the refusal."""
+    try:
+        yield
     except Conflict:
         raise
     except ApiError as exc:
@@ -52,6 +60,8 @@ def _may_pass(scope: StatusScope[Any], exc: ApiError) -> bool:
     """Whether the API has not refused anything and may answer soon."""
     if not isinstance(exc, (TooManyRequests, *UNCERTAIN)):
         return False
+    if scope.informer.get(key_of(scope.obj)) is None:
+        return True  # deleted during this pass
     key, now = (scope.kind.kind, key_of(scope.obj)), asyncio.get_running_loop().time()
     since, times = scope.context.failing.get(key, (now, 0))
     scope.context.failing[key] = since, times + 1

@@ -1,14 +1,14 @@
 """One pass over one object: collects changes of its status, and writes their difference once as a merge patch.
 
 Nothing is written before `commit`. A change that only touches volatile fields (texts for people and percentages, see
-`volatile`) is written at most every `VOLATILE_EVERY` seconds; the object is then looked at again when it is due. All
-other changes are written at once. `Context.own_writes` remembers each version that was written, so that the controller
-is not woken by it.
+`volatile`) is limited to a few writes in a row and then one each `VOLATILE_EVERY` seconds; the object is then looked at
+again when it is due. All other changes are written at once. `Context.own_writes` remembers each version that was
+written, so that the controller is not woken by it.
 """
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -16,9 +16,10 @@ from metal.api.boot_window import Phase
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.bmc import calls
+from metal.controllers.shared import clock_jump
 from metal.controllers.shared.metrics import transitions
 from metal.controllers.shared.metrics.metrics import Metrics, unregistered
-from metal.controllers.shared.volatile import VOLATILE_EVERY, is_volatile
+from metal.controllers.shared.volatile import VolatileBudget, is_volatile
 from metal.kube.cache.informer import Informer
 from metal.kube.client.protocol import Client
 from metal.kube.controller.events import Recorder
@@ -28,10 +29,6 @@ from metal.kube.meta.clock import Clock
 from metal.kube.meta.conditions import find, set_condition
 from metal.kube.meta.mergepatch import diff
 from metal.kube.meta.objects import Key, key_of
-
-_DUE = 0.1
-"""Seconds before the end of the pause from which a write is due: timers are not exact, and a shorter one only spins."""
-
 
 _LONGEST = 32768
 """Characters of a condition's message (metav1.Condition); a longer one would make the status write fail."""
@@ -48,12 +45,30 @@ class Context:
     recorder: Recorder
     metrics: Metrics = field(default_factory=unregistered)
     _own_writes: dict[str, OwnWrites] = field(default_factory=dict)
+    _volatile: dict[str, VolatileBudget] = field(default_factory=dict)
+    _followed: set[str] = field(default_factory=set)
     failing: dict[tuple[str, Key], tuple[float, int]] = field(default_factory=dict)
     """By kind and key, since when (loop time) and how often the API failed the passes without refusing them."""
 
     def own_writes(self, kind: Kind[Any]) -> OwnWrites:
         """The status writes of the controller of this kind."""
         return self._own_writes.setdefault(kind.kind, OwnWrites())
+
+    def volatile(self, kind: Kind[Any]) -> VolatileBudget:
+        """How often volatile changes of objects of this kind may be written."""
+        return self._volatile.setdefault(kind.kind, VolatileBudget())
+
+    def forget_deleted(self, kind: Kind[Any], informer: Informer[Any]) -> None:
+        """From now on, drop what is remembered of an object of this kind when the object is deleted."""
+        if kind.kind not in self._followed:
+            self._followed.add(kind.kind)
+            informer.add_handler(lambda old, new: self._forget(kind, old) if new is None else None)
+
+    def _forget(self, kind: Kind[Any], obj: Any) -> None:
+        key = key_of(obj)
+        self.own_writes(kind).forget(key)
+        self.volatile(kind).forget(key)
+        self.failing.pop((kind.kind, key), None)
 
     def jitter(self, seconds: float) -> float:
         """The duration give or take a fifth, so that a fleet does not move in step."""
@@ -75,20 +90,27 @@ T = TypeVar("T", bound=Reported)
 class StatusScope(Generic[T]):
     """The pending status of one object. Nothing is written before `commit`."""
 
+    moments: ClassVar[clock_jump.Moments] = clock_jump.Moments()
+    """What is corrected when the clock was set back."""
+
     def __init__(self, context: Context, kind: Kind[T], informer: Informer[T], obj: T, empty: msgspec.Struct) -> None:
         self.context, self.kind, self.informer, self.obj = context, kind, informer, obj
         self.now = context.clock().replace(microsecond=0)
-        self._own = context.own_writes(kind)
+        context.forget_deleted(kind, informer)
+        self._own, self._volatile = context.own_writes(kind), context.volatile(kind)
         self._empty = empty
         self.generation_observed = True
         """Whether what is written counts as the result of the object's present generation."""
-        self.status: Any = obj.status or empty
+        self.status: Any = self._read(obj)
         calls.set_reason(self._why)
 
     @property
     def name(self) -> str:
         """Name of the object."""
         return self.obj.metadata.name
+
+    def _read(self, obj: T) -> Any:
+        return clock_jump.corrected(obj.status or self._empty, self.now, self.moments)
 
     def _why(self) -> str:
         """Why this pass writes to a BMC, for the log: the pending state, the boot that starts, and what is awaited."""
@@ -135,22 +157,24 @@ class StatusScope(Generic[T]):
             self.set(observed_generation=self.obj.metadata.generation)
         old, new = self.obj.status or self._empty, self.status
         changes = _changes(old, new)
-        if not changes or self._is_too_soon(old, new):
+        volatile = is_volatile(old, new)
+        if not changes or (volatile and self._is_too_soon()):
             return
         body = {"metadata": {"resourceVersion": self.obj.metadata.resource_version}, "status": changes}
         fresh = await self.context.client.patch_status(self.kind, self.name, body, self.obj.metadata.namespace)
         self._own.note(fresh)
+        if volatile:
+            self._volatile.spend(key_of(fresh))
         self.adopt(fresh)
         transitions.record(self.context.metrics, self.kind, self.obj, old, new)
 
-    def _is_too_soon(self, old: msgspec.Struct, new: msgspec.Struct) -> bool:
-        """Whether the write can wait, and is retried in a later pass, because only volatile fields differ."""
+    def _is_too_soon(self) -> bool:
+        """Whether a write of volatile changes must wait; a later pass, which is queued, writes them."""
         key = key_of(self.obj)
-        left = VOLATILE_EVERY - self._own.seconds_since(key)
-        if left < _DUE or not is_volatile(old, new):
-            return False
-        self._own.wake_after(key, left)
-        return True
+        left = self._volatile.seconds_left(key)
+        if left:
+            self._own.wake_after(key, left)
+        return left > 0
 
     async def patch(self, changes: dict[str, Any]) -> None:
         """Change metadata, spec or data now, guarded by resourceVersion; the pending status stays pending."""
@@ -174,7 +198,7 @@ class StatusScope(Generic[T]):
 
     def adopt(self, obj: T) -> None:
         """Continue with a newer version of the object."""
-        self.obj, self.status = obj, obj.status or self._empty
+        self.obj, self.status = obj, self._read(obj)
         self.informer.observe(obj)
 
 

@@ -4,9 +4,10 @@ to an address of one's choice.
 1. `allowedBMCs` of the BMCSecret, if set, names them; "*" allows all. Enrolment by DHCP sets it.
 2. Otherwise the BMCSecret is bound to its first user, by the annotation `bound-to`, which the controllers write
    (`bind`) before a password is sent. BMCs that were connected before, by an earlier version or the Go operator, are
-   its first users together. Else there must be exactly one user, and its object may not be much older than the
-   BMCSecret: an object that waits for a BMCSecret with a guessed name, or that competes with another one, is bound to
-   nothing. A BMC that is connected with another BMCSecret may change to a new one, if that one exists.
+   its first users together. Else there must be exactly one user, and its object must have been created with the
+   BMCSecret (`_OLDER`, `_YOUNGER`): an object that waits for a BMCSecret with a guessed name, that competes with
+   another one, or that names an unused one later, is bound to nothing. A BMC that is connected with another
+   BMCSecret may change to a new one, which exists and is not older than `_YOUNGER`.
 3. Every other user is refused with the reason SecretNotAllowed; an administrator adds it to `allowedBMCs`.
 
 A user is the name of a BMC, or `server/NAME` for a Server with `spec.bmc`. A name is not the object: the annotation
@@ -40,6 +41,8 @@ NOT_ALLOWED = "SecretNotAllowed"
 _EVERY = "*"
 _OLDER = timedelta(seconds=60)
 """How much older than its BMCSecret an object may be to be bound: objects of one file are created within seconds."""
+_YOUNGER = timedelta(minutes=10)
+"""How much younger it may be: a roll-out that creates BMCSecrets first needs minutes, and later it is another one's."""
 _MOST = 1000
 """Users that the annotation names; of more, those are allowed that were connected before."""
 
@@ -51,6 +54,7 @@ class User:
     name: str
     uid: str
     created: datetime | None
+    """When it was created; None if its BMC was connected with another BMCSecret, for it says nothing about this one."""
     connected: bool
     """Whether its BMC has accepted the credentials of this very BMCSecret before."""
     changes: bool = False
@@ -73,7 +77,8 @@ def user_of_bmc(bmc: BMC, secret: BMCSecret | None) -> User:
     same_name = status.connected_secret in ("", bmc.spec.bmc_secret_ref.name)
     is_same = same_name and _is_uid_of(secret, status.connected_secret_uid)
     changes = not is_same and conditions.is_true(status.conditions, "Ready")
-    return _user(bmc.metadata.name, bmc.metadata, connected=bool(seen) and is_same, changes=changes)
+    created = bmc.metadata.creation_timestamp if is_same else None
+    return User(bmc.metadata.name, bmc.metadata.uid, created, bool(seen) and is_same, changes)
 
 
 def user_of_server(server: Server, secret: BMCSecret | None) -> User:
@@ -82,16 +87,13 @@ def user_of_server(server: Server, secret: BMCSecret | None) -> User:
     seen = status.manufacturer or status.model or status.serial_number or status.bios_version
     is_same = _is_uid_of(secret, status.connected_secret_uid)
     changes = not is_same and conditions.is_true(status.conditions, "BMCReachable")
-    return _user(f"server/{server.metadata.name}", server.metadata, connected=bool(seen) and is_same, changes=changes)
+    created = server.metadata.creation_timestamp if is_same else None
+    return User(f"server/{server.metadata.name}", server.metadata.uid, created, bool(seen) and is_same, changes)
 
 
 def _is_uid_of(secret: BMCSecret | None, connected: str) -> bool:
     """Whether a BMC was connected with this BMCSecret; earlier versions did not record its UID."""
     return not connected or (secret is not None and secret.metadata.uid == connected)
-
-
-def _user(name: str, meta: ObjectMeta, *, connected: bool, changes: bool) -> User:
-    return User(name, meta.uid, meta.creation_timestamp, connected, changes)
 
 
 def refusal(user: User, secret: BMCSecret, annotation: str) -> Problem | None:
@@ -123,8 +125,8 @@ async def bind(
     first = [user for user in found if user.name in bound or (not bound and user.connected)]
     if not first and not bound:
         first = found
-        if first and (len(first) > 1 or _has_waited(first[0], secret.metadata.creation_timestamp)):
-            return _not_allowed(secret.metadata.name, [], ", ".join(user.name for user in first[:10]))
+        if first and (len(first) > 1 or not _belongs(first[0], secret, context.clock())):
+            return _not_allowed(secret.metadata.name, [], *(user.name for user in first))
     if first:
         await _write(context, secrets, secret, annotation, first)
     return None
@@ -173,9 +175,10 @@ def server_index(server: Server) -> Iterable[str]:
     return (inline.bmc_secret_ref.name,) if inline is not None else ()
 
 
-def _has_waited(user: User, created: datetime | None) -> bool:
-    is_older = user.created is not None and created is not None and user.created < created - _OLDER
-    return is_older and not user.changes
+def _belongs(user: User, secret: BMCSecret, now: datetime) -> bool:
+    """Whether object and BMCSecret were created together, or a connected BMC changes to a new BMCSecret."""
+    created, since = secret.metadata.creation_timestamp, now if user.changes else user.created
+    return created is not None and since is not None and -_OLDER <= since - created <= _YOUNGER
 
 
 def _bound(meta: ObjectMeta, annotation: str) -> list[str]:
@@ -203,15 +206,21 @@ def _recreated(secret: str, user: User) -> Problem:
     )
 
 
-def _not_allowed(secret: str, bound: list[str], users: str) -> Problem:
+def _not_allowed(secret: str, bound: list[str], *users: str) -> Problem:
     why = (
         f"BMCSecret {secret} is bound to {', '.join(bound[:10])}" if bound
         else f"BMCSecret {secret} does not say which BMC may use it"
     )  # fmt: skip
-    return Problem(
-        NOT_ALLOWED,
-        f"{why}, so no password is sent for {users}: list all BMCs that may use it in allowedBMCs of the BMCSecret",
-    )
+    todo = f"list all BMCs that may use it in allowedBMCs of the BMCSecret{_command(secret, [*bound, *users])}"
+    return Problem(NOT_ALLOWED, f"{why}, so no password is sent for {', '.join(users[:10])}: {todo}")
+
+
+def _command(secret: str, names: list[str]) -> str:
+    """The command that allows these users; none where it would not name all of them."""
+    if len(names) > 10 or _EVERY in names:
+        return ""
+    body = msgspec.json.encode({"allowedBMCs": names}).decode()
+    return f": kubectl patch bmcsecrets {secret} --type merge -p '{body}'"
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

@@ -9,12 +9,9 @@ same version once more, often before the answer: `Controller.watches_own` theref
 arrive during a pass when that pass has ended. A version that was noted was written over one that the writer knew
 (writes are guarded by resourceVersion), so it contains nothing new. Every other version is another client's.
 
-Besides, the time of the last write is remembered, for writers that limit how often they write (`seconds_since`), and
-`wake_after` has the object looked at later, when such a write is due.
+`wake_after` has the object looked at later, for writers that limit how often they write.
 """
 
-import asyncio
-import math
 from collections import deque
 from collections.abc import Callable
 
@@ -29,7 +26,6 @@ class OwnWrites:
 
     def __init__(self) -> None:
         self._versions: dict[Key, deque[tuple[str, str]]] = {}
-        self._written_at: dict[Key, float] = {}
         self._wake_after: Callable[[Key, float], None] | None = None
 
     def __repr__(self) -> str:
@@ -39,21 +35,15 @@ class OwnWrites:
         """Record the answer to a status write of this controller."""
         key, meta = key_of(obj), obj.metadata
         self._versions.setdefault(key, deque(maxlen=_REMEMBERED)).append((meta.uid, meta.resource_version))
-        self._written_at[key] = asyncio.get_running_loop().time()
 
     def wrote(self, obj: Object) -> bool:
         """Whether this version of the object is the result of such a write."""
         meta = obj.metadata
         return (meta.uid, meta.resource_version) in self._versions.get(key_of(obj), ())
 
-    def seconds_since(self, key: Key) -> float:
-        """Seconds since the last write of this object; infinite when there was none."""
-        return asyncio.get_running_loop().time() - self._written_at.get(key, -math.inf)
-
     def forget(self, key: Key) -> None:
         """The object was deleted."""
         self._versions.pop(key, None)
-        self._written_at.pop(key, None)
 
     def wake_after(self, key: Key, seconds: float) -> None:
         """Queue the key of the controller that watches with these writes, after so many seconds."""

@@ -41,7 +41,7 @@ def _forbidden(server: Server, claim: ServerClaim | None) -> str:
         return "it was cordoned"
     if server.spec.server_maintenance_ref is not None:
         return "a maintenance held it"
-    if claim is not None and blocking_taints(server.spec.taints, claim.spec.tolerations):
+    if claim is not None and blocking_taints(server.spec.taints, claim):
         return "it has a taint that the claim does not tolerate"
     return ""
 

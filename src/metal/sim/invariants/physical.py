@@ -6,19 +6,22 @@ number. A system belongs to the claim whose Ignition it was booted with: its hos
 what the owner requests: whether the claim exists, and the power and boot generation in its spec.
 
 An administrator's decision ends the protection of the data on a machine: the operations `accept-owed-drives` and
-`accept-owed-sanitization`.
+`accept-owed-sanitization`. That of one claim ends when the open record of its outstanding erasure is deleted.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from metal.api.claim import ServerClaim
+from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server, State
 from metal.controllers.server.tenancy import owed_drives, sanitization
 from metal.sim.history import History, MachineEvent, ObjectChange
-from metal.sim.invariants.world import LONG_AGO, PASS, STOPS, Entry, World, replay, violation
+from metal.sim.invariants.world import LONG_AGO, PASS, STARTS, STOPS, Entry, World, replay, violation
 
 _RESTARTS = frozenset({"GracefulRestart", "ForceRestart", "PowerCycle", "PushPowerButton"})
+_OURS = frozenset({"probe", "sanitizer"})
+"""Systems that the operator boots for itself."""
 _ACCEPTS = (owed_drives.ACCEPT, sanitization.ACCEPT)
 
 
@@ -70,11 +73,21 @@ class _Machines:
             self._apply_event(entry, world)
         elif entry.kind == "ServerClaim":
             self._apply_claim(entry, world)
+        elif entry.kind == "SanitizationEvidence" and entry.obj is None:
+            self._forget(world.evidence.get(entry.name))
         elif entry.kind == "Server" and entry.obj is not None and _is_accepted(entry.obj):
             self.held.pop(entry.obj.uuid, None)
             self.running.pop(entry.obj.uuid, None)
             for serial in self.drives.get(entry.obj.uuid, []):
                 self.data.pop(serial, None)
+
+    def _forget(self, record: SanitizationEvidence | None) -> None:
+        """The record that was deleted: open, it is all that connects the machine with the claim."""
+        if record is None or record.status.phase:
+            return
+        for kept in (self.held, self.running, self.data):
+            for key in [key for key, tenant in kept.items() if tenant.uid == record.spec.claim_uid]:
+                del kept[key]
 
     def _apply_claim(self, entry: ObjectChange, world: World) -> None:
         old = world.claims.get((entry.namespace, entry.name))
@@ -131,8 +144,9 @@ def check_physical(history: History) -> None:
     """One tenant on a machine, powered as its claim requests; no tenant's data is erased or given to another one.
 
     A machine is taken from no claim that exists, and no tenant gets a drive with data of another one. No drive with
-    data of a claim that exists is erased. A machine that runs the system of such a claim is switched off or restarted
-    only by its claim (power, boot generation), an approved maintenance, or an administrator's operation.
+    data of a claim that exists is erased. A machine of such a claim is switched on, switched off or restarted only by
+    its claim (power, boot generation), an approved maintenance, or an administrator's operation; discovery and erasure
+    do not boot it.
     """
     machines = _Machines()
     for entry, world in replay(history):
@@ -142,13 +156,25 @@ def check_physical(history: History) -> None:
 
 
 def _problem(machines: _Machines, entry: MachineEvent, world: World) -> str:
-    if entry.what == "os" and entry.details.get("kind") == "tenant":
+    kind = entry.details.get("kind")
+    if entry.what == "os" and kind in _OURS:
+        return _borrowed(machines, entry, world)
+    if entry.what == "os" and kind == "tenant":
         return _taken(machines, entry, world)
     if entry.what == "disk":
         return _erased(machines, entry)
-    if entry.what == "reset" and entry.details.get("power") == "On":
-        return _switched(machines, entry, world)
+    if entry.what == "reset":
+        judge = _switched if entry.details.get("power") == "On" else _started
+        return judge(machines, entry, world)
     return ""
+
+
+def _borrowed(machines: _Machines, entry: MachineEvent, world: World) -> str:
+    """A system of the operator itself on a tenant's machine, which may have been off."""
+    held = machines.held.get(entry.machine)
+    if held is None or not machines.lives(held) or _operated(entry, world):
+        return ""
+    return f"a {entry.details['kind']} was booted on a machine of claim {held.name}, which exists"
 
 
 def _taken(machines: _Machines, entry: MachineEvent, world: World) -> str:
@@ -178,17 +204,30 @@ def _switched(machines: _Machines, entry: MachineEvent, world: World) -> str:
     kind, tenant = str(entry.details["type"]), machines.running.get(entry.machine)
     if tenant is None or kind not in STOPS | _RESTARTS or tenant.machine != entry.machine:
         return ""
-    if not machines.lives(tenant) or _requested(machines, tenant, entry, world):
+    if not machines.lives(tenant) or _requested(machines, tenant, entry, world, "Off"):
         return ""
     return f"{kind} reached a machine that runs the system of claim {tenant.name}, which did not request it"
 
 
-def _requested(machines: _Machines, tenant: _Tenant, entry: MachineEvent, world: World) -> bool:
+def _started(machines: _Machines, entry: MachineEvent, world: World) -> str:
+    kind, held = str(entry.details["type"]), machines.held.get(entry.machine)
+    if held is None or kind not in STARTS or not machines.lives(held) or _requested(machines, held, entry, world, "On"):
+        return ""
+    return f"{kind} reached a machine of claim {held.name}, which requested it to be off"
+
+
+def _requested(machines: _Machines, tenant: _Tenant, entry: MachineEvent, world: World, power: str) -> bool:
+    """Whether the claim asks for this power or for another boot, or something else than the claim may act."""
     claim = machines.living[tenant.uid]
-    if claim.spec.power == "Off" or claim.spec.boot_generation > tenant.generation:
+    if claim.spec.power == power or claim.spec.boot_generation > tenant.generation:
         return True
     if entry.at - machines.changed.get(tenant.uid, LONG_AGO) < PASS:
         return True  # a reconcile that began before the change may still act
+    return _operated(entry, world)
+
+
+def _operated(entry: MachineEvent, world: World) -> bool:
+    """Whether a maintenance or an administrator's operation acts on the machine."""
     return any(_is_operated(server) for server in world.servers.values() if server.uuid == entry.machine)
 
 

@@ -11,7 +11,7 @@ from metal.api.server import Server
 from metal.bmc.inventory import Drive, Inventory, Storage
 from metal.bmc.systems import SystemInfo
 from tests.controllers.fakebmc import FakeBMC
-from tests.controllers.server.steps import claimed_and_booted, condition, operate, reasons
+from tests.controllers.server.steps import claimed_and_booted, condition, maintain, operate, reasons, retry
 from tests.controllers.server.tenancy.test_sanitization import ERASE, disks, released
 from tests.controllers.world import KINDS, NS, World, world
 
@@ -55,8 +55,8 @@ async def gone(w: World) -> None:
     await w.until_gone(KINDS.server, "s1")
 
 
-async def erase(w: World, name: str) -> None:
-    """Play boot operator, boot server and machine of one cleanup."""
+async def erase(w: World, name: str, **more: Any) -> None:
+    """Play boot operator, boot server and machine of one cleanup; `more` is said of each drive."""
     await w.until_true(lambda s: s.status.state == "Cleanup" and s.spec.boot_configuration_ref is not None
                        and s.spec.boot_configuration_ref.namespace == NS, name)  # fmt: skip
     await w.settle()
@@ -64,7 +64,7 @@ async def erase(w: World, name: str) -> None:
     await w.until_true(_is_erasing, name)
     await w.fetch_script(name)
     await w.fetch_ignition(name)
-    await w.erase(name)
+    await w.erase(name, **more)
 
 
 def _is_erasing(server: Server) -> bool:
@@ -235,6 +235,42 @@ async def test_an_erasure_does_not_begin_while_a_living_claims_drive_is_in_the_s
     assert server.status.state == "Cleanup"
 
 
+async def maintained(w: World, name: str) -> None:
+    """A maintenance begins and ends."""
+    await maintain(w, serverRef={"name": name})
+    await w.until("Maintenance", name)
+    await maintain(w, on=False)
+
+
+@pytest.mark.behaviour(
+    "Cleanup", "Before each boot that erases, a drive that was inserted since the last one is looked up again."
+)
+@pytest.mark.parametrize("again", [retry, maintained])
+async def test_an_erasure_that_begins_again_looks_the_drives_up_again(
+    again: Callable[[World, str], Awaitable[None]],
+) -> None:
+    """A living claim's drive, inserted after an erasure failed, is not erased by a retry nor after a maintenance."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sdz")
+        other = await other_server(w, "serial-sdz")
+        await w.discover("s2")
+        await w.add_claim("c2", serverRef={"name": "s2"})
+        await w.boot_claim("c2", "s2")
+        disks(w, "sda")
+        await claimed_and_booted(w, serverRef={"name": "s1"})
+        await w.client.delete(KINDS.claim, "c2", "default")
+        disks(w, "sdz")
+        await erase(w, "s2", result="Failed", message="I/O error")
+        await w.until("Error", "s2")
+        boots = other.network_boots
+        shows(other, "serial-sdz", "serial-sda")
+        await again(w, "s2")
+        server = await w.until_true(is_waiting, "s2", within=900)
+        await asyncio.sleep(600)
+    assert (server.status.state, other.network_boots) == ("Cleanup", boots)
+    assert condition(server, "DriveOwed") == ("True", "ClaimExists")
+
+
 @pytest.mark.behaviour(
     "Cleanup", "A drive that is put into an Available server is found before the machine is booted for the next claim."
 )
@@ -258,6 +294,33 @@ async def test_a_drive_that_came_after_the_discovery_stops_the_boot_of_the_next_
         shows(other)
         await w.until_true(lambda s: s.status.boot_window is not None, "s2", within=900)
     assert (server.status.state, condition(server, "DriveOwed")) == ("Reserved", ("True", "ClaimExists"))
+
+
+@pytest.mark.behaviour(
+    "Cleanup", "A drive that is put into an Available server is a drive of this server once a claim boots it."
+)
+async def test_a_drive_that_a_claim_used_is_recognized_in_the_server_from_which_it_came() -> None:
+    """Its own Server lists the drives of its discovery only, and gets the drive back after the claim's boot."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sdz")
+        other = await other_server(w)
+        await w.discover("s2")
+        disks(w, "sda")
+        await w.add_server()
+        await w.discover()
+        shows(w.bmc, "serial-sdz")
+        await w.add_claim("c1", serverRef={"name": "s1"})
+        await w.boot_claim("c1")
+        known = (await w.server()).status.drives
+        shows(w.bmc)
+        shows(other, "serial-sdz")
+        await w.add_claim("c2", serverRef={"name": "s2"})
+        await w.until("Reserved", "s2")
+        await w.settle()
+        await w.config_ready("c2", "default")
+        server = await w.until_true(is_waiting, "s2")
+    assert [drive.serial_number for drive in known] == ["serial-sda", "SERIAL-SDZ"]
+    assert [(one.server, one.claim) for one in server.status.owed_drives] == [("s1", "default/c1")]
 
 
 @pytest.mark.parametrize("model", ["SAMSUNG MZ7LH480", ""])

@@ -12,6 +12,7 @@ from metal.api.server import Server
 from metal.api.tenancy import TenantRef
 from metal.evidence import outstanding
 from metal.machine.uuids import spellings
+from tests.controllers.fakebmc import FakeBMC
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
 from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_erasing, disks, erasing, released
 from tests.controllers.world import KINDS, World, world
@@ -19,6 +20,7 @@ from tests.controllers.world import KINDS, World, world
 pytestmark = pytest.mark.looptime
 
 OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
+SHARED = "03000200-0400-0500-0006-000700080009"
 
 
 async def recreate(w: World) -> None:
@@ -101,7 +103,7 @@ async def test_a_drive_that_went_with_the_deleted_server_is_owed() -> None:
         await w.erase()
         server = await w.until("Error", within=900)
     assert server.status.failure is not None
-    assert "serial-sda) was present at discovery and is missing" in server.status.failure.message
+    assert "serial-sda) was in the server and is missing" in server.status.failure.message
 
 
 async def test_what_was_done_is_not_done_again() -> None:
@@ -288,3 +290,45 @@ async def test_a_server_of_another_operator_that_waits_for_a_word_owes_nothing()
         await gone(w)
         evidence = await w.evidence()
     assert evidence == []
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A UUID that many machines have finds no data of a deleted Server: the serial number does, once the BMC shows it.",
+)
+async def test_a_machine_with_the_same_default_uuid_does_not_get_the_record_of_another() -> None:
+    """Its record stays open, and is found by the next Server of the machine with that serial number."""
+    async with world(**ERASE) as w:
+        w.bmc.uuid = SHARED
+        w.pool.bmcs["10.0.0.10"] = FakeBMC(uuid=SHARED, serial="S2")
+        await released(w, uuid=SHARED)
+        await w.until("Cleanup")
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        disks(w, "sdb")
+        await w.add_server("s2", uuid=SHARED, address="10.0.0.10")
+        await w.discover("s2")
+        other = await w.until("Available", "s2")
+        record = await left(w)
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.add_server(uuid=SHARED)
+        again = await w.until("Cleanup")
+    assert (other.status.tenancy.data, record.status.phase) == ("Clean", "")
+    assert [drive.serial_number for drive in again.status.drives] == ["serial-sda"]
+
+
+async def test_a_recreated_server_with_a_default_uuid_returns_to_its_claim_without_a_reboot() -> None:
+    """The serial number is read before anything is sent to the BMC."""
+    async with world() as w:
+        w.bmc.uuid = SHARED
+        await claimed_and_booted(w, uuid=SHARED)
+        await w.client.delete(KINDS.server, "s1")
+        await w.until_gone(KINDS.server, "s1")
+        writes = len(w.bmc.writes())
+        await w.client.delete(KINDS.bmc_secret, "s1-secret")
+        await w.add_server(uuid=SHARED)
+        server = await w.until("Reserved")
+        await asyncio.sleep(600)
+        after = w.bmc.writes()[writes:]
+    assert server.spec.server_claim_ref is not None
+    assert after == []

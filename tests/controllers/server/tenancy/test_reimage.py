@@ -393,6 +393,9 @@ class _Behind:
     def get(self, _: Key) -> ServerClaim:
         return self.claim
 
+    def by_index(self, _: str, __: str) -> list[ServerClaim]:
+        return [self.claim]
+
 
 def _asking(claim: ServerClaim, generation: int) -> ServerClaim:
     return msgspec.structs.replace(claim, spec=msgspec.structs.replace(claim.spec, boot_generation=generation))

@@ -137,7 +137,7 @@ async def test_a_drive_that_is_missing_in_the_report_is_owed() -> None:
         server = await w.until("Error")
     assert server.status.failure is not None
     assert server.status.failure.reason == "SanitizationOwed"
-    assert "drive sda (serial serial-sda) was present at discovery and is missing" in server.status.failure.message
+    assert "drive sda (serial serial-sda) was in the server and is missing" in server.status.failure.message
     assert "accept-owed-sanitization" in server.status.failure.message
 
 
@@ -163,7 +163,7 @@ async def test_a_server_of_before_is_measured_by_what_its_inventory_says() -> No
         await w.erase()
         server = await w.until("Error")
     assert server.status.failure is not None
-    assert "drive sdb (serial serial-sdb) was present at discovery and is missing" in server.status.failure.message
+    assert "drive sdb (serial serial-sdb) was in the server and is missing" in server.status.failure.message
 
 
 async def test_a_server_that_is_deleted_leaves_no_evidence_that_runs_for_ever() -> None:

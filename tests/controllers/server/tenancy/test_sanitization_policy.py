@@ -5,12 +5,14 @@ import asyncio
 import pytest
 
 from metal.api.claim import ServerClaim
+from metal.api.core import NAMESPACE
 from tests.controllers.server.steps import claimed_and_booted, condition, operate, reasons
 from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_erasing, disks, released
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
 TAINT = "metal.ironcore.dev/data-not-erased"
+TOLERATIONS = [{"key": key, "operator": "Exists"} for key in (TAINT, "rack")]
 
 
 def honored(claim: ServerClaim) -> tuple[str, str] | None:
@@ -74,20 +76,39 @@ async def test_a_server_that_was_not_erased_is_tainted_until_it_is() -> None:
     assert "operation=sanitize" in message
 
 
-async def test_a_claim_that_tolerates_the_data_has_the_server_and_its_erasure_ends_the_taint() -> None:
-    """The taints that an administrator set stay."""
+@pytest.mark.behaviour(
+    "Cleanup", "The taint data-not-erased is tolerated only by claims of the namespace whose data is on the drives."
+)
+async def test_a_claim_of_the_namespace_that_left_the_data_may_tolerate_it() -> None:
+    """Its own later erasure ends the taint; the taints that an administrator set stay."""
     async with world(**ERASE, sanitization_opt_out=True) as w:
         await opted_out(w)
+        (left,) = (await w.server()).spec.taints
         own = {"key": "rack", "value": "1", "effect": "NoBind"}
-        left = {"key": TAINT, "value": "", "effect": "NoBind"}
-        await w.client.patch(KINDS.server, "s1", {"spec": {"taints": [own, left]}})
-        await w.add_claim("c2", tolerations=[{"key": k, "operator": "Exists"} for k in (TAINT, "rack")])
+        taints = [own, {"key": left.key, "value": left.value, "effect": left.effect}]
+        await w.client.patch(KINDS.server, "s1", {"spec": {"taints": taints}})
+        await w.add_claim("c2", tolerations=TOLERATIONS)
         await w.boot_claim("c2")
         await w.client.delete(KINDS.claim, "c2", "default")
         await begin_erasing(w)
         await w.erase()
         server = await w.until("Available")
+    assert left.value == "default"
     assert [taint.key for taint in server.spec.taints] == ["rack"]
+
+
+async def test_a_claim_of_another_namespace_is_not_bound_whatever_it_tolerates() -> None:
+    """Its condition says why; only an administrator decides that another tenant gets the drives unerased."""
+    async with world(**ERASE, sanitization_opt_out=True) as w:
+        await opted_out(w)
+        await w.client.create(NAMESPACE, {"metadata": {"name": "team-b"}})
+        spec = {"image": "i", "ignitionSecretRef": {"name": "ign"}, "power": "On", "tolerations": TOLERATIONS}
+        await w.client.create(KINDS.claim, {"metadata": {"name": "c2", "namespace": "team-b"}, "spec": spec})
+        await asyncio.sleep(600)
+        claim = await w.client.get(KINDS.claim, "c2", "team-b")
+        server = await w.server()
+    assert server.spec.server_claim_ref is None
+    assert "drives with data of another namespace" in claim.status.conditions[0].message
 
 
 async def test_an_operators_own_policy_none_taints_nothing() -> None:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from metal.api.names import TENANCY
 from metal.kube.client.protocol import WatchEvent
 from metal.kube.meta.objects import Kind, Object
 from tests.controllers.fakebmc import UUID, FakeBMC
@@ -127,6 +128,7 @@ async def test_a_wave_goes_on_after_a_change_of_the_leader() -> None:
         others = {"s1", "s2", "s3"} - {first}
         behind.missed = others
         erased = {"state": "Available", "wait": None, "tenancy": {"data": "Clean"}, "bootWindow": None}
+        await w.client.patch(KINDS.server, first, {"metadata": {"annotations": {KINDS.key(TENANCY): None}}})
         await w.client.patch_status(KINDS.server, first, {"status": erased})
         await asyncio.sleep(60)
         assert "Cleanup" in [(await states(w))[name] for name in others]

@@ -3,17 +3,22 @@
 A BMC may answer one request and fail another for hours, so each operation has its own record: first failure, last
 failure, number of attempts, and the time before which it is not requested again.
 
-In: `failed` and `succeeded`, called by `recorded.RecordedOperations` for every request of the Server controller.
+`recorded.RecordedOperations` calls `failed` and `succeeded` for every request of the Server controller.
 
-The pause until the next attempt is `bmc_retry` for what every pass begins with (`CONTACT`). For any other operation it
-is as long as the operation has failed so far: at least `bmc_retry` (`power_poll` for 409, another change in progress),
-at most eight times `bmc_retry`; in state Error between one and four deadlines `bmc_timeout` (`postpone`). So a failing
-operation is requested about ten times until Error, and then about once an hour. `seconds_left` holds the request back
-however often a pass runs; the first failure decides the deadline (`is_overdue`), whatever else the BMC answers. The
-failures of an outage are written at intervals only.
+The pause before the next attempt depends on the operation:
+- reading the system, with which every pass begins (`CONTACT`): `bmc_retry`;
+- any other: the time since its first failure, but at least `bmc_retry` (`power_poll` after 409, which means that
+  another change is in progress) and at most eight times `bmc_retry`; in state Error between one and four times the
+  deadline `bmc_timeout` (`postpone`). A failing operation is requested about ten times before Error, and then about
+  once an hour.
 
-A record ends with the success of its operation, with operation=retry, and when a server that waits for nothing no
-longer requests the operation (`drop_unused`). A failure long after the last attempt was due starts a new record.
+`seconds_left` delays the request, however often a pass runs. The deadline counts from the first failure (`is_overdue`);
+other requests that succeed do not extend it. Failures to reach the BMC are counted at intervals only, to limit writes;
+the record has the message of the last one.
+
+A record is removed when the operation succeeds, with the annotation operation=retry, and when a server that waits for
+nothing does not request the operation in a pass (`drop_unused`). A failure that comes more than `bmc_timeout` after the
+next attempt was due starts a new record.
 """
 
 import asyncio
@@ -51,9 +56,10 @@ def find(scope: Scope, operation: str) -> FailingOperation | None:
 
 
 def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
-    """Count a failed attempt, and set the time of the next one; what fails again before that time is one attempt."""
+    """Count a failed attempt, and set the time of the next one. Failures before that time count as the same attempt."""
     known = find(scope, operation)
     if known is not None and _is_one_attempt(scope, known, reason, exc):
+        _keep(scope, operation, msgspec.structs.replace(known, message=str(exc)))
         return
     if known is None or known.first_failed_at is None or _is_old(scope, known):
         known = FailingOperation(operation=operation, first_failed_at=scope.now)
@@ -70,7 +76,7 @@ def failed(scope: Scope, operation: str, reason: str, exc: BMCError) -> None:
 
 
 def _is_one_attempt(scope: Scope, known: FailingOperation, reason: str, exc: BMCError) -> bool:
-    """True when the record stays as it is: the failures of an outage are written at intervals, like one attempt."""
+    """True when the failure counts as the same attempt as the last one, so that only its message is recorded."""
     if known.reason != reason or known.last_failed_at is None:
         return False
     if known.operation not in CONTACT:
@@ -81,7 +87,7 @@ def _is_one_attempt(scope: Scope, known: FailingOperation, reason: str, exc: BMC
 
 
 def succeeded(scope: Scope, operation: str) -> None:
-    """The operation fails no longer."""
+    """Remove the record of the operation."""
     if find(scope, operation) is not None:
         _keep(scope, operation, None)
 
@@ -119,7 +125,7 @@ def is_busy(known: FailingOperation) -> bool:
 
 
 def postpone(scope: Scope, known: FailingOperation) -> None:
-    """The server goes to Error: the next attempt is after one deadline, later after up to four."""
+    """Set the next attempt of a server that enters Error: after one deadline at first, later after up to four."""
     begun = known.first_failed_at or scope.now
     elapsed, limit = (scope.now - begun).total_seconds(), scope.settings.bmc_timeout
     pause = scope.context.jitter(min(max(elapsed, limit), limit * _MOST_DEADLINES))
@@ -128,7 +134,7 @@ def postpone(scope: Scope, known: FailingOperation) -> None:
 
 
 def drop_unused(scope: Scope) -> None:
-    """Forget operations that this pass did not request: the server is as declared without them."""
+    """Remove the records of operations that this pass did not request: the server is as declared without them."""
     kept = tuple(known for known in scope.status.failing_operations if known.operation in scope.attempted)
     if kept != scope.status.failing_operations:
         scope.set(failing_operations=kept)
@@ -154,5 +160,9 @@ def _is_old(scope: Scope, known: FailingOperation) -> bool:
 
 
 def _keep(scope: Scope, operation: str, fresh: FailingOperation | None) -> None:
-    others = tuple(known for known in scope.status.failing_operations if known.operation != operation)
-    scope.set(failing_operations=(*others, fresh) if fresh is not None else others)
+    records = {known.operation: known for known in scope.status.failing_operations}
+    if fresh is None:
+        del records[operation]
+    else:
+        records[operation] = fresh  # in its place: the failure that lasts longest stays the first
+    scope.set(failing_operations=tuple(records.values()))

@@ -1,12 +1,12 @@
 """Adopts a Server whose past this operator may not know: new, restored, recreated, taken over, or without its status.
 
-`adoption_table` decides; this module collects the facts and executes the row, in two steps of a pass:
+`adoption_table` decides; this module collects the facts and executes the row, in steps of a pass:
 
 - `read_status` is first: after it, the status has a record of tenancy, if one was ever made. It is rebuilt
   (`lost_status`), or converted from the fields of an earlier version. What is converted is written and read back before
   the old fields are removed, because the CRDs of the earlier version drop the record.
 - `enter` comes once it is decided which Server acts on the machine: a Server without a state gets its first one, and
-  the Server of another operator is marked (`takeover`).
+  the Server of another operator is marked (`takeover`). `before_discovery` repeats it with what the BMC has shown.
 """
 
 from dataclasses import replace
@@ -34,6 +34,7 @@ from metal.controllers.server.tenancy.crds import await_crds
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.kube.controller.controller import Requeue
 from metal.machine import kept_tenancy, tenancy
+from metal.machine.identity import is_shared
 
 _STATUS = (Action.REBUILD, Action.CONVERT)
 
@@ -59,8 +60,29 @@ async def read_status(scope: Scope) -> Requeue | None:
 
 async def enter(scope: Scope) -> Requeue | None:
     """Give a Server its first state, or adopt another operator's; None for a known one. Raises ApiError."""
-    records, owners = await _past(scope)
+    unclaimed = not scope.status.state and scope.server.spec.server_claim_ref is None
+    records, owners = await _past(scope) if unclaimed else ([], [])
     row = decide(await _with_claim(scope, _facts(scope, records, owners)))
+    return await _execute(scope, row, records, owners)
+
+
+async def before_discovery(scope: Scope) -> Requeue | None:
+    """Repeats the decision of `enter` where it was made without the serial number, or before a restored backup.
+
+    A UUID that many machines have identifies none without a serial number. A Server that was restored as it was before
+    its claim has a state, and does not name the claim that has booted.
+    """
+    unclaimed = scope.server.spec.server_claim_ref is None and not identity.problem(scope.server)
+    if not is_shared(scope.server.uuid) and not (unclaimed and recreated.is_named(scope)):
+        return None
+    records, owners = await _past(scope)
+    row = decide(replace(_facts(scope, records, owners), status=Status.EMPTY, claim=Claim.NONE))
+    return None if row.action is Action.BEGIN else await _execute(scope, row, records, owners)
+
+
+async def _execute(
+    scope: Scope, row: Row, records: list[SanitizationEvidence], owners: list[ServerClaim]
+) -> Requeue | None:
     match row.action:
         case Action.AWAIT_DECISION:
             return scope.wait(WaitFor.FORMER_TENANT, recreated.ambiguity(owners, records))
@@ -111,9 +133,8 @@ def _annotation(scope: Scope) -> Annotation:
 
 
 async def _past(scope: Scope) -> tuple[list[SanitizationEvidence], list[ServerClaim]]:
-    """Open records and possible owners of the machine of an unclaimed Server without a state."""
-    claimed = scope.server.spec.server_claim_ref is not None
-    if scope.status.state or claimed or identity.problem(scope.server):
+    """Open records and possible owners of the machine."""
+    if identity.problem(scope.server):
         return [], []
     records = await recreated.open_records(scope)
     return records, await recreated.possible_owners(scope, records)

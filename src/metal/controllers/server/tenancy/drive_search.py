@@ -13,15 +13,14 @@ from metal.api.claim import ServerClaim
 from metal.api.sanitization import KnownDrive, OwedDrive, Policy
 from metal.api.server import Server, State
 from metal.api.tenancy import TenantRef
-from metal.controllers.server import identity
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy.ownership import Ownership, Record, ownership, record_of
 from metal.evidence import outstanding, record
 from metal.evidence.outstanding import BY_DRIVE
 from metal.kube.meta.objects import Key
 from metal.machine import drive_identity, tenancy
+from metal.machine.identity import identity_of
 from metal.machine.report import drives_in
-from metal.machine.uuids import spellings
 
 
 def server_index(server: Server) -> Iterable[str]:
@@ -47,7 +46,7 @@ async def find(scope: Scope, drives: Iterable[KnownDrive]) -> list[OwedDrive]:
 
 
 async def _in_records(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
-    """The open records that list the drive. Those of this system's UUID are `recreated`'s."""
+    """The open records that list the drive. Those of this system are `recreated`'s."""
     found = []
     for name in records_of(scope, (drive,)):
         evidence = await record.find(scope.context.client, scope.context.kinds, name)
@@ -63,12 +62,17 @@ async def _in_records(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
 
 
 def records_of(scope: Scope, drives: Iterable[KnownDrive]) -> list[str]:
-    """Names of the open records that list one of these drives, without those of this system's UUID."""
-    own = () if identity.problem(scope.server) else spellings(scope.server.uuid)
+    """Names of the open records that list one of these drives, without those of this system."""
+    own, label = system_of(scope), scope.context.kinds.key(outstanding.LABEL)
     near = (
         r for drive in drives for key in drive_identity.keys(drive) for r in scope.deps.owed.by_index(BY_DRIVE, key)
     )
-    return sorted({one.metadata.name for one in near if one.spec.system_uuid not in own})
+    return sorted({one.metadata.name for one in near if one.metadata.labels.get(label) != own})
+
+
+def system_of(scope: Scope) -> str:
+    """The label of this machine's own records, which are `recreated`'s."""
+    return outstanding.system_of(identity_of(scope.server, scope.context.kinds, scope.status), scope.name)
 
 
 def _in_servers(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:

@@ -24,6 +24,7 @@ from metal.kube.client.errors import NotFound
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key
 from metal.machine import drive_identity, kept_tenancy
+from metal.machine.identity import is_shared
 from metal.machine.report import drives_in, known_drives
 
 
@@ -105,6 +106,8 @@ async def _in_evidence(scope: Scope) -> tuple[KnownDrive, ...]:
     """The drives in evidence that is not concluded well: what it owes must not be forgotten."""
     context = scope.context
     label = f"{context.kinds.key(MACHINE)}={machine(scope.server.uuid)}"
-    listed = (await context.client.list(context.kinds.evidence, labels=label)).items
+    listed = list((await context.client.list(context.kinds.evidence, labels=label)).items)
+    if is_shared(scope.server.uuid):  # evidence of other machines has the same label
+        listed = [one for one in listed if one.spec.server_ref.name == scope.name]
     owed = (one for one in listed if one.status.owed and one.status.accepted_at is None)
     return tuple(as_known(drive) for one in owed for drive in one.status.drives)

@@ -25,13 +25,13 @@ from metal.api.server import State
 from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import drive_search
+from metal.controllers.server.tenancy import drive_search, non_unique
 from metal.evidence import outstanding, record
 from metal.evidence.drives import describe
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.machine import drive_identity, tenancy
-from metal.machine.report import drives_in
+from metal.machine.report import drives_in, with_listed
 
 ACCEPT = "accept-owed-drives"
 """Operation: the data of former claims on drives of this server is not protected and not erased for them."""
@@ -50,15 +50,19 @@ async def before_boot(scope: Scope) -> Requeue | None:
 async def before_claim_boot(scope: Scope) -> Requeue | None:
     """Before a claim's boot begins: the wait if a drive has data of another claim, else None. Raises BMCError.
 
-    The drives are read from the BMC, because one may have been put into the server since its discovery.
+    The drives are read from the BMC, because one may have been put into the server since its discovery. The claim may
+    write to it, so that it is a drive of this server from then on, also after it was put into another one.
     """
     window = scope.status.boot_window
     if window is not None and window.purpose == Purpose.CLAIM and window.phase not in (Phase.SUCCEEDED, Phase.CLOSED):
         return None  # it has begun
     await scope.observe()  # a BMC that does not answer is a failure of its connection, not of its inventory
-    busy = await _protect(scope, await _listed(scope))
-    owed = _open(scope.status.owed_drives)
-    return _wait(scope, owed) if busy is None and owed else busy
+    listed = await _listed(scope)
+    busy, owed = await _protect(scope, listed), _open(scope.status.owed_drives)
+    if busy is not None or owed:
+        return _wait(scope, owed) if busy is None else busy
+    scope.set(drives=with_listed(scope.status.drives, listed))
+    return None
 
 
 async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
@@ -68,8 +72,15 @@ async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
 
 
 async def before_erasure(scope: Scope) -> Requeue | None:
-    """Before an erasure begins: the wait if a claim of another server may own a drive, else None. Raises BMCError."""
-    return await _protect(scope, (*scope.status.drives, *await _listed(scope)))
+    """Before an erasure begins: the wait if a claim of another server may own a drive, else None. Raises BMCError.
+
+    A drive that was put into the server since its discovery must be erased, too, also if the probe does not see it.
+    """
+    known, listed = scope.status.drives, await _listed(scope)
+    busy = await _protect(scope, (*known, *listed))
+    if busy is None:
+        scope.set(drives=with_listed(known, listed))
+    return busy
 
 
 async def before_available(scope: Scope) -> Requeue | None:
@@ -84,7 +95,8 @@ async def before_available(scope: Scope) -> Requeue | None:
 async def _protect(scope: Scope, drives: Iterable[KnownDrive], *, complete: bool = False) -> Requeue | None:
     """Record the owed drives; the wait if a claim may own the data on one. `complete`: these are all drives."""
     before = scope.status.owed_drives
-    found = tuple(_with_decision(one, before) for one in await drive_search.find(scope, drives))
+    to_look_up = non_unique.to_look_up(scope, drives)
+    found = tuple(_with_decision(one, before) for one in await drive_search.find(scope, to_look_up))
     settled = () if complete else tuple(one for one in before if one not in _open(before) and one not in found)
     scope.set(owed_drives=(*found, *settled)[:_MOST])
     owned = [one for one in _open(found) if one.claim]
@@ -116,7 +128,7 @@ def _wait(scope: Scope, owed: list[OwedDrive]) -> Requeue:
         f"a decision by an administrator: {_sentence(owed)}. The machine is not changed. If the mainboard of server "
         f"{owed[0].server} was replaced, set its spec.systemUUID to {scope.server.uuid} and delete Server "
         f"{scope.name}; else return the drive, or delete the claim to have the drive erased; or continue without "
-        f"protecting that data: kubectl annotate servers {scope.name} {operation}"
+        f"protecting that data: kubectl annotate servers {scope.name} {operation}{non_unique.advice(scope, owed)}"
     )
     scope.condition(ConditionType.DRIVE_OWED, True, "ClaimExists", text)
     return scope.wait(WaitFor.DRIVE_OWED, text)
@@ -152,8 +164,9 @@ async def settle(scope: Scope) -> None:
         _accept(scope, "an administrator accepted the sanitization failure")
     if result not in (Policy.CLEAR, Policy.PURGE):
         return
-    for name in drive_search.records_of(scope, status.drives):
-        await _settle(scope, name, status.drives)
+    erased_here = non_unique.certain(scope, status.drives)
+    for name in drive_search.records_of(scope, erased_here):
+        await _settle(scope, name, erased_here)
     if status.owed_drives:
         erased = tuple(msgspec.structs.replace(one, erased_at=one.erased_at or scope.now) for one in status.owed_drives)
         scope.set(owed_drives=erased)

@@ -1,12 +1,12 @@
 """A Server that was deleted and created again: the machine may still be its tenant's, or an erasure may be outstanding.
 
 When a Server is deleted with a tenant's data on the machine, `record_outstanding` keeps its claim's UID and the policy
-in a SanitizationEvidence that is found by the system's UUID. When a Server of that machine appears, `adoption` decides
-its first state by `open_records` and `possible_owners`: Reserved when exactly one existing claim may have it and
-matches; Cleanup when an erasure is outstanding and no claim can have it. Where several claims may have it, nothing is
-erased and the server waits for an administrator (`FormerTenant`). `before_available` checks again at the end of
-discovery, for Servers that existed before the other one was deleted. `close_records` closes these records, once a
-cleanup has erased the machine.
+in a SanitizationEvidence that is found by what identifies the system (`outstanding.system_of`). When a Server of that
+machine appears, `adoption` decides its first state by `open_records` and `possible_owners`: Reserved when exactly one
+existing claim may have it and matches; Cleanup when an erasure is outstanding and no claim can have it. Where several
+claims may have it, nothing is erased and the server waits for an administrator (`FormerTenant`). `before_available`
+checks again at the end of discovery, for Servers that existed before the other one was deleted. `close_records` closes
+these records, once a cleanup has erased the machine.
 """
 
 from contextlib import suppress
@@ -20,6 +20,7 @@ from metal.controllers.server import identity
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
+from metal.controllers.server.tenancy.drive_search import system_of
 from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.controllers.server.traits import traits_of
@@ -30,14 +31,8 @@ from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.machine import tenancy
-from metal.machine.uuids import spellings
 
 _log = structlog.get_logger(__name__)
-
-
-def _system(scope: Scope) -> str:
-    """One form of the system's UUID for both byte orders that firmware may report."""
-    return min(spellings(scope.server.uuid))
 
 
 async def record_outstanding(scope: Scope) -> None:
@@ -49,8 +44,16 @@ async def record_outstanding(scope: Scope) -> None:
     if policy == Policy.NONE and await find_claim(scope) is None:
         return
     policy = "" if policy == Policy.NONE else policy
-    evidence = await outstanding.create(scope.context.client, scope.context.kinds, scope.server, _system(scope), policy)
+    evidence = await outstanding.create(
+        scope.context.client, scope.context.kinds, scope.server, system_of(scope), policy
+    )
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
+
+
+def is_named(scope: Scope) -> bool:
+    """True when a claim that has booted names this Server."""
+    near = scope.deps.claims.by_index(BY_SERVER, scope.name)
+    return any(conditions.is_true(one.status.conditions, BOOTED) for one in near)
 
 
 async def before_available(scope: Scope) -> Requeue | None:
@@ -64,7 +67,7 @@ async def before_available(scope: Scope) -> Requeue | None:
 
 async def open_records(scope: Scope) -> list[SanitizationEvidence]:
     """The open records of this machine, the oldest first. Raises ApiError."""
-    return await outstanding.find(scope.context.client, scope.context.kinds, _system(scope))
+    return await outstanding.find(scope.context.client, scope.context.kinds, system_of(scope))
 
 
 async def possible_owners(scope: Scope, records: list[SanitizationEvidence]) -> list[ServerClaim]:

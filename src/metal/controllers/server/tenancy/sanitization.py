@@ -4,6 +4,8 @@ In: a machine that is off, and the policy in `status.tenancy.policy`. Nothing st
 
 1. The boot configuration with the erasing probe is written, and the BMC is asked to reset firmware settings
    (`tenancy.firmware`), which the boot performs.
+   Before each boot, also after a failed one or a maintenance, the drives that the BMC lists are looked up
+   (`owed_drives.before_erasure`): one with data of another server's claim may have been inserted.
 2. `netboot.boot` boots the probe. The registry stores its reports in a SanitizationEvidence named after the boot
    window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot was interrupted is
    concluded with the verdict that it proves nothing.
@@ -111,10 +113,12 @@ async def _prepare(scope: Scope) -> Requeue | None:
         )
     except ValueError as exc:
         return scope.fail(Reason.INVALID_SPEC, str(exc))
+    if (busy := await owed_drives.before_erasure(scope)) is not None:
+        return busy
+    if scope.status.drives != status.drives:
+        return Requeue(0)  # the text names the drives
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
-        if (busy := await owed_drives.before_erasure(scope)) is not None:
-            return busy
         await scope.require_latest()  # a former leader must not overwrite the configuration of a discovery in progress
         await probe_boot.write(scope, text)
     return None

@@ -6,8 +6,9 @@ drives, its policy is only raised, whoever changes claim, label or setting. Unti
 first boot script was not served has left nothing, so a lower policy gives away no data. A dropped
 `spec.sanitizationPolicy` is refused by the API at any time (422).
 
-A server whose claim opted out of the erasure gets the taint `data-not-erased`, so that no claim binds it that does not
-tolerate the data of a former one. An erasure removes the taint: after a later claim, or with operation=sanitize.
+A server whose claim opted out of the erasure gets the taint `data-not-erased` with the claim's namespace as value. Only
+claims of this namespace can tolerate it (`claim.matching`): a tenant may keep its own data, and does not decide about
+that of another. An erasure removes the taint: after a later claim, or with operation=sanitize.
 """
 
 from enum import StrEnum
@@ -16,7 +17,7 @@ import msgspec
 
 from metal.api.claim import ServerClaim
 from metal.api.common import Taint
-from metal.api.names import OPERATION
+from metal.api.names import NOT_ERASED, OPERATION
 from metal.api.sanitization import Firmware, Policy
 from metal.api.server import State
 from metal.api.tenancy import Data
@@ -27,8 +28,6 @@ from metal.machine import tenancy
 
 LABEL = "sanitization-policy"
 """Label of a Server (under the API group): the policy, which overrides the setting."""
-NOT_ERASED = "data-not-erased"
-"""Taint of a Server (under the API group): the data of its last claim was left on its drives."""
 SANITIZE = "sanitize"
 """Operation that erases an Available server."""
 FIRMWARE_LABEL = "sanitization-firmware"
@@ -87,7 +86,7 @@ def taints(scope: Scope) -> dict[str, object]:
     after = [taint for taint in before if taint.key != key]
     left = known.sanitization == Policy.NONE and known.data == Data.ACCEPTED
     if left and policy_for(scope, None) != Policy.NONE:
-        after.append(Taint(key=key))
+        after.append(Taint(key=key, value=known.claim_ref.namespace if known.claim_ref is not None else ""))
     elif known.sanitization not in (Policy.CLEAR, Policy.PURGE):
         return {}
     return (

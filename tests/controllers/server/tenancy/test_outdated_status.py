@@ -1,0 +1,148 @@
+"""Parts of a Server are restored from an older backup while its claim's machine runs: the machine is not changed."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from metal.api.server import Server
+from tests.controllers.machine import Surroundings
+from tests.controllers.server.steps import reasons
+from tests.controllers.world import KINDS, World, world
+
+pytestmark = pytest.mark.looptime
+SETTINGS: dict[str, Any] = {"power_poll": 1.0, "resync": 60.0, "sanitization_policy": "Clear"}
+DISK = {"name": "sda", "serial": "DISK0001", "sizeBytes": 1 << 30, "type": "SSD"}
+ALL = ("spec", "annotations", "status")
+Backup = dict[str, Any]
+
+
+async def _backup(w: World) -> Backup:
+    server: Backup = msgspec.to_builtins(await w.server())
+    return {"spec": server["spec"], "annotations": server["metadata"]["annotations"], "status": server["status"]}
+
+
+def _change(now: Any, old: Any) -> Any:
+    """The merge patch that makes `old` of `now`."""
+    if not isinstance(now, dict) or not isinstance(old, dict):
+        return old
+    return {**dict.fromkeys(now), **{key: _change(now.get(key), value) for key, value in old.items()}}
+
+
+async def _restore(w: World, backup: Backup, parts: tuple[str, ...]) -> None:
+    """No manager runs; these parts of the Server are those of the backup when the next one starts."""
+    await w.runtime.stop(grace=0.0)
+    await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}} if "spec" in parts else {})
+    now = await _backup(w)
+    if "spec" in parts:
+        await w.client.patch(KINDS.server, "s1", {"spec": _change(now["spec"], backup["spec"])})
+    if "annotations" in parts:
+        change = {"annotations": _change(now["annotations"], backup["annotations"])}
+        await w.client.patch(KINDS.server, "s1", {"metadata": change})
+    if "status" in parts:
+        await w.client.patch_status(KINDS.server, "s1", {"status": _change(now["status"], backup["status"])})
+
+
+async def _claimed(w: World, name: str = "c1") -> dict[str, Backup]:
+    """A server whose claim has booted; backups of the Server on the way there."""
+    taken: dict[str, Backup] = {}
+    await w.until("Available")
+    await w.until_true(lambda s: not s.status.waiting_for)
+    taken["Available"] = await _backup(w)
+    await w.add_claim(name)
+    await w.until_true(lambda s: s.status.tenancy.claim_ref is not None)
+    taken["Reserved"] = await _backup(w)
+    await w.until_true(lambda s: s.status.boot_window is not None and s.status.power_state == "On")
+    taken["booting"] = await _backup(w)
+    await w.until_true(_runs, within=900)
+    taken["booted"] = await _backup(w)
+    return taken
+
+
+def _runs(server: Server) -> bool:
+    status = server.status
+    return bool(status.tenancy.boot and status.power_state == "On" and not status.waiting_for)
+
+
+def _is_untouched(w: World, requests: int) -> bool:
+    """Nothing but a boot override was changed at the machine since then."""
+    return w.bmc.power == "On" and set(w.bmc.writes()[requests:]) <= {"clear_boot_override"}
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A status that a backup brings back from before the boot of its claim is corrected; the machine is not changed.",
+)
+@pytest.mark.parametrize(
+    ("point", "parts"),
+    [("Available", ("status",)), ("Available", ("spec", "status")), ("Available", ALL), ("Reserved", ("status",)),
+     ("booting", ALL)],
+)  # fmt: skip
+async def test_a_status_older_than_the_boot_of_its_claim_is_corrected(point: str, parts: tuple[str, ...]) -> None:
+    """Neither switched off nor booted again; afterwards the deletion of the claim erases its data."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            backups = await _claimed(w)
+            requests = len(w.bmc.writes())
+            await _restore(w, backups[point], parts)
+            await w.restart()
+            await asyncio.sleep(1000)
+            assert _is_untouched(w, requests)
+            server, claim = await w.server(), await w.claim()
+            assert (server.status.state, server.status.tenancy.uid) == ("Reserved", claim.metadata.uid)
+            assert (claim.status.phase, server.status.waiting_for) == ("Bound", "")
+            assert "StatusOutdated" in await reasons(w)
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.until("Available", within=900)
+            assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A status from before a claim, restored when that claim is gone, is corrected from the annotation: erased first.",
+)
+@pytest.mark.parametrize(("point", "parts"), [("Available", ("spec", "status")), ("Reserved", ("status",))])
+async def test_data_of_a_deleted_claim_is_erased_although_the_status_is_older(
+    point: str, parts: tuple[str, ...]
+) -> None:
+    """The annotation knows of the boot that the restored status does not know."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            backups = await _claimed(w)
+            await _restore(w, backups[point], parts)
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.restart()
+            await w.until_true(lambda s: s.status.tenancy.data == "Erasing", within=900)
+            await w.until("Available", within=900)
+            assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]
+
+
+@pytest.mark.parametrize(("parts", "wait"), [(("spec",), None), (("status",), "FormerTenant"), (ALL, "FormerTenant")])
+async def test_the_record_of_a_former_tenant_does_not_release_the_next_one(
+    parts: tuple[str, ...], wait: str | None
+) -> None:
+    """The machine of c2 is not changed for the record of c1, which is gone; the record of data needs a decision."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            backups = await _claimed(w)
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.until("Cleanup")
+            await w.until("Available", within=900)
+            await _claimed(w, "c2")
+            requests = len(w.bmc.writes())
+            await _restore(w, backups["booted"], parts)
+            await w.restart()
+            await asyncio.sleep(1000)
+            server = await w.server()
+            assert _is_untouched(w, requests)
+            assert (server.status.wait.for_ if server.status.wait is not None else None) == wait
+            if wait is None:
+                assert server.spec.server_claim_ref is not None
+                assert server.spec.server_claim_ref.name == "c2"
