@@ -23,7 +23,7 @@ from metal.controllers.server.netboot import boot, progress, readiness
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, discovery, maintenance, reserved
-from metal.controllers.server.tenancy import adoption, reimage, tenancy
+from metal.controllers.server.tenancy import adoption, outdated_status, reimage, tenancy
 from metal.controllers.server.tenancy.adoption_table import Annotation
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window, kept_tenancy
@@ -120,7 +120,9 @@ def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
 
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
-    """#1108: a restored server is treated as a new one."""
+    """#1108: a restored server is treated as a new one: neither annotation nor claim is asked."""
+    patch.setattr(outdated_status, "_annotation", lambda _: "")
+    patch.setattr(outdated_status, "_has_booted", lambda _: False)
     patch.setattr(adoption, "_annotation", lambda _: Annotation.NONE)
     patch.setattr(adoption, "assume_booted", lambda _: None)
 
