@@ -8,6 +8,12 @@ pyproject.toml).
 It may import every other package. Start with `main`, then the module of a command.
 """
 
-from metal.cli.main import main
+import sys
+
+try:
+    from metal.cli.main import main
+except KeyboardInterrupt:  # Ctrl-C before there is a command that could handle it
+    sys.stderr.write("Error: interrupted\n")
+    sys.exit(130)
 
 __all__ = ["main"]

@@ -57,8 +57,24 @@ _SERVERS_AND_CLAIMS = (
 _OBJECTS = ("get", "describe", "apply", "delete")
 
 
+class Interrupted(click.ClickException):
+    """Ctrl-C, where no command waits for it."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__("interrupted")
+
+
 class _Lazy(click.Group):
     """A group whose commands are in modules of their own."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Import and run the command. Raises Interrupted."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -91,5 +107,5 @@ def main() -> None:
       metalctl why claim/first   explain its state, and what to do
 
     Exit codes: 0 done, 1 failed (with a message), 2 usage or configuration error; commands on servers and objects also
-    have 3 not found and 4 timed out.
+    have 3 not found and 4 timed out; 130 interrupted by Ctrl-C.
     """

@@ -10,6 +10,7 @@ from typing import Any
 
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
+from metal.codegen import admin_rights
 
 READ = ["get", "list", "watch"]
 WRITE = ["create", "delete", "deletecollection", "patch", "update"]
@@ -98,7 +99,7 @@ _RIGHTS_TEXT = """
 ## Rights that amount to administration
 
 An account with one of these rights can take over machines, read secrets of tenants, or hide what happened. Give them to
-administrators only.
+administrators only. Each verb of a row is enough.
 
 | right | what it allows |
 |---|---|
@@ -123,81 +124,11 @@ _ROLES = (
     ),
 )  # fmt: skip
 """Role, what it may, how it is bound."""
-_RIGHTS = (
-    (
-        "`create`, `patch` on `bmcs`",
-        ("have the credentials of a BMCSecret that allows this BMC, or of an unbound one, sent to an "
-         "address of one's choice, without verification (`spec.tls`); approve enrolments. "
-         "`enrolment.networks` and `allowedBMCs` limit it. `create` alone: of an unbound BMCSecret, or of one "
-         "whose `allowedBMCs` has the name of a deleted BMC; one that is bound is bound to UIDs"),
-    ),
-    (
-        "`get`, `list`, `watch`, `patch`, `update` on `bmcsecrets`",
-        "read the passwords of BMCs (a patch returns the object), and with them everything",
-    ),
-    (
-        "`create`, `patch` on `servers`",
-        ("reboot and power machines, bind a server to a claim, release or park it, accept data that was "
-         "not erased, contact a BMC with `spec.bmc` (the rules for `bmcs` apply to it, too)"),
-    ),
-    (
-        "`patch` on any `status` of these kinds",
-        "boot windows, pins, tenancy and owed data are kept in status",
-    ),
-    (
-        "`create`, `patch` on `endpoints`",
-        ("decide which address counts as that of a machine or a BMC: boot scripts, Ignition and passwords "
-         "are sent there. The account of the DHCP hook has this right"),
-    ),
-    (
-        "`create` on `servermaintenances` in a namespace that may enforce them",
-        ("boot any image on any machine. In other namespaces: on machines without a claim, and on claimed "
-         "ones after the owner's approval, which covers all pending maintenances"),
-    ),
-    (
-        "`create`, `patch` on `serverbootconfigurations`, `ipxebootconfigs`",
-        "change what a machine boots",
-    ),
-    (
-        "`patch` on `serverclaims` of another namespace",
-        "boot another image on its machine, approve maintenances; `delete` erases it",
-    ),
-    (
-        "`delete`, `patch` on `sanitizationevidences`",
-        ("hide that data was not erased, or have a machine with a tenant's data discovered as new. "
-         "`metalctl evidence verify` finds it"),
-    ),
-    (
-        "`secrets` in the manager's namespace",
-        "sign evidence, add authorities for BMCs; read Ignition of the probe",
-    ),
-    (
-        "`configmaps` in the manager's namespace",
-        "change reports, keys and heads of evidence, pause the managers",
-    ),
-    (
-        "`leases` in the manager's namespace",
-        "stop the managers, or have two act; change which Server acts on a machine",
-    ),
-    (
-        "`secrets` in a tenant's namespace",
-        "read its Ignition",
-    ),
-    (
-        "`serverreadinessrules`",
-        "taint all servers, so that no claim is bound",
-    ),
-    (
-        "`pods/exec`, `pods` and `deployments` in the manager's namespace; `customresourcedefinitions`",
-        "act as the manager; remove fields and validation of all kinds",
-    ),
-)  # fmt: skip
-"""Right, and what its holder can do."""
 
 
 def page() -> str:
     """The part of docs/rbac.md about these roles, and about rights that amount to administration."""
-    return f"{_ROLES_TEXT}{_table(_ROLES)}{_RIGHTS_TEXT}{_table(_RIGHTS)}"
+    return f"{_ROLES_TEXT}{_table(_ROLES)}{_RIGHTS_TEXT}{_table(admin_rights.rows())}"
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:

@@ -1,7 +1,9 @@
 """The roles of a site, applied to the embedded API: what operators, tenants and auditors may do."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from metal.api.core import NAMESPACE
 from metal.api.kinds import kinds
 from metal.api.meta import Kind
 from metal.apiserver.server import EmbeddedAPI
+from metal.codegen.admin_rights import RIGHTS, Scope
 from metal.codegen.rbac import files
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import system_clock
@@ -17,6 +20,7 @@ from tests.codegen.rbac.apply import apply_all
 from tests.crds import crds
 
 KINDS = kinds()
+METAL = KINDS.bmc.group
 _REVIEW: Kind[Any] = Kind(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", object, namespaced=False
 )
@@ -100,6 +104,9 @@ async def test_a_tenant_manages_claims_of_its_namespace_only(admin: Client) -> N
     )  # fmt: skip
     for kind, verb in refused:
         assert not await may(admin, "tenant", verb, kind, "team-a"), (verb, kind.plural)
+    status = Kind[Any](KINDS.claim.group, "v1alpha1", "ServerClaim", "serverclaims/status", object, namespaced=True)
+    for verb in ("patch", "update"):
+        assert not await may(admin, "tenant", verb, status, "team-a"), verb
 
 
 async def test_an_operator_manages_machines_and_neither_claims_nor_evidence(admin: Client) -> None:
@@ -141,3 +148,57 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: team}}]
             return
         await asyncio.sleep(0)
     raise AssertionError("the rules were not collected")
+
+
+_PLACES = {
+    Scope.EVERYWHERE: ("", "team-a"), Scope.HOME: ("metal-system",), Scope.ENFORCING: ("metal-system",),
+    Scope.TENANT: ("team-a", "team-b"), Scope.OTHER: ("team-b",),
+}  # fmt: skip
+"""The namespaces in which no right of this scope may be held; the tenant's own is team-a."""
+
+
+@pytest.mark.parametrize("user", ["tenant", "auditor"])
+async def test_tenants_and_auditors_have_no_right_that_amounts_to_administration(admin: Client, user: str) -> None:
+    """Each verb on each resource of the table is asked of the API, in the namespaces where it would matter."""
+    for right in RIGHTS:
+        for verb, plural, namespace in itertools.product(right.verbs, right.resources, _PLACES[right.scope]):
+            kind = Kind[Any](right.group, "v1", "", plural, object)
+            assert not await may(admin, user, verb, kind, namespace), (verb, plural, namespace)
+
+
+def test_each_verb_that_amounts_to_administration_has_its_equals_beside_it() -> None:
+    """A role that gives `update` instead of `patch` is no smaller."""
+    for right in RIGHTS:
+        for one, other in (("patch", "update"), ("delete", "deletecollection"), ("list", "get"), ("list", "watch")):
+            assert one not in right.verbs or other in right.verbs, right.text
+        assert "update" not in right.verbs or "patch" in right.verbs, right.text
+
+
+@pytest.mark.parametrize(
+    ("group", "resource", "verbs"),
+    [
+        *((METAL, name, "create patch update") for name in ("bmcs", "servers", "endpoints", "servermaintenances")),
+        *((METAL, name, "patch update") for name in ("bmcs/status", "servers/status", "endpoints/status")),
+        *((METAL, name, "patch update") for name in ("serverclaims/status", "sanitizationevidences/status")),
+        (METAL, "bmcsecrets", "get list watch patch update"),
+        (METAL, "serverclaims", "patch update delete deletecollection"),
+        (METAL, "serverbootconfigurations", "create patch update"),
+        ("boot.ironcore.dev", "ipxebootconfigs", "create patch update"),
+        (METAL, "sanitizationevidences", "patch update delete deletecollection"),
+        ("", "serviceaccounts/token", "create"),
+        ("", "pods", "create patch update"),
+        ("", "pods/exec", "create get"),
+        *(("apps", name, "create patch update") for name in ("deployments", "statefulsets", "daemonsets")),
+        ("batch", "jobs", "create patch update"),
+        ("rbac.authorization.k8s.io", "clusterroles", "bind escalate"),
+        ("rbac.authorization.k8s.io", "roles", "bind escalate"),
+        *(("", name, "impersonate") for name in ("users", "groups", "serviceaccounts")),
+    ],
+)
+def test_the_page_has_every_verb_that_amounts_to_administration(group: str, resource: str, verbs: str) -> None:
+    """docs/rbac.md names the verbs, one row for each group of resources."""
+    page = (Path(__file__).parents[3] / "docs/rbac.md").read_text()
+    rows = [right for right in RIGHTS if right.group == group and resource in right.resources]
+    assert set(verbs.split()) <= {verb for right in rows for verb in right.verbs}
+    for right in rows:
+        assert f"| {right.text} | {right.allows} |" in page

@@ -79,7 +79,8 @@ def command(
     same command with the same --data continues where it stopped. While the table is shown on a terminal, log
     lines are written to the file log in --data, as JSON.
 
-    Exit codes: 0 stopped by a signal, also during the start; 1 failed (with a message), 2 usage or configuration error.
+    Exit codes: 0 stopped by a signal, also during the start; 1 failed (with a message), 2 usage or configuration error,
+    130 interrupted by Ctrl-C before the start.
     """
     config = _load(config_file)
     given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}

@@ -75,8 +75,6 @@ def with_exit_code(work: Callable[[], Awaitable[None]], group: str = "") -> None
         asyncio.run(whole())
     except ApiError as exc:
         raise failure(exc, group) from None
-    except KeyboardInterrupt:
-        raise click.Abort from None
 
 
 async def each(names: Iterable[str], work: Callable[[str], Awaitable[T]]) -> list[T]:

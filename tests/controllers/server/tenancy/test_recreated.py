@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +19,11 @@ from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_eras
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
+BOOTED: dict[str, Any] = {
+    "status": {"conditions": [{"type": "Booted", "status": "True", "reason": "Booted", "message": "",
+                               "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+}  # fmt: skip
+"""What the operator writes to a claim that has booted."""
 
 OTHER = "4c4c4544-0042-4410-8030-b4c04f4d3132"
 SHARED = "03000200-0400-0500-0006-000700080009"
@@ -209,17 +215,47 @@ async def test_a_tenants_machine_that_comes_back_under_another_name_is_left_alon
     assert "default/c1" in server.status.waiting_for
 
 
-async def test_a_claim_that_names_the_server_and_never_had_it_gets_nobodys_data() -> None:
-    """Whether its status was lost or it came later is unknown: the machine is not changed until a decision."""
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A claim that only names a Server in `spec.serverRef` does not hold the erasure of its machine up, and gets it "
+    "erased.",
+)
+async def test_a_claim_that_names_the_server_and_never_had_it_gets_it_erased() -> None:
+    """Any tenant can write spec.serverRef; what the operator wrote decides."""
     async with world(**ERASE) as w:
         await in_cleanup(w)
         await gone(w)
         await w.add_claim("c2", serverRef={"name": "s1"})
         await w.add_server()
+        server = await w.until("Cleanup")
+        assert server.spec.server_claim_ref is None
+        assert server.status.tenancy.data == "Dirty"
+
+
+@pytest.mark.parametrize("forged", [False, True])
+async def test_without_a_record_the_status_of_a_claim_decides_and_its_spec_does_not(forged: bool) -> None:
+    """docs/rbac.md: the right to write the status of claims is the right to have such a Server."""
+    async with world(**ERASE) as w:
+        await w.add_claim("c2", serverRef={"name": "s1"})
+        if forged:
+            await w.client.patch_status(KINDS.claim, "c2", BOOTED, "default")
+        await w.add_server()
+        server = await w.until("Reserved" if forged else "Discovery")
+    assert (server.spec.server_claim_ref is not None) is forged
+
+
+async def test_a_claim_that_reports_the_server_holds_its_erasure_up() -> None:
+    """Status is written by the operator: it may be a claim that was restored, so nothing is erased until a decision."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await gone(w)
+        await w.add_claim("c2", serverRef={"name": "s1"})
+        await w.client.patch_status(KINDS.claim, "c2", BOOTED, "default")
+        await w.add_server()
         server = await undisturbed(w, "s1")
         assert (server.status.state, server.status.wait and server.status.wait.for_) == ("", "FormerTenant")
-        await w.client.delete(KINDS.evidence, (await left(w)).metadata.name)
-        await w.until("Discovery")
+        await w.client.delete(KINDS.claim, "c2", "default")
+        await w.until("Cleanup")
 
 
 async def test_of_several_tenants_the_strictest_policy_and_all_drives_count() -> None:

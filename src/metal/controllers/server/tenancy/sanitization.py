@@ -99,6 +99,8 @@ def _is_silent(scope: Scope, window: BootWindow) -> bool:
 async def _prepare(scope: Scope) -> Requeue | None:
     if not scope.status.drives:
         scope.set(drives=drives_in(scope.status.storages))
+    if (busy := await owed_drives.before_erasure(scope)) is not None:
+        return busy
     settings, status = scope.settings, scope.status
     try:
         text = ignition.sanitization(
@@ -106,10 +108,6 @@ async def _prepare(scope: Scope) -> Requeue | None:
         )
     except ValueError as exc:
         return scope.fail(Reason.INVALID_SPEC, str(exc))
-    if (busy := await owed_drives.before_erasure(scope)) is not None:
-        return busy
-    if scope.status.drives != status.drives:
-        return Requeue(0)  # the text names the drives
     config = probe_boot.find(scope)
     if config is None or not probe_boot.is_current(scope, config, text):
         await scope.require_latest()  # a former leader must not overwrite the configuration of a discovery in progress
