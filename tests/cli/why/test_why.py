@@ -26,8 +26,8 @@ from metal.cli.why.advice import CLAIMS, FAILURES, MISMATCHES, WAITS
 from metal.cli.why.remedies import remedies
 from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.server.bmc.failing import CORRECTABLE
-from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
+from metal.controllers.server.system_check import WrongSystem
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 

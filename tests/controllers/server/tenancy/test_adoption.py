@@ -66,15 +66,15 @@ Prepare = Callable[[World], Awaitable[None]]
 
 
 def server(
-    *, claimed: bool = False, annotation: str = "", leave: str = "", bound: bool = False, named: bool = False,
+    *, claimed: bool = False, annotation: str = "", leave: str = "", bound: bool = False,
     **status: Any,
 ) -> Prepare:  # fmt: skip
     """A Server as it may be found; `leave`: UID of the claim whose data a deleted Server of the machine left."""
 
     async def prepare(w: World) -> None:
-        names: dict[str, Any] = {"serverRef": {"name": "s1"}} if bound or named else {}
+        names: dict[str, Any] = {"serverRef": {"name": "s1"}} if bound else {}
         refers: dict[str, Any] = {"serverClaimRef": REF} if claimed else {}
-        if claimed or bound or named:
+        if claimed or bound:
             claim = await w.add_claim(power="Off", **names)
             if bound:
                 await w.client.patch_status(KINDS.claim, "c1", {"status": {"phase": "Bound"}}, "default")
@@ -105,7 +105,7 @@ SCENARIOS: dict[str, tuple[Prepare, str]] = {
     "new, status lost": (server(annotation="new", state="Discovery"), "Clean"),
     "of an earlier version, unused": (server(state="Available", since=SINCE), "Clean"),
     "restored, claimed": (server(claimed=True), "Unknown"),
-    "recreated, owner ambiguous": (server(leave="former-claim", named=True), ""),
+    "recreated, owner ambiguous": (server(leave="former-claim", bound=True), ""),
     "recreated, claim exists": (server(bound=True), "Unknown"),
     "recreated, claim gone": (server(leave="former-claim"), "Dirty"),
     "new": (server(), "Clean"),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import State
-from metal.controllers.server import identity
+from metal.controllers.server import system_check
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import lost_status, recreated, takeover
@@ -72,7 +72,7 @@ async def before_discovery(scope: Scope) -> Requeue | None:
     A UUID that many machines have identifies none without a serial number. A Server that was restored as it was before
     its claim has a state, and does not name the claim that has booted.
     """
-    unclaimed = scope.server.spec.server_claim_ref is None and not identity.problem(scope.server)
+    unclaimed = scope.server.spec.server_claim_ref is None and not system_check.problem(scope.server)
     if not is_shared(scope.server.uuid) and not (unclaimed and recreated.is_named(scope)):
         return None
     records, owners = await _past(scope)
@@ -134,7 +134,7 @@ def _annotation(scope: Scope) -> Annotation:
 
 async def _past(scope: Scope) -> tuple[list[SanitizationEvidence], list[ServerClaim]]:
     """Open records and possible owners of the machine."""
-    if identity.problem(scope.server):
+    if system_check.problem(scope.server):
         return [], []
     records = await recreated.open_records(scope)
     return records, await recreated.possible_owners(scope, records)

@@ -16,7 +16,7 @@ import structlog
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import Policy, SanitizationEvidence
 from metal.api.server import State
-from metal.controllers.server import identity
+from metal.controllers.server import system_check
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
@@ -38,7 +38,7 @@ _log = structlog.get_logger(__name__)
 async def record_outstanding(scope: Scope) -> None:
     """Record the outstanding erasure and the claim of a Server that is being deleted. Raises ApiError."""
     claimed = traits_of(scope.status.state).owed_when_deleted and tenancy.holds_data(scope.tenancy)
-    if identity.problem(scope.server) or not (tenancy.ran_tenant(scope.tenancy) or claimed):
+    if system_check.problem(scope.server) or not (tenancy.ran_tenant(scope.tenancy) or claimed):
         return
     policy = scope.tenancy.policy or sanitization_policy.policy_for(scope, None)
     if policy == Policy.NONE and await find_claim(scope) is None:
@@ -134,7 +134,7 @@ def is_undiscovered(scope: Scope) -> bool:
 
 async def close_records(scope: Scope) -> None:
     """Close the records of deleted Servers of this machine after a cleanup. Raises ApiError."""
-    if identity.problem(scope.server):
+    if system_check.problem(scope.server):
         return
     context, ended = scope.context, scope.tenancy
     result, evidence_name = ended.sanitization, scope.status.sanitization_evidence
